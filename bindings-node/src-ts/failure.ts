@@ -1,0 +1,45 @@
+/** Makes error objects from what the native core reports, with the stack of the code that made the call. */
+
+import type { ErrorDetails, GatewrightError } from "./error";
+import { type ErrorKind, errorClasses } from "./generated/errors";
+
+/** A failure as the core writes it. */
+interface NativeFailure extends Omit<ErrorDetails, "cause"> {
+  /** Messages of what led to it, nearest first. */
+  readonly causes: readonly string[];
+}
+
+/** Where a call was made. Kept from the start of a call: by its end, the caller is off the stack. */
+export class CallSite {
+  declare readonly stack: string;
+
+  /** `method`: the innermost function that is ours, and so left out. */
+  constructor(method: (...args: never[]) => unknown) {
+    Error.captureStackTrace(this, method);
+  }
+}
+
+/** The error for a failure the native core wrote as JSON. `reason`: why the caller aborted, if it did. */
+export function failure(json: string, site: CallSite, reason?: unknown): GatewrightError {
+  const { causes, ...details } = JSON.parse(json) as NativeFailure;
+  const chain = causes.reduceRight<Error | undefined>(
+    (cause, message) => new Error(message, cause === undefined ? undefined : { cause }),
+    undefined,
+  );
+  return placed(new (classOf(details.kind))({ ...details, cause: reason ?? chain }), site);
+}
+
+/** The error for something found out on this side. */
+export function failureOf(details: ErrorDetails, site: CallSite): GatewrightError {
+  return placed(new (classOf(details.kind))(details), site);
+}
+
+function classOf(kind: ErrorKind): new (details: ErrorDetails) => GatewrightError {
+  return errorClasses[kind];
+}
+
+function placed(error: GatewrightError, site: CallSite): GatewrightError {
+  const frames = site.stack.indexOf("\n");
+  error.stack = `${error.name}: ${error.message}${frames === -1 ? "" : site.stack.slice(frames)}`;
+  return error;
+}

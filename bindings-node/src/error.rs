@@ -1,0 +1,51 @@
+//! Failures as they cross over: one JSON document, from which `src-ts/failure.ts` makes an error object.
+
+use std::error::Error as _;
+
+use gatewright::{Error, ErrorKind};
+use serde_json::{Map, Value, json};
+
+/// The failure as JSON: kind, message, everything known of it, and the messages of what led to it.
+pub(crate) fn describe(error: &Error) -> String {
+    let mut description = Map::new();
+    description.insert("kind".into(), error.kind().as_str().into());
+    description.insert("message".into(), error.to_string().into());
+    // What is unknown is left out: `undefined` in JavaScript, not null.
+    let mut known = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            description.insert(name.into(), value);
+        }
+    };
+    known("operation", error.operation().map(Value::from));
+    known("status", error.status().map(Value::from));
+    known("requestId", error.request_id().map(Value::from));
+    known("code", error.code().map(Value::from));
+    known("param", error.param().map(Value::from));
+    known("type", error.error_type().map(Value::from));
+    known("retryAfterMs", error.retry_after().map(|wait| json!(wait.as_secs_f64() * 1000.0)));
+    known("attempts", Some(error.attempts().into()));
+    known("body", error.body().map(|body| parsed(body)));
+    known("violations", Some(json!(error.violations())).filter(|list| list != &json!([])));
+    description.insert("causes".into(), causes(error).into());
+    Value::Object(description).to_string()
+}
+
+/// An error body as its reader wants it: parsed if it is JSON, else text.
+fn parsed(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
+}
+
+/// Messages of what led to the error, nearest first.
+fn causes(error: &Error) -> Vec<String> {
+    std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string).collect()
+}
+
+/// The failure of a call that its signal aborted.
+pub(crate) fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "cancelled by the caller")
+}
+
+/// The failure for an option that does not hold.
+pub(crate) fn misconfigured(message: String) -> Error {
+    Error::new(ErrorKind::Configuration, message)
+}

@@ -1,0 +1,278 @@
+//! `Record`: the one class every JSON object of a response is read through.
+//!
+//! A record shares the parsed document with its parents and children, so reading a member copies nothing
+//! but the value asked for. It is read-only; `to_dict()` gives a copy to change. Arrays are handed out as
+//! fresh lists. There is no class per schema: the generated stubs give the types.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiter::{JsonObject, JsonValue, PartialMode};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyType};
+
+use crate::generated::optional_fields::OPTIONAL_FIELDS;
+use crate::response::{Metadata, ResponseInfo};
+use crate::serialize;
+
+/// A parsed JSON document that owns its text.
+pub(crate) type Value = JsonValue<'static>;
+
+/// Python's keywords: a member of such a name is also reachable as an attribute with `_` after it.
+const KEYWORDS: &[&str] = &[
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
+    "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Parses one JSON document; the message says where it broke. NaN and Infinity are let through, since
+/// some providers send them.
+pub(crate) fn parse(json: &[u8]) -> Result<Value, String> {
+    Value::parse_owned(json, true, PartialMode::Off).map_err(|error| error.description(json))
+}
+
+/// The Python form of a value: records for objects, lists for arrays.
+pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    convert(py, value, &|members| Ok(Bound::new(py, Record::new(members.clone(), None))?.into_any()))
+}
+
+/// The Python form of a whole response: as [`to_python`], with the metadata on a record.
+pub(crate) fn response_to_python(
+    py: Python<'_>,
+    value: Value,
+    metadata: Arc<Metadata>,
+) -> PyResult<Py<PyAny>> {
+    match value {
+        JsonValue::Object(members) => {
+            Ok(Py::new(py, Record::new(members, Some(metadata)))?.into_any())
+        }
+        other => Ok(to_python(py, &other)?.unbind()),
+    }
+}
+
+/// The Python form of a value in plain dicts and lists.
+fn to_plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    convert(py, value, &|members| {
+        let dict = PyDict::new(py);
+        for (name, member) in members.iter() {
+            dict.set_item(name.as_ref(), to_plain(py, member)?)?;
+        }
+        Ok(dict.into_any())
+    })
+}
+
+fn convert<'py>(
+    py: Python<'py>,
+    value: &Value,
+    object: &dyn Fn(&JsonObject<'static>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        JsonValue::Null => py.None().into_bound(py),
+        JsonValue::Bool(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        JsonValue::Int(number) => number.into_pyobject(py)?.into_any(),
+        JsonValue::BigInt(number) => py.get_type::<PyInt>().call1((number.to_string(),))?,
+        JsonValue::Float(number) => number.into_pyobject(py)?.into_any(),
+        JsonValue::Str(text) => PyString::new(py, text).into_any(),
+        JsonValue::Array(values) => {
+            let list = PyList::empty(py);
+            for value in values.iter() {
+                list.append(convert(py, value, object)?)?;
+            }
+            list.into_any()
+        }
+        JsonValue::Object(members) => object(members)?,
+    })
+}
+
+/// A JSON object with attribute and item access.
+#[pyclass(frozen, mapping, module = "gatewright")]
+pub(crate) struct Record {
+    members: JsonObject<'static>,
+    metadata: Option<Arc<Metadata>>,
+}
+
+impl Record {
+    fn new(members: JsonObject<'static>, metadata: Option<Arc<Metadata>>) -> Self {
+        Self { members, metadata }
+    }
+
+    /// The members, for the serializer.
+    pub(crate) fn members(&self) -> &JsonObject<'static> {
+        &self.members
+    }
+
+    /// What came with the document, if this is a whole response.
+    pub(crate) fn metadata(&self) -> Option<&Arc<Metadata>> {
+        self.metadata.as_ref()
+    }
+
+    /// The last member of that name: as in every common reader, a repeated name overrides.
+    fn find(&self, name: &str) -> Option<&Value> {
+        self.members.iter().rev().find_map(|(key, value)| (key == name).then_some(value))
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.members.iter().map(|(name, _)| name.as_ref()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+
+    /// One level as a dict; its views serve `keys`, `values`, `items` and iteration.
+    fn shallow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in self.members.iter() {
+            dict.set_item(name.as_ref(), to_python(py, value)?)?;
+        }
+        Ok(dict)
+    }
+}
+
+#[pymethods]
+impl Record {
+    #[new]
+    fn from_mapping(members: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match parse(&serialize::to_json(members)?).map_err(PyValueError::new_err)? {
+            JsonValue::Object(members) => Ok(Self::new(members, None)),
+            _ => Err(PyTypeError::new_err("Record() takes a mapping")),
+        }
+    }
+
+    /// Reads a JSON object.
+    #[classmethod]
+    fn from_json(_: &Bound<'_, PyType>, json: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let value = match json.cast::<PyString>() {
+            Ok(text) => parse(text.to_str()?.as_bytes()),
+            Err(_) => parse(json.cast::<PyBytes>()?.as_bytes()),
+        };
+        match value.map_err(PyValueError::new_err)? {
+            JsonValue::Object(members) => Ok(Self::new(members, None)),
+            _ => Err(PyValueError::new_err("the JSON document is not an object")),
+        }
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(value) = self.find(name) {
+            return to_python(py, value);
+        }
+        // A field the specification declares, but which a gateway may leave out: None, as users expect of
+        // `choice.message.tool_calls`.
+        if OPTIONAL_FIELDS.binary_search(&name).is_ok() {
+            return Ok(py.None().into_bound(py));
+        }
+        if let Some(keyword) = name.strip_suffix('_').filter(|stem| KEYWORDS.contains(stem)) {
+            return self.__getattr__(py, keyword);
+        }
+        Err(PyAttributeError::new_err(format!("no member {name:?}; there are: {}", self.names())))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match name.cast::<PyString>().ok().map(|name| name.to_str()).transpose()?.and_then(|name| self.find(name)) {
+            Some(value) => to_python(py, value),
+            None => Err(PyKeyError::new_err(name.clone().unbind())),
+        }
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match name.cast::<PyString>() {
+            Ok(name) => Ok(self.find(name.to_str()?).is_some()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.members.len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.shallow(py)?.try_iter()?.into_any())
+    }
+
+    /// Names of the members, in the order they were sent.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.shallow(py)?.call_method0("keys")
+    }
+
+    /// Values of the members, in the order they were sent.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.shallow(py)?.call_method0("values")
+    }
+
+    /// Names and values of the members, in the order they were sent.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.shallow(py)?.call_method0("items")
+    }
+
+    /// The member of that name, or `default`.
+    #[pyo3(signature = (name, default=None, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.find(name) {
+            Some(value) => to_python(py, value),
+            None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+        }
+    }
+
+    /// A copy in plain dicts and lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_plain(py, &JsonValue::Object(self.members.clone()))
+    }
+
+    /// The record as compact JSON text.
+    fn to_json(&self) -> String {
+        let mut json = Vec::new();
+        serialize::write_members(&self.members, &mut json);
+        String::from_utf8(json).expect("the writer copies only valid UTF-8")
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Record({})", self.to_dict(py)?.repr()?))
+    }
+
+    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let names = slf.get_type().call_method1("__dir__", (slf.get_type(),));
+        let names = names.or_else(|_| slf.py().get_type::<PyAny>().call_method1("__dir__", (slf,)))?;
+        names.call_method1("extend", (slf.get().keys(slf.py())?,))?;
+        Ok(names)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let equal = if let Ok(other) = other.cast::<Record>() {
+            Arc::ptr_eq(&self.members, &other.get().members)
+                || self.to_dict(py)?.eq(other.get().to_dict(py)?)?
+        } else if other.is_instance_of::<PyDict>() {
+            self.to_dict(py)?.eq(other)?
+        } else {
+            return Ok(py.NotImplemented());
+        };
+        Ok(equal.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+
+    /// Pickles as its JSON; the response's metadata stays behind.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Status, headers, request id and attempts of the response; None on an inner record.
+    #[getter]
+    fn _response(&self) -> Option<ResponseInfo> {
+        self.metadata.clone().map(ResponseInfo::new)
+    }
+
+    /// The request id of the response; None on an inner record.
+    #[getter]
+    fn _request_id(&self) -> Option<Cow<'_, str>> {
+        self.metadata.as_ref()?.request_id.as_deref().map(Cow::Borrowed)
+    }
+}

@@ -1,0 +1,2 @@
+//! The gatewright program.
+fn main() {}

@@ -1,0 +1,228 @@
+//! The gateway's address, and the paths of operations under it: built from their parameters and, for a request
+//! that generated code has built, checked to be the operation's own.
+
+use std::fmt::Write as _;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use url::Url;
+
+use crate::error::{Error, ErrorKind};
+use crate::operation::Operation;
+
+/// Where the client looks for a gateway when it is told no address: a gateway on this machine.
+pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:8080";
+
+/// What a path segment need not escape (RFC 3986, unreserved).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A parsed base URL: scheme, host and any path prefix, with no trailing slash and no version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BaseUrl {
+    url: Url,
+    /// The address as text, without a trailing slash: what operation paths are appended to.
+    text: String,
+}
+
+impl BaseUrl {
+    /// Reads an address as people write it: the bare host, with or without trailing slashes, `/v1` or `/v1beta`.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let refuse = |why: &str| {
+            let hint = "give the gateway's address, such as https://gateway.example or http://127.0.0.1:8080";
+            Error::new(ErrorKind::Configuration, format!("the base URL {why}: {hint}"))
+        };
+        let mut url = Url::parse(text.trim()).map_err(|error| refuse("cannot be read").with_source(error))?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(refuse("is neither http:// nor https://"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(refuse("holds a user name or password, which is not supported"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(refuse("has a query or a fragment"));
+        }
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/v1").or_else(|| path.strip_suffix("/v1beta")).unwrap_or(path);
+        let path = path.trim_end_matches('/').to_owned();
+        url.set_path(&path);
+        let text = url.as_str().trim_end_matches('/').to_owned();
+        Ok(Self { url, text })
+    }
+
+    /// The address without a trailing slash.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn is_https(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// The URL of an operation, without a query.
+    ///
+    /// Errors: a path parameter is missing, unknown, or of a form that could leave its place in the path.
+    pub(crate) fn join(&self, operation: &Operation, parameters: &[(String, String)]) -> Result<Url, Error> {
+        if let Some((name, _)) =
+            parameters.iter().find(|(name, _)| !operation.path_parameters.contains(&name.as_str()))
+        {
+            return Err(Error::new(ErrorKind::InvalidRequest, format!("unknown path parameter {name:?}")));
+        }
+        let mut text = self.text.clone();
+        for piece in template_pieces(operation.path) {
+            match piece {
+                Piece::Literal(literal) => text.push_str(literal),
+                Piece::Parameter(name) => {
+                    let (_, value) = parameters.iter().find(|(given, _)| given == name).ok_or_else(|| {
+                        Error::new(ErrorKind::InvalidRequest, format!("path parameter {name:?} is missing"))
+                    })?;
+                    check_parameter(name, value)?;
+                    write!(text, "{}", utf8_percent_encode(value, ESCAPED)).expect("a String takes all");
+                }
+            }
+        }
+        let url = Url::parse(&text).map_err(|error| {
+            Error::new(ErrorKind::InvalidRequest, "the operation's address cannot be built").with_source(error)
+        })?;
+        self.check(operation, &url)?;
+        Ok(url)
+    }
+
+    /// Checks that a URL is the operation's under this address, and that its path parameters stay in their place.
+    pub(crate) fn check(&self, operation: &Operation, url: &Url) -> Result<(), Error> {
+        let elsewhere = || {
+            let message = format!("a path parameter leads out of {}", operation.path);
+            Error::new(ErrorKind::InvalidRequest, message)
+        };
+        if url.origin() != self.url.origin() {
+            return Err(elsewhere());
+        }
+        let prefix = self.url.path().trim_end_matches('/');
+        let mut rest = url.path().strip_prefix(prefix).ok_or_else(elsewhere)?;
+        let mut pieces = template_pieces(operation.path).peekable();
+        while let Some(piece) = pieces.next() {
+            match piece {
+                Piece::Literal(literal) => rest = rest.strip_prefix(literal).ok_or_else(elsewhere)?,
+                Piece::Parameter(name) => {
+                    let end = match pieces.peek() {
+                        // The last one: a value may itself hold the literal that follows, as in "a:b".
+                        Some(Piece::Literal(literal)) => rest.rfind(literal).ok_or_else(elsewhere)?,
+                        _ => rest.len(),
+                    };
+                    let value = percent_decode_str(&rest[..end]).decode_utf8().map_err(|_| elsewhere())?;
+                    check_parameter(name, &value)?;
+                    rest = &rest[end..];
+                }
+            }
+        }
+        if rest.is_empty() { Ok(()) } else { Err(elsewhere()) }
+    }
+}
+
+/// Refuses a value that could mean another path to some server on the way: separators, dot segments, escapes of
+/// them, control characters, nothing.
+fn check_parameter(name: &str, value: &str) -> Result<(), Error> {
+    let why = if value.is_empty() {
+        "is empty"
+    } else if value == "." || value == ".." {
+        "is a dot segment"
+    } else if value.contains(['/', '\\']) {
+        "holds a path separator"
+    } else if value.contains('%') {
+        "holds a percent sign"
+    } else if value.chars().any(char::is_control) {
+        "holds a control character"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::InvalidRequest, format!("path parameter {name:?} {why}: {value:?}")))
+}
+
+enum Piece<'a> {
+    Literal(&'a str),
+    Parameter(&'a str),
+}
+
+/// Cuts `/v1beta/models/{model}:generateContent` into literals and parameters.
+fn template_pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
+    template.split_inclusive(['{', '}']).map(|piece| match piece.strip_suffix('}') {
+        Some(name) => Piece::Parameter(name),
+        None => Piece::Literal(piece.strip_suffix('{').unwrap_or(piece)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations;
+
+    const HOSTILE: &[&str] = &[
+        "", ".", "..", "../admin", "..\\..\\admin", "a/b", "a\\b", "%2e%2e", "%2F", "a%00", "a\0b", "a\nb", "\t",
+        "\u{7f}", "/", "\\",
+    ];
+
+    fn base(text: &str) -> BaseUrl {
+        BaseUrl::parse(text).expect("a base URL")
+    }
+
+    #[test]
+    fn trailing_slashes_and_versions_are_dropped_and_a_prefix_is_kept() {
+        for text in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/", "http://h:1/v1beta//", " http://h:1 "] {
+            assert_eq!(base(text).as_str(), "http://h:1", "{text}");
+        }
+        assert_eq!(base("https://h/gate/v1/").as_str(), "https://h/gate");
+        assert_eq!(base("https://h/notv1").as_str(), "https://h/notv1");
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused_with_a_hint() {
+        for text in ["", "gateway", "localhost:8080", "ftp://h", "http://u:p@h", "http://h?x=1", "http://h#f", "http://"] {
+            let error = BaseUrl::parse(text).expect_err(text);
+            assert_eq!(error.kind(), ErrorKind::Configuration);
+            assert!(error.message().contains("https://gateway.example"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_path_parameter_is_escaped_in_its_place() {
+        let parameters = [("model".to_owned(), "a b:ü?#".to_owned())];
+        let url = base("http://h/p").join(&operations::GENERATE_CONTENT, &parameters).expect("a URL");
+        assert_eq!(url.as_str(), "http://h/p/v1beta/models/a%20b%3A%C3%BC%3F%23:generateContent");
+    }
+
+    #[test]
+    fn a_path_parameter_that_could_leave_its_place_is_refused() {
+        for value in HOSTILE {
+            let parameters = [("task_id".to_owned(), (*value).to_owned())];
+            let error = base("http://h").join(&operations::RETRIEVE_VIDEO, &parameters).expect_err(value);
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_or_unknown_path_parameter_is_refused() {
+        assert!(base("http://h").join(&operations::RETRIEVE_VIDEO, &[]).is_err());
+        let parameters = [("model".to_owned(), "m".to_owned())];
+        assert!(base("http://h").join(&operations::LIST_MODELS, &parameters).is_err());
+    }
+
+    #[test]
+    fn a_request_that_was_built_elsewhere_must_be_the_operations_own() {
+        let base = base("http://h/p");
+        let check = |url: &str| base.check(&operations::GENERATE_CONTENT, &Url::parse(url).expect("a URL"));
+        assert!(check("http://h/p/v1beta/models/m:generateContent?x=1").is_ok());
+        assert!(check("http://h/p/v1beta/models/a:b:generateContent").is_ok());
+        for url in [
+            "http://other/p/v1beta/models/m:generateContent",
+            "http://h/v1beta/models/m:generateContent",
+            "http://h/p/v1beta/models/:generateContent",
+            "http://h/p/v1beta/models/a%2Fb:generateContent",
+            "http://h/p/v1beta/models/a%5Cb:generateContent",
+            "http://h/p/v1beta/models/a/b:generateContent",
+            "http://h/p/v1beta/models/%FF:generateContent",
+            "http://h/p/v1beta/models/..\\..\\admin:generateContent",
+            "http://h/p/v1beta/models/m:generateContent/more",
+            "http://h/p/admin",
+        ] {
+            assert!(check(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Advisories: what section 2.12 allows and is suspicious all the same.
+//!
+//! They never make a report invalid, except under `strict`. They are looked for in any document that
+//! parses, and pass over what is missing or of the wrong type: that is a violation of its own.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use jsonschema::json::JsonNumber as _;
+
+use super::finding::{Finding, OURS, excerpt, pointer_of, quoted};
+use super::tree::{Member, Node, Value};
+
+/// Largest integer that every reader of JSON keeps exactly: 2^53 − 1.
+const SAFE_INTEGER: u128 = (1 << 53) - 1;
+
+/// Everything noteworthy about a document.
+pub(super) fn advise(root: &Node<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    userinfo(root, &mut findings);
+    if let Some(checks) = root.get("checks") {
+        layers(checks, &mut findings);
+        duplicate_cells(checks, &mut findings);
+        model_access(root, checks, &mut findings);
+        tally(root, checks, &mut findings);
+    }
+    unsafe_integers(root, &Path::Root, &mut findings);
+    findings
+}
+
+fn advisory(node: &Node<'_>, pointer: impl Into<String>, rule: &'static str, message: String) -> Finding {
+    Finding::new(node.start(), pointer.into(), rule, message).section(OURS)
+}
+
+/// Credentials in the endpoint: a report is made to be passed on.
+fn userinfo(root: &Node<'_>, findings: &mut Vec<Finding>) {
+    let Some(endpoint) = root.get("endpoint") else { return };
+    let Some(uri) = endpoint.as_str() else { return };
+    let Some((_, rest)) = uri.split_once("://") else { return };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        let message = "the endpoint holds a user name or password".to_owned();
+        findings.push(advisory(endpoint, "/endpoint", "userinfo", message));
+    }
+}
+
+/// The agent's check belongs to the layer `agent`, all others to `api`.
+fn layers(checks: &Node<'_>, findings: &mut Vec<Finding>) {
+    for (index, check) in checks.items().iter().enumerate() {
+        let Some(id) = check.get("id").and_then(Node::as_str) else { continue };
+        let Some(layer) = check.get("layer") else { continue };
+        let due = if id == "agent_cli_smoke" { "agent" } else { "api" };
+        if let Some(name @ ("api" | "agent")) = layer.as_str()
+            && name != due
+        {
+            let message = format!("check {} belongs to layer \"{due}\", not \"{name}\"", quoted(id));
+            let finding = advisory(layer, format!("/checks/{index}/layer"), "layer", message);
+            findings.push(finding.expected(format!("\"{due}\"")).found(format!("\"{name}\"")));
+        }
+    }
+}
+
+/// Id and model of a check; a model of null is none.
+fn cell<'a>(check: &'a Node<'_>) -> Option<(&'a str, Option<&'a str>)> {
+    let id = check.get("id")?.as_str()?;
+    match &check.get("model")?.value {
+        Value::Null => Some((id, None)),
+        Value::String(model) => Some((id, Some(model))),
+        _ => None,
+    }
+}
+
+fn duplicate_cells(checks: &Node<'_>, findings: &mut Vec<Finding>) {
+    let mut seen = HashMap::new();
+    for (index, check) in checks.items().iter().enumerate() {
+        let Some(cell @ (id, model)) = cell(check) else { continue };
+        let first = *seen.entry(cell).or_insert(index);
+        if first != index {
+            let model = model.map_or_else(|| "no model".to_owned(), quoted);
+            let message = format!("check {} of {model} is there already, at /checks/{first}", quoted(id));
+            findings.push(advisory(check, format!("/checks/{index}"), "duplicate_cell", message));
+        }
+    }
+}
+
+/// Every model under test has its model_access check. More than one is a duplicate cell.
+fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Vec<Finding>) {
+    let Some(models) = root.get("configuration").and_then(|configuration| configuration.get("models")) else {
+        return;
+    };
+    let reached: HashSet<&str> = checks
+        .items()
+        .iter()
+        .filter_map(cell)
+        .filter(|(id, _)| *id == "model_access")
+        .filter_map(|(_, model)| model)
+        .collect();
+    for (index, model) in models.items().iter().enumerate() {
+        if let Some(id) = model.as_str()
+            && !reached.contains(id)
+        {
+            let message = format!("model {} has no model_access check", quoted(id));
+            let pointer = format!("/configuration/models/{index}");
+            findings.push(advisory(model, pointer, "model_access", message));
+        }
+    }
+}
+
+/// The summary counts the checks.
+fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Vec<Finding>) {
+    let Some(summary) = root.get("summary") else { return };
+    for (property, status) in [("passed", "pass"), ("failed", "fail"), ("skipped", "skip")] {
+        let statuses = checks.items().iter().map(|check| check.get("status").and_then(Node::as_str));
+        let counted = statuses.filter(|found| *found == Some(status)).count();
+        let Some(node) = summary.get(property) else { continue };
+        let Some(stated) = node.as_count() else { continue };
+        if u64::try_from(counted) != Ok(stated) {
+            let message = format!("{property} is {stated}, but {counted} checks have status \"{status}\"");
+            let finding = advisory(node, format!("/summary/{property}"), "tally", message);
+            findings.push(finding.expected(counted.to_string()).found(stated.to_string()));
+        }
+    }
+}
+
+/// The way from the root to a node, made into a pointer only where there is something to say.
+enum Path<'a> {
+    Root,
+    Item(&'a Path<'a>, usize),
+    Member(&'a Path<'a>, &'a str),
+}
+
+impl Path<'_> {
+    fn pointer(&self) -> String {
+        match self {
+            Path::Root => String::new(),
+            Path::Item(parent, index) => format!("{}/{index}", parent.pointer()),
+            Path::Member(parent, name) => {
+                parent.pointer() + &pointer_of(std::iter::once(Cow::Borrowed(*name)))
+            }
+        }
+    }
+}
+
+/// Integers that a reader with doubles would change.
+fn unsafe_integers(node: &Node<'_>, path: &Path<'_>, findings: &mut Vec<Finding>) {
+    match &node.value {
+        Value::Number(number) if number.is_integer() && number.saturating().unsigned_abs() > SAFE_INTEGER => {
+            let message = format!("the integer {} is over 2^53 - 1", excerpt(number.text()));
+            findings.push(advisory(node, path.pointer(), "unsafe_integer", message));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                unsafe_integers(item, &Path::Item(path, index), findings);
+            }
+        }
+        Value::Object(members) => {
+            for Member { name, node, .. } in members {
+                unsafe_integers(node, &Path::Member(path, name), findings);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,238 @@
+//! From the schema validator's errors to violations that name the keyword that really failed.
+//!
+//! Every wording is made from the schema and the document, so that no rule is written twice: `anyOf` is
+//! unwrapped to what its branches miss, and an error under `then` says the condition of its `if`.
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use serde_json::Value as Json;
+
+use super::finding::{Finding, excerpt, quoted};
+use super::tree::{Node, Value, first_equal_pair};
+
+pub(super) struct Explainer<'a> {
+    schema: &'a Json,
+    root: &'a Node<'a>,
+    document: &'a [u8],
+}
+
+impl<'a> Explainer<'a> {
+    pub(super) fn new(schema: &'a Json, root: &'a Node<'a>, document: &'a [u8]) -> Self {
+        Self { schema, root, document }
+    }
+
+    /// The findings of one error: one, except that each unknown property has its own.
+    pub(super) fn explain(&self, error: &ValidationError<'_>) -> Vec<Finding> {
+        let pointer = error.instance_path().as_str();
+        let node = self.root.at(pointer).unwrap_or(self.root);
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                unexpected.iter().map(|name| Self::unknown(pointer, node, name, error)).collect()
+            }
+            Kind::AnyOf { context } => match missing_in_every_branch(context) {
+                Some(names) => vec![self.missing(pointer, node, &names, error)],
+                None => context.iter().flatten().flat_map(|error| self.explain(error)).collect(),
+            },
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default().to_owned();
+                vec![self.missing(pointer, node, &[name], error)]
+            }
+            kind => vec![self.unsuitable(pointer, node, kind, error)],
+        }
+    }
+
+    fn unknown(pointer: &str, node: &Node<'_>, name: &str, error: &ValidationError<'_>) -> Finding {
+        let offset = node.member(name).map_or(node.start(), super::tree::Member::name_start);
+        let message = format!("there is no property {} here", quoted(name));
+        Finding::new(offset, pointer.to_owned(), keyword(error), message).property(name.to_owned())
+    }
+
+    fn missing(
+        &self,
+        pointer: &str,
+        node: &Node<'_>,
+        names: &[String],
+        error: &ValidationError<'_>,
+    ) -> Finding {
+        let what = match names {
+            [name] => format!("{name} is missing"),
+            _ => format!("there is neither {}", names.join(" nor ")),
+        };
+        let finding = Finding::new(node.start(), pointer.to_owned(), "required", self.under(error, what));
+        let finding = finding.expected(format!("property {}", names.join(" or ")));
+        match names.first() {
+            Some(name) => finding.property(name.clone()),
+            None => finding,
+        }
+    }
+
+    fn unsuitable(
+        &self,
+        pointer: &str,
+        node: &Node<'_>,
+        kind: &Kind,
+        error: &ValidationError<'_>,
+    ) -> Finding {
+        let found = self.found(node);
+        let length = || node.as_str().map_or(0, |text| text.chars().count());
+        let (expected, message) = match kind {
+            Kind::Type { kind } => {
+                let expected = types(kind);
+                (expected.clone(), format!("{found} is {}, not {expected}", type_of(node)))
+            }
+            Kind::Constant { expected_value } => {
+                (expected_value.to_string(), format!("{found} is not {expected_value}"))
+            }
+            Kind::Enum { options } => {
+                let options = alternatives(options);
+                (format!("one of {options}"), format!("{found} is none of {options}"))
+            }
+            Kind::Minimum { limit } => (format!("at least {limit}"), format!("{found} is less than {limit}")),
+            Kind::Maximum { limit } => (format!("at most {limit}"), format!("{found} is more than {limit}")),
+            Kind::MinLength { limit: 1 } => {
+                ("at least 1 character".to_owned(), "the string is empty".to_owned())
+            }
+            Kind::MinLength { limit } => (
+                format!("at least {limit} characters"),
+                format!("the string has {} characters, fewer than {limit}", length()),
+            ),
+            Kind::MaxLength { limit } => (
+                format!("at most {limit} characters"),
+                format!("the string has {} characters, more than {limit}", length()),
+            ),
+            Kind::MinItems { limit } => {
+                let count = node.items().len();
+                (
+                    format!("at least {limit} item(s)"),
+                    format!("the array has {count} items, not {limit} or more"),
+                )
+            }
+            Kind::UniqueItems => {
+                let message = match first_equal_pair(node.items()) {
+                    Some((first, second)) => format!("items {first} and {second} are equal"),
+                    None => "items are equal".to_owned(),
+                };
+                ("items that differ".to_owned(), message)
+            }
+            Kind::Pattern { pattern } => {
+                (format!("a string that matches {pattern}"), format!("{found} does not match {pattern}"))
+            }
+            Kind::Format { format } => {
+                let name = format_name(format);
+                (name.to_owned(), format!("{found} is not {name}"))
+            }
+            _ => (String::new(), error.masked().to_string()),
+        };
+        let message = self.under(error, message);
+        let finding = Finding::new(node.start(), pointer.to_owned(), keyword(error), message).found(found);
+        if expected.is_empty() { finding } else { finding.expected(expected) }
+    }
+
+    /// Puts the condition under which a rule holds before what is wrong with it.
+    fn under(&self, error: &ValidationError<'_>, what: String) -> String {
+        let conditions = self.conditions(error.schema_path().as_str());
+        if conditions.is_empty() { what } else { format!("{} but {what}", conditions.join(" and ")) }
+    }
+
+    /// The conditions of the innermost `if` whose `then` holds this place of the schema, in words.
+    fn conditions(&self, schema_path: &str) -> Vec<String> {
+        let Some((conditional, _)) = schema_path.rsplit_once("/then/") else { return Vec::new() };
+        let properties =
+            self.schema.pointer(&format!("{conditional}/if/properties")).and_then(Json::as_object);
+        let constants = properties.into_iter().flatten();
+        constants
+            .filter_map(|(name, schema)| schema.get("const").map(|value| format!("{name} is {value}")))
+            .collect()
+    }
+
+    /// What stands in the document, as written; of arrays and objects, their size.
+    fn found(&self, node: &Node<'_>) -> String {
+        match &node.value {
+            Value::Array(items) => format!("[{} items]", items.len()),
+            Value::Object(members) => format!("{{{} members}}", members.len()),
+            _ => {
+                let written = self.document.get(node.start()..node.end()).unwrap_or_default();
+                excerpt(&String::from_utf8_lossy(written))
+            }
+        }
+    }
+}
+
+/// The properties missing at one place, if every branch fails by nothing else.
+fn missing_in_every_branch(branches: &[Vec<ValidationError<'_>>]) -> Option<Vec<String>> {
+    let errors = branches.iter().flatten();
+    errors
+        .map(|error| match error.kind() {
+            Kind::Required { property } => property.as_str().map(str::to_owned),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The failed keyword, under a name that lives as long as the program.
+fn keyword(error: &ValidationError<'_>) -> &'static str {
+    const KEYWORDS: [&str; 16] = [
+        "additionalProperties",
+        "anyOf",
+        "const",
+        "enum",
+        "format",
+        "maximum",
+        "maxItems",
+        "maxLength",
+        "minimum",
+        "minItems",
+        "minLength",
+        "pattern",
+        "required",
+        "type",
+        "unevaluatedProperties",
+        "uniqueItems",
+    ];
+    let name = error.kind().keyword();
+    KEYWORDS.into_iter().find(|keyword| *keyword == name).unwrap_or("schema")
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(single) => article(&single.to_string()),
+        TypeKind::Multiple(several) => {
+            // The set is ordered by name, with null in the middle; null reads best at the end.
+            let mut names: Vec<String> = several.iter().map(|one| article(&one.to_string())).collect();
+            names.sort_by_key(|name| name == "null");
+            names.join(" or ")
+        }
+    }
+}
+
+fn type_of(node: &Node<'_>) -> &'static str {
+    match node.value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn article(name: &str) -> String {
+    match name {
+        "null" => name.to_owned(),
+        "array" | "integer" | "object" => format!("an {name}"),
+        _ => format!("a {name}"),
+    }
+}
+
+fn alternatives(options: &Json) -> String {
+    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+    options.iter().map(Json::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn format_name(format: &str) -> &str {
+    match format {
+        "date-time" => "an RFC 3339 date and time",
+        "uri" => "an absolute RFC 3986 URI",
+        other => other,
+    }
+}

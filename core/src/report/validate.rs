@@ -1,0 +1,219 @@
+//! The validator: a report's bytes in, all violations or the typed report out.
+//!
+//! It judges by the schema of section 2.12 itself (`spec/report.schema.json`), with formats asserted, never
+//! by the typed model: typed models accept and reject some documents wrongly.
+
+use std::sync::{Arc, LazyLock};
+
+use jsonschema::PatternOptions;
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+use serde_json::Value as Json;
+
+use super::finding::{Finding, Violation, place};
+use super::model::Report;
+use super::tree::{Node, Tree};
+use super::{advise, explain, read, typed};
+
+/// The JSON Schema of reports (section 2.12), draft 2020-12, as published in `spec/`.
+pub const SCHEMA: &str = include_str!("../../../spec/report.schema.json");
+
+/// Largest document that is read unless [`ValidatorBuilder::max_bytes`] says otherwise: 16 MiB. It bounds
+/// the memory of a validation too, number of violations included.
+pub const MAX_BYTES: usize = 16 << 20;
+
+/// Upper limit of [`ValidatorBuilder::max_bytes`]: offsets are kept in 32 bits.
+const MAX_BYTES_LIMIT: usize = u32::MAX as usize;
+
+static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
+
+/// Checks reports against section 2.12. Cheap to clone, and made to be kept: building one compiles the schema.
+#[derive(Clone)]
+pub struct Validator {
+    schema: Arc<Json>,
+    compiled: Arc<jsonschema::Validator<Tree>>,
+    strict: bool,
+    max_bytes: usize,
+}
+
+/// What a deployment may set for its own reports; see [`Validator::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ValidatorBuilder {
+    models: Vec<String>,
+    kit_name: Option<String>,
+    strict: bool,
+    max_bytes: usize,
+}
+
+/// Verdict on one document.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Whether the document is a valid report; with `strict`, also free of advisories.
+    pub valid: bool,
+    /// Everything that breaks section 2.12, in document order.
+    pub violations: Vec<Violation>,
+    /// What the section allows and is suspicious all the same, in document order. Empty when the document
+    /// does not parse.
+    pub advisories: Vec<Violation>,
+    /// The report, if there are no violations and [`Validator::validate`] was asked.
+    pub report: Option<Report>,
+}
+
+impl Default for Validator {
+    /// The validator of the specification: its kit name, its models, not strict.
+    fn default() -> Self {
+        DEFAULT.clone()
+    }
+}
+
+impl std::fmt::Debug for Validator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Validator")
+            .field("strict", &self.strict)
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Validator {
+    /// Starts from the specification's own settings.
+    pub fn builder() -> ValidatorBuilder {
+        ValidatorBuilder { models: Vec::new(), kit_name: None, strict: false, max_bytes: MAX_BYTES }
+    }
+
+    /// Validates one document and, if it is valid, returns it typed.
+    pub fn validate(&self, document: &[u8]) -> Outcome {
+        self.judge(document, true)
+    }
+
+    /// As [`Self::validate`], without making the typed report.
+    pub fn check(&self, document: &[u8]) -> Outcome {
+        self.judge(document, false)
+    }
+
+    fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
+        let root = match read::read(document, self.max_bytes) {
+            Ok(root) => root,
+            Err(findings) => return self.outcome(document, findings, Vec::new(), None),
+        };
+        let mut findings = self.violations(&root, document);
+        let report = match typed::report(&root) {
+            _ if !wanted || !findings.is_empty() => None,
+            Ok(report) => Some(report),
+            // Reached only if the model and the schema disagree, which the tests rule out; were it to
+            // happen, a document that cannot be handed over must not pass for valid.
+            Err(error) => {
+                findings.push(Finding::new(root.start(), String::new(), "model", error.to_string()));
+                None
+            }
+        };
+        self.outcome(document, findings, advise::advise(&root), report)
+    }
+
+    fn violations(&self, root: &Node<'_>, document: &[u8]) -> Vec<Finding> {
+        // Far cheaper than collecting errors, and true of most documents.
+        if self.compiled.is_valid(root) {
+            return Vec::new();
+        }
+        let explainer = explain::Explainer::new(&self.schema, root, document);
+        self.compiled.iter_errors(root).flat_map(|error| explainer.explain(&error)).collect()
+    }
+
+    fn outcome(
+        &self,
+        document: &[u8],
+        violations: Vec<Finding>,
+        advisories: Vec<Finding>,
+        report: Option<Report>,
+    ) -> Outcome {
+        Outcome {
+            valid: violations.is_empty() && (advisories.is_empty() || !self.strict),
+            violations: place(violations, document),
+            advisories: place(advisories, document),
+            report,
+        }
+    }
+}
+
+impl ValidatorBuilder {
+    /// Ids that stand in for the tested models of the specification. None means the specification's.
+    pub fn models<I: IntoIterator<Item: Into<String>>>(mut self, ids: I) -> Self {
+        self.models.clear();
+        for id in ids {
+            let id = id.into();
+            if !self.models.contains(&id) {
+                self.models.push(id);
+            }
+        }
+        self
+    }
+
+    /// Name that stands in for the kit's constant name.
+    pub fn kit_name(mut self, name: impl Into<String>) -> Self {
+        self.kit_name = Some(name.into());
+        self
+    }
+
+    /// Whether an advisory makes a document invalid. Default: no.
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Largest document to read, in bytes. Default [`MAX_BYTES`], at most 4 GiB.
+    pub fn max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes.min(MAX_BYTES_LIMIT);
+        self
+    }
+
+    /// Compiles the schema.
+    #[expect(clippy::missing_panics_doc, reason = "the embedded schema is sound, as the tests show")]
+    pub fn build(self) -> Validator {
+        let mut schema: Json = serde_json::from_str(SCHEMA).expect("the embedded schema is JSON");
+        if let Some(name) = self.kit_name {
+            set(&mut schema, "/$defs/kit/properties/name/const", name.into());
+        }
+        if !self.models.is_empty() {
+            let ids: Vec<Json> = self.models.into_iter().map(Json::String).collect();
+            let ids_or_null = ids.iter().cloned().chain([Json::Null]).collect();
+            set(&mut schema, "/$defs/model_id/enum", Json::Array(ids));
+            set(&mut schema, "/$defs/model_id_or_null/enum", Json::Array(ids_or_null));
+        }
+        let compiled = jsonschema::options_for::<Tree>()
+            .with_draft(jsonschema::Draft::Draft202012)
+            .should_validate_formats(true)
+            .with_pattern_options(PatternOptions::regex())
+            .offline()
+            .build(&schema)
+            .expect("the embedded schema is a schema");
+        Validator {
+            schema: Arc::new(schema),
+            compiled: Arc::new(compiled),
+            strict: self.strict,
+            max_bytes: self.max_bytes,
+        }
+    }
+}
+
+fn set(schema: &mut Json, pointer: &str, value: Json) {
+    *schema.pointer_mut(pointer).expect("the embedded schema has this place") = value;
+}
+
+impl Outcome {
+    /// The verdict as JSON text: `{"valid","violations":[…],"advisories":[…]}`, on one line.
+    #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers serialise")
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut outcome = serializer.serialize_struct("Outcome", 3)?;
+        outcome.serialize_field("valid", &self.valid)?;
+        outcome.serialize_field("violations", &self.violations)?;
+        outcome.serialize_field("advisories", &self.advisories)?;
+        outcome.end()
+    }
+}

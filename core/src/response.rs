@@ -1,0 +1,136 @@
+//! Answers: the raw one of bytes, the typed one around a value, and the head both have.
+
+use std::fmt;
+use std::ops::Deref;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::error::{Error, ErrorKind};
+use crate::operation::Operation;
+
+/// Headers that carry the gateway's id of a request, the preferred first.
+const REQUEST_ID_HEADERS: &[&str] = &["x-request-id", "x-gateway-request-id", "x-vendor-request-id", "request-id"];
+
+/// Status and headers of an answer, and how it was come by.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) attempts: u32,
+    /// From the call's beginning to the end of the body; of a stream, to its head.
+    pub(crate) elapsed: Duration,
+}
+
+impl Head {
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        request_id(&self.headers)
+    }
+
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        self.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()
+    }
+
+    /// Writes what is known of the answer onto an error that it led to.
+    pub(crate) fn describe(&self, error: Error, operation: &Operation) -> Error {
+        error
+            .with_operation(operation)
+            .with_status(self.status)
+            .with_request_id(self.request_id())
+            .with_attempts(self.attempts)
+    }
+}
+
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
+    REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok())
+}
+
+/// A successful answer as it came: its body is a JSON document that nobody has parsed yet.
+#[derive(Debug, Clone)]
+pub struct RawResponse {
+    /// HTTP status, 200 to 299.
+    pub status: u16,
+    /// Response headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+    /// How many requests were sent for this answer.
+    pub attempts: u32,
+    /// From the call's beginning to the end of the body.
+    pub elapsed: Duration,
+}
+
+impl RawResponse {
+    pub(crate) fn new(head: Head, body: Bytes) -> Self {
+        let Head { status, headers, attempts, elapsed } = head;
+        Self { status, headers, body, attempts, elapsed }
+    }
+
+    /// The gateway's id of the request.
+    pub fn request_id(&self) -> Option<&str> {
+        request_id(&self.headers)
+    }
+
+    /// The error for a body that is not what the operation returns; it carries this answer's status, request id
+    /// and body. `reason`: what the reader stumbled on.
+    pub fn undecodable(&self, operation: &Operation, reason: impl fmt::Display) -> Error {
+        Error::new(ErrorKind::Decode, format!("the answer cannot be read: {reason}"))
+            .with_operation(operation)
+            .with_status(self.status)
+            .with_request_id(self.request_id())
+            .with_attempts(self.attempts)
+            .with_body(self.body.clone())
+    }
+}
+
+/// A successful answer around its typed value, which it dereferences to.
+#[derive(Debug, Clone)]
+pub struct Response<T> {
+    value: T,
+    head: Head,
+}
+
+impl<T> Response<T> {
+    pub(crate) fn new(value: T, head: Head) -> Self {
+        Self { value, head }
+    }
+
+    /// HTTP status, 200 to 299.
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// Response headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The gateway's id of the request.
+    pub fn request_id(&self) -> Option<&str> {
+        self.head.request_id()
+    }
+
+    /// How many requests were sent for this answer.
+    pub fn attempts(&self) -> u32 {
+        self.head.attempts
+    }
+
+    /// From the call's beginning to the end of the body.
+    pub fn elapsed(&self) -> Duration {
+        self.head.elapsed
+    }
+
+    /// The value alone.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+}
+
+impl<T> Deref for Response<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}

@@ -1,0 +1,201 @@
+//! Whether a failed attempt is tried again, and when. Pure: the clock's reading and the random number come in, so
+//! that the policy is tested without sleeping; transport.rs acts on it.
+
+use std::time::{Duration, SystemTime};
+
+use http::HeaderMap;
+
+use crate::error::ErrorKind;
+
+/// Tries after the first, unless the caller says otherwise.
+pub const DEFAULT_MAX_RETRIES: u32 = 2;
+
+/// Pause before the first retry; each further one doubles it.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Bound of the doubling.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// Share of the pause that is left to chance, so that clients that failed together do not return together.
+const JITTER: f64 = 0.25;
+/// A `retry-after` beyond this is not waited for: the call fails at once and carries the value.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(120);
+
+/// Codes of an error that no retry mends, whatever the status.
+const NEVER_RETRIED_CODES: &[&str] = &["insufficient_quota"];
+
+/// What is known of a failed attempt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure<'a> {
+    pub(crate) kind: ErrorKind,
+    /// Code and type of the error body.
+    pub(crate) code: Option<&'a str>,
+    pub(crate) error_type: Option<&'a str>,
+    /// Headers of the answer, where there was one.
+    pub(crate) headers: Option<&'a HeaderMap>,
+}
+
+/// How to judge it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt {
+    /// Retries made so far.
+    pub(crate) retries: u32,
+    pub(crate) max_retries: u32,
+    /// Time left of the call's total deadline.
+    pub(crate) remaining: Duration,
+    /// For `retry-after` as a date.
+    pub(crate) now: SystemTime,
+    /// In 0..1.
+    pub(crate) random: f64,
+}
+
+/// The pause before the next attempt; none where the failure is final.
+pub(crate) fn pause(failure: Failure<'_>, attempt: Attempt) -> Option<Duration> {
+    if attempt.retries >= attempt.max_retries || !is_retryable(failure) {
+        return None;
+    }
+    let asked = failure.headers.and_then(|headers| retry_after(headers, attempt.now));
+    let pause = match asked {
+        Some(asked) if asked <= LONGEST_RETRY_AFTER => asked,
+        Some(_) => return None,
+        None => backoff(attempt.retries, attempt.random),
+    };
+    // A pause that outlasts the deadline would end in a timeout that hides what really happened.
+    (pause < attempt.remaining).then_some(pause)
+}
+
+fn is_retryable(failure: Failure<'_>) -> bool {
+    let spent = |word: Option<&str>| word.is_some_and(|word| NEVER_RETRIED_CODES.contains(&word));
+    if spent(failure.code) || spent(failure.error_type) {
+        return false;
+    }
+    match failure.headers.and_then(|headers| headers.get("x-should-retry")).map(http::HeaderValue::as_bytes) {
+        Some(b"true") => true,
+        Some(b"false") => false,
+        _ => failure.kind.is_retryable(),
+    }
+}
+
+fn backoff(retries: u32, random: f64) -> Duration {
+    let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(retries));
+    doubled.min(LONGEST_PAUSE).mul_f64(1.0 - JITTER * random)
+}
+
+/// The wait that an answer asks for: `retry-after-ms`, else `retry-after` in seconds or as a date. None where
+/// neither can be read; a date that is past means no wait.
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let seconds = |text: &str, unit: f64| {
+        let value: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(value / unit).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|text| seconds(text, 1000.0)) {
+        return Some(wait);
+    }
+    let value = text("retry-after")?;
+    seconds(value, 1.0).or_else(|| {
+        let date = httpdate::parse_http_date(value).ok()?;
+        Some(date.duration_since(now).unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+    fn attempt() -> Attempt {
+        Attempt { retries: 0, max_retries: 2, remaining: Duration::from_secs(600), now: NOW, random: 0.0 }
+    }
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))])
+    }
+
+    fn failure(kind: ErrorKind) -> Failure<'static> {
+        Failure { kind, code: None, error_type: None, headers: None }
+    }
+
+    #[test]
+    fn retried_are_connections_timeouts_408_409_429_and_5xx_and_nothing_else() {
+        for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+            let kind = ErrorKind::from_status(status);
+            assert!(pause(failure(kind), attempt()).is_some(), "{status}");
+        }
+        for kind in [ErrorKind::Connection, ErrorKind::Timeout] {
+            assert!(pause(failure(kind), attempt()).is_some(), "{kind:?}");
+        }
+        for status in [301, 400, 401, 403, 404, 413, 418, 422, 501] {
+            let kind = ErrorKind::from_status(status);
+            assert_eq!(pause(failure(kind), attempt()), None, "{status}");
+        }
+        for kind in [ErrorKind::Decode, ErrorKind::InvalidRequest, ErrorKind::StreamTruncated] {
+            assert_eq!(pause(failure(kind), attempt()), None, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_pause_doubles_from_half_a_second_to_eight_and_chance_takes_up_to_a_quarter_off() {
+        let pauses = [0, 1, 2, 3, 4, 5, 60].map(|retries| backoff(retries, 0.0).as_millis());
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
+        assert_eq!(backoff(0, 1.0), Duration::from_millis(375));
+    }
+
+    #[test]
+    fn retries_are_counted() {
+        let failure = failure(ErrorKind::InternalServer);
+        assert!(pause(failure, Attempt { retries: 1, ..attempt() }).is_some());
+        assert_eq!(pause(failure, Attempt { retries: 2, ..attempt() }), None);
+        assert_eq!(pause(failure, Attempt { max_retries: 0, ..attempt() }), None);
+    }
+
+    #[test]
+    fn a_used_up_quota_is_never_retried() {
+        let headers = headers("x-should-retry", "true");
+        let base = Failure { headers: Some(&headers), ..failure(ErrorKind::RateLimit) };
+        assert_eq!(pause(Failure { code: Some("insufficient_quota"), ..base }, attempt()), None);
+        assert_eq!(pause(Failure { error_type: Some("insufficient_quota"), ..base }, attempt()), None);
+    }
+
+    #[test]
+    fn the_gateway_can_overrule_the_kind() {
+        let yes = headers("x-should-retry", "true");
+        assert!(pause(Failure { headers: Some(&yes), ..failure(ErrorKind::BadRequest) }, attempt()).is_some());
+        let no = headers("x-should-retry", "false");
+        assert_eq!(pause(Failure { headers: Some(&no), ..failure(ErrorKind::RateLimit) }, attempt()), None);
+    }
+
+    #[test]
+    fn a_sane_retry_after_is_honoured_and_an_insane_one_ends_the_call() {
+        let asked = |name, value| {
+            let headers = headers(name, value);
+            pause(Failure { headers: Some(&headers), ..failure(ErrorKind::RateLimit) }, attempt())
+        };
+        assert_eq!(asked("retry-after", "3"), Some(Duration::from_secs(3)));
+        assert_eq!(asked("retry-after", "0"), Some(Duration::ZERO));
+        assert_eq!(asked("retry-after", "0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(asked("retry-after-ms", "20"), Some(Duration::from_millis(20)));
+        assert_eq!(asked("retry-after", "Thu, 01 Jan 1970 00:01:00 GMT"), Some(Duration::from_secs(60)));
+        assert_eq!(asked("retry-after", "Wed, 31 Dec 1969 23:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(asked("retry-after", "121"), None);
+        // Not readable: as if it were not there.
+        assert_eq!(asked("retry-after", "-1"), Some(FIRST_PAUSE));
+        assert_eq!(asked("retry-after", "soon"), Some(FIRST_PAUSE));
+        assert_eq!(asked("retry-after", "NaN"), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn retry_after_ms_wins_over_retry_after() {
+        let mut both = headers("retry-after-ms", "10");
+        both.insert("retry-after", HeaderValue::from_static("7"));
+        assert_eq!(retry_after(&both, NOW), Some(Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn a_pause_that_outlasts_the_deadline_is_not_begun() {
+        let headers = headers("retry-after", "5");
+        let failure = Failure { headers: Some(&headers), ..failure(ErrorKind::RateLimit) };
+        assert_eq!(pause(failure, Attempt { remaining: Duration::from_secs(5), ..attempt() }), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! What a prompt asks to be given back: the text it wants repeated, the tokens, quoted strings and numbers in it.
+
+/// Verbs that ask for what follows them.
+const SAY: &[&str] = &["say", "repeat", "echo", "print", "output"];
+/// Verbs that ask for what follows them when a word such as `with` or `exactly` comes next.
+const REPLY: &[&str] = &["reply", "respond", "answer", "return", "write", "send", "reply:"];
+const AFTER_REPLY: &[&str] = &["with", "exactly", "only", "just", "precisely", "verbatim", "this:", "with:", "exactly:"];
+/// Words a verb may follow in the middle of a sentence.
+const BEFORE: &[&str] =
+    &["please", "and", "then", "to", "just", "now", "only", "must", "should", "you", "can", "could", "simply"];
+/// Words between the verb and the text, or after the text, that are not part of it.
+const AROUND: &[&str] = &[
+    "exactly", "only", "just", "with", "the", "this", "these", "that", "following", "word", "words", "token", "text",
+    "string", "phrase", "sentence", "message", "value", "code", "back", "to", "me", "after", "verbatim", "and",
+    "nothing", "else", "precisely", "literally", "please", "in", "your", "reply", "line", "one", "single",
+];
+
+/// The text a prompt asks to be given back exactly, if it asks for one.
+pub(crate) fn requested(prompt: &str) -> Option<String> {
+    let rest = after_verb(prompt)?;
+    if let Some(token) = tokens(rest).next() {
+        return Some(token.to_owned());
+    }
+    if let Some(quoted) = quoted(rest).next() {
+        return Some(quoted.to_owned());
+    }
+    let literal = literal(rest);
+    if !literal.is_empty() {
+        return Some(literal.to_owned());
+    }
+    // "COMPAT-1a2b: repeat this token."
+    tokens(prompt).next().or_else(|| quoted(prompt).next()).map(str::to_owned)
+}
+
+fn after_verb(prompt: &str) -> Option<&str> {
+    let words: Vec<(usize, &str)> = words(prompt).collect();
+    words.iter().enumerate().find_map(|(index, (start, word))| {
+        let lower = word.to_lowercase();
+        let verb = lower.trim_end_matches([':', ',']);
+        let previous = index.checked_sub(1).map(|index| words[index]);
+        let opens_clause = previous.is_none_or(|(at, before)| {
+            before.ends_with(['.', '!', '?', ':', ';', ','])
+                || prompt[at + before.len()..*start].contains('\n')
+                || BEFORE.contains(&before.to_lowercase().as_str())
+        });
+        let next = words.get(index + 1).map(|(_, next)| next.to_lowercase());
+        let asked = SAY.contains(&verb)
+            || REPLY.contains(&verb)
+                && (lower.ends_with(':') || next.is_some_and(|next| AFTER_REPLY.contains(&next.as_str())));
+        (opens_clause && asked).then(|| &prompt[start + word.len()..])
+    })
+}
+
+/// The sentence's own words, without the ones that only introduce or end them.
+fn literal(rest: &str) -> &str {
+    let mut text = rest.trim_start();
+    // Introducing words, across a line break when a colon ends them.
+    while let Some(word) = text.split_whitespace().next() {
+        let around = AROUND.contains(&word.trim_end_matches([':', ',', '.']).to_lowercase().as_str());
+        if !around {
+            break;
+        }
+        text = text[word.len()..].trim_start();
+        if word.ends_with(':') {
+            break;
+        }
+    }
+    let line = text.lines().next().unwrap_or_default();
+    let end = [". ", "! ", "? "].iter().filter_map(|end| line.find(end).map(|at| at + 1)).min();
+    let mut sentence = line[..end.unwrap_or(line.len())].trim().trim_end_matches(['.', ',']);
+    if let Some(at) = sentence.to_ascii_lowercase().find(" and nothing else") {
+        sentence = &sentence[..at];
+    }
+    sentence.trim_end_matches([',', ' '])
+}
+
+/// Tokens such as `COMPAT-1a2b3c` in order: two or more capitals, a dash or underscore, four or more letters or digits.
+pub(crate) fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !(character.is_ascii_alphanumeric() || matches!(character, '-' | '_')))
+        .map(|word| word.trim_matches(['-', '_']))
+        .filter(|word| {
+            word.split_once(['-', '_']).is_some_and(|(head, tail)| {
+                head.len() >= 2
+                    && head.starts_with(|first: char| first.is_ascii_uppercase())
+                    && head.chars().all(|character| character.is_ascii_uppercase() || character.is_ascii_digit())
+                    && tail.len() >= 4
+            })
+        })
+}
+
+/// Strings in quotation marks, in order: `"…"`, `“…”`, `'…'` (not an apostrophe) and `` `…` ``.
+pub(crate) fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let mut before = ' ';
+    std::iter::from_fn(move || {
+        while let Some(open) = rest.chars().next() {
+            let after = &rest[open.len_utf8()..];
+            let close = match open {
+                '"' | '`' => Some(open),
+                '“' => Some('”'),
+                '\'' if !before.is_alphanumeric() => Some('\''),
+                _ => None,
+            };
+            if let Some(end) = close.and_then(|close| after.find(close).map(|at| (at, close)))
+                && end.0 > 0
+            {
+                rest = &after[end.0 + end.1.len_utf8()..];
+                before = ' ';
+                return Some(&after[..end.0]);
+            }
+            before = open;
+            rest = after;
+        }
+        None
+    })
+}
+
+/// Numbers in order, as JSON reads them.
+pub(crate) fn numbers(text: &str) -> impl Iterator<Item = serde_json::Number> {
+    words(text).filter_map(|(_, word)| {
+        word.trim_matches(|character: char| !(character.is_ascii_digit() || character == '-')).parse().ok()
+    })
+}
+
+/// Words between white space, each with where it starts.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let base = text.as_ptr() as usize;
+    text.split_whitespace().map(move |word| (word.as_ptr() as usize - base, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_comes_back_exactly() {
+        for (prompt, expected) in [
+            ("Reply with exactly this token and nothing else: COMPAT-9f3a1c", "COMPAT-9f3a1c"),
+            ("Reply with exactly COMPAT-9f3a1c.", "COMPAT-9f3a1c"),
+            ("COMPAT-9f3a1c\nRepeat that token back to me.", "COMPAT-9f3a1c"),
+            ("Say hello", "hello"),
+            ("Please say hello there.", "hello there"),
+            ("Say 'it works' and nothing else", "it works"),
+            ("Repeat after me: the quick brown fox", "the quick brown fox"),
+            ("Repeat the following text verbatim:\nfoo bar, baz", "foo bar, baz"),
+            ("You are a parrot. Echo: polly", "polly"),
+            ("Answer with only the word banana, please", "banana, please"),
+            ("Respond with just “oui”", "oui"),
+        ] {
+            assert_eq!(requested(prompt).as_deref(), Some(expected), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn other_prompts_ask_for_nothing_exact() {
+        for prompt in
+            ["", "What is the capital of France?", "Write a haiku", "The output is wrong", "Answer the question", "say"]
+        {
+            assert_eq!(requested(prompt), None, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn quoted_strings_are_not_apostrophes() {
+        assert_eq!(quoted("it's \"a\" and 'b c' or `d`").collect::<Vec<_>>(), ["a", "b c", "d"]);
+        assert_eq!(quoted("don't can't").count(), 0);
+        assert_eq!(tokens("x UTF-8 COMPAT-abcdef, RUN_77aa.").collect::<Vec<_>>(), ["COMPAT-abcdef", "RUN_77aa"]);
+    }
+}

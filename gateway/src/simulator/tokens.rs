@@ -1,0 +1,46 @@
+//! What the simulator counts as a token: a piece of a word of at most six characters, with the white space before it.
+//! Answers are streamed piece by piece, so that streams have many deltas and usage counts them exactly.
+
+/// Longest piece, in characters that are not white space.
+const LONGEST: usize = 6;
+
+/// The pieces of a text in order; joined, they are the text.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut length = 0;
+        let end = rest
+            .char_indices()
+            .find(|(_, character)| {
+                let boundary = if character.is_whitespace() { length > 0 } else { length == LONGEST };
+                length += usize::from(!character.is_whitespace());
+                boundary
+            })
+            .map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece)
+    })
+}
+
+/// How many tokens a text has.
+pub(crate) fn count(text: &str) -> usize {
+    pieces(text).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_joined_are_the_text() {
+        for text in ["", " ", "a", "COMPAT-0123456789", "two  words\n\n", "  日本語のテキスト と é"] {
+            assert_eq!(pieces(text).collect::<String>(), text);
+            assert!(pieces(text).all(|piece| piece.trim().chars().count() <= LONGEST), "{text}");
+        }
+        assert_eq!(pieces("one two, three-four").collect::<Vec<_>>(), ["one", " two,", " three-", "four"]);
+    }
+}

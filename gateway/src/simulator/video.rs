@@ -1,0 +1,70 @@
+//! Simulated videos: a moving picture derived from the prompt, as an MP4 file that ordinary players play.
+
+use super::h264::{Colour, Encoder};
+use super::mp4::{self, Track};
+use super::palette::{Palette, Shape};
+
+/// Pictures per second. Low, since nobody needs smooth motion from a simulation and each picture costs time.
+pub(crate) const RATE: u32 = 10;
+
+/// The format named in the task's output (2.7).
+pub(crate) const FORMAT: &str = "mp4";
+
+/// Width and height in samples of a resolution in an aspect ratio (2.6): the resolution is the shorter side.
+/// None if either is not one of the specification.
+pub(crate) fn size(resolution: &str, aspect_ratio: &str) -> Option<(u16, u16)> {
+    let (short, long) = match resolution {
+        "720p" => (720, 1280),
+        "1080p" => (1080, 1920),
+        _ => return None,
+    };
+    match aspect_ratio {
+        "16:9" => Some((long, short)),
+        "9:16" => Some((short, long)),
+        "1:1" => Some((short, short)),
+        _ => None,
+    }
+}
+
+/// Encodes a video. `duration_s`: whole seconds. Takes tens of milliseconds per second of video: call it from a
+/// blocking thread.
+pub(crate) fn encode(prompt: &str, (width, height): (u16, u16), duration_s: u32) -> Vec<u8> {
+    let palette = Palette::of(prompt);
+    let mut encoder = Encoder::new(usize::from(width), usize::from(height));
+    let sequence_parameters = encoder.sequence_parameters();
+    let picture_parameters = Encoder::picture_parameters();
+    let (columns, rows) = encoder.blocks();
+    let aspect = f64::from(width) / f64::from(height);
+    // Edges as wide as a block: the deblocking filter then rounds them.
+    let edge = 1.0 / float(rows);
+    let pictures: Vec<Vec<u8>> = (0..duration_s * RATE)
+        .map(|picture| {
+            let seconds = f64::from(picture) / f64::from(RATE);
+            let shapes: Vec<Shape> = palette.shapes().iter().map(|shape| shape.at(seconds)).collect();
+            encoder.picture(|column, row| {
+                let x = centre(column, columns);
+                let y = centre(row, rows);
+                Colour::from_rgb(palette.colour(&shapes, (x, y), aspect, edge))
+            })
+        })
+        .collect();
+    mp4::file(
+        &Track {
+            width,
+            height,
+            rate: RATE,
+            sequence_parameters: &sequence_parameters,
+            picture_parameters: &picture_parameters,
+        },
+        &pictures,
+    )
+}
+
+/// Centre of block `index` of `count`, from 0 to 1.
+fn centre(index: usize, count: usize) -> f64 {
+    (float(index) + 0.5) / float(count)
+}
+
+fn float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}

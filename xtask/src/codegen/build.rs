@@ -1,0 +1,398 @@
+//! Phase 2, build: from the linted document to the model that emitters take. Hoists inline objects, merges
+//! `allOf`, turns `null` into [`Type::Nullable`] and notes which schemas requests and responses reach.
+
+use std::collections::HashSet;
+
+use anyhow::{Context as _, Result, bail};
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::lint::METHODS;
+use super::load::{Document, Sources, child, schema_name, text};
+use super::model::{
+    Additional, Api, Constraints, ErrorStyle, Field, HttpMethod, Kind, Location, Object, Operation, Parameter, Protocol,
+    Schema, Stream, StreamMode, StringEnum, Type, Union, Webhook,
+};
+use super::names;
+
+/// Builds the model. The document must have passed [`super::lint::lint`].
+pub(crate) fn build(sources: &Sources) -> Result<Api> {
+    let document = &sources.openapi;
+    let mut builder = Builder { document, schemas: IndexMap::new(), error_bodies: Vec::new() };
+    for (name, node) in document.members("/components/schemas") {
+        let at = child("/components/schemas", name);
+        builder.component(name, node).with_context(|| format!("spec/openapi.yaml#{at}"))?;
+    }
+    let mut operations = Vec::new();
+    for (path, item) in document.members("/paths") {
+        for method in METHODS {
+            let Some(node) = item.get(*method) else { continue };
+            let at = child(&child("/paths", path), method);
+            let operation = builder.operation(path, method, item, node);
+            operations.push(operation.with_context(|| format!("spec/openapi.yaml#{at}"))?);
+        }
+    }
+    let mut webhooks = Vec::new();
+    for (name, item) in document.members("/webhooks") {
+        let post = &item["post"];
+        let payload = &post["requestBody"]["content"]["application/json"]["schema"];
+        webhooks.push(Webhook {
+            name: name.clone(),
+            payload: builder.ty(payload, &names::pascal(name), "ours")?,
+            summary: text(post, "summary").to_owned(),
+            description: text(post, "description").to_owned(),
+            source: text(post, "x-source").to_owned(),
+        });
+    }
+    let mut api = Api {
+        title: text(&document.0["info"], "title").to_owned(),
+        version: text(&document.0["info"], "version").to_owned(),
+        description: text(&document.0["info"], "description").to_owned(),
+        operations,
+        schemas: builder.schemas,
+        webhooks,
+        errors: sources.errors.clone(),
+        catalog: sources.catalog.clone(),
+        document: document.0.clone(),
+    };
+    mark_reached(&mut api, &builder.error_bodies);
+    Ok(api)
+}
+
+struct Builder<'doc> {
+    document: &'doc Document,
+    schemas: IndexMap<String, Schema>,
+    /// Schemas of unsuccessful answers: no operation's result, but read all the same.
+    error_bodies: Vec<Type>,
+}
+
+impl Builder<'_> {
+    /// Adds a named schema and what is hoisted out of it.
+    fn component(&mut self, name: &str, node: &Value) -> Result<()> {
+        let source = text(node, "x-source");
+        // Reserve the place, so that hoisted schemas follow the one they come from.
+        self.schemas.insert(name.to_owned(), named(name, node, source, Kind::Alias(Type::Any)));
+        let kind = self.kind(name, node, source)?;
+        if let Some(schema) = self.schemas.get_mut(name) {
+            schema.kind = kind;
+        }
+        Ok(())
+    }
+
+    fn kind(&mut self, name: &str, node: &Value, source: &str) -> Result<Kind> {
+        if node.get("properties").is_some() || node.get("allOf").is_some() {
+            return Ok(Kind::Object(self.object(name, node, source)?));
+        }
+        Ok(match self.ty(node, name, source)? {
+            Type::Enum(values) => Kind::Enum(values),
+            Type::Union(union) => Kind::Union(union),
+            other => Kind::Alias(other),
+        })
+    }
+
+    fn object(&mut self, name: &str, node: &Value, source: &str) -> Result<Object> {
+        let merged = merge_all_of(self.document, node)?;
+        let required: HashSet<&str> =
+            merged["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut fields = Vec::new();
+        for (property, inner) in merged["properties"].as_object().into_iter().flatten() {
+            let own = text(inner, "x-source");
+            let source = if own.is_empty() { source } else { own };
+            let target = self.document.follow(inner)?;
+            let description = match text(inner, "description") {
+                "" => text(target, "description"),
+                own => own,
+            };
+            fields.push(Field {
+                name: property.clone(),
+                ty: self.ty(inner, &names::nested(name, property), source)?,
+                required: required.contains(property.as_str()),
+                default: inner.get("default").cloned(),
+                constraints: constraints(inner)?,
+                description: description.to_owned(),
+                source: source.to_owned(),
+                deprecated: inner.get("deprecated") == Some(&Value::Bool(true)),
+            });
+        }
+        let additional = match merged.get("additionalProperties") {
+            Some(Value::Bool(false)) => Additional::Deny,
+            None | Some(Value::Bool(true)) => Additional::Keep,
+            Some(inner) => Additional::Map(self.ty(inner, &format!("{name}Value"), source)?),
+        };
+        Ok(Object { fields, additional })
+    }
+
+    /// The type of a schema; `name` is what an inline object in it is called.
+    fn ty(&mut self, node: &Value, name: &str, source: &str) -> Result<Type> {
+        if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
+            let name = schema_name(reference).with_context(|| format!("{reference} names no schema"))?;
+            return Ok(Type::Ref(name.to_owned()));
+        }
+        let (types, nullable) = types(node)?;
+        let inner = self.non_null(node, &types, name, source)?;
+        Ok(if nullable && !inner.is_nullable() { Type::Nullable(Box::new(inner)) } else { inner })
+    }
+
+    fn non_null(&mut self, node: &Value, types: &[&str], name: &str, source: &str) -> Result<Type> {
+        if let Some(value) = node.get("const") {
+            return Ok(Type::Const(value.clone()));
+        }
+        for (key, open) in [("enum", false), ("x-extensible-enum", true)] {
+            if let Some(values) = node.get(key).and_then(Value::as_array) {
+                let values = values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
+                return Ok(Type::Enum(StringEnum { values, open }));
+            }
+        }
+        if let Some(variants) = node.get("oneOf").and_then(Value::as_array) {
+            return self.union(node, variants, name, source);
+        }
+        if node.get("properties").is_some() || node.get("allOf").is_some() {
+            self.schemas.insert(name.to_owned(), named(name, node, source, Kind::Alias(Type::Any)));
+            let object = self.object(name, node, source)?;
+            self.schemas[name].kind = Kind::Object(object);
+            return Ok(Type::Ref(name.to_owned()));
+        }
+        match types {
+            [] => Ok(Type::Any),
+            ["string"] => Ok(Type::String),
+            ["integer"] => Ok(Type::Integer),
+            ["number"] => Ok(Type::Number),
+            ["boolean"] => Ok(Type::Boolean),
+            ["array"] => {
+                let item = match node.get("items") {
+                    Some(items) => self.ty(items, &names::item(name), source)?,
+                    None => Type::Any,
+                };
+                Ok(Type::Array(Box::new(item)))
+            }
+            ["object"] => {
+                let value = match node.get("additionalProperties") {
+                    Some(inner) if inner.is_object() => self.ty(inner, &format!("{name}Value"), source)?,
+                    _ => Type::Any,
+                };
+                Ok(Type::Map(Box::new(value)))
+            }
+            _ => bail!("type {types:?} is several types; write a oneOf"),
+        }
+    }
+
+    fn union(&mut self, node: &Value, all: &[Value], name: &str, source: &str) -> Result<Type> {
+        let forms: Vec<&Value> = all.iter().filter(|variant| !is_null(variant)).collect();
+        let mut variants = Vec::new();
+        for (index, variant) in forms.iter().enumerate() {
+            variants.push(self.ty(variant, &format!("{name}Variant{index}"), source)?);
+        }
+        let inner = if let [only] = variants.as_slice() {
+            only.clone()
+        } else {
+            Type::Union(Union {
+                variants,
+                discriminator: node.pointer("/discriminator/propertyName").and_then(Value::as_str).map(str::to_owned),
+                open: node.get("x-open-union") == Some(&Value::Bool(true)),
+            })
+        };
+        let nullable = forms.len() < all.len() && !inner.is_nullable();
+        Ok(if nullable { Type::Nullable(Box::new(inner)) } else { inner })
+    }
+
+    fn operation(&mut self, path: &str, method: &str, item: &Value, node: &Value) -> Result<Operation> {
+        let id = text(node, "operationId");
+        let source = text(node, "x-source");
+        let shared = item.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        let own = node.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        let mut parameters = Vec::new();
+        for parameter in shared.chain(own) {
+            parameters.push(self.parameter(self.document.follow(parameter)?, id, source)?);
+        }
+        let placed = |parameter: &Parameter| path.find(&format!("{{{}}}", parameter.name));
+        parameters.sort_by_key(|parameter| match parameter.location {
+            Location::Path => placed(parameter).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        });
+        let request = node.pointer("/requestBody/content/application~1json/schema/$ref").and_then(Value::as_str);
+        let mut response = None;
+        let mut item_schema = None;
+        for (status, answer) in node["responses"].as_object().into_iter().flatten() {
+            let answer = self.document.follow(answer)?;
+            if !status.starts_with('2') {
+                if let Some(schema) = answer.pointer("/content/application~1json/schema") {
+                    let body = self.ty(schema, &format!("{}Error", names::pascal(id)), source)?;
+                    self.error_bodies.push(body);
+                }
+                continue;
+            }
+            if let Some(schema) = answer.pointer("/content/application~1json/schema") {
+                response = Some(self.ty(schema, &format!("{}Response", names::pascal(id)), source)?);
+            }
+            if let Some(schema) = answer.pointer("/content/text~1event-stream/x-item-schema") {
+                item_schema = Some(self.ty(schema, &format!("{}Event", names::pascal(id)), source)?);
+            }
+        }
+        let stream = match (node.get("x-stream"), item_schema) {
+            (Some(stream), Some(item)) => Some(Stream {
+                mode: match stream.get("parameter").and_then(Value::as_str) {
+                    Some(name) => StreamMode::Parameter(name.to_owned()),
+                    None => StreamMode::Always,
+                },
+                item,
+                terminator: stream.get("terminator").and_then(Value::as_str).map(str::to_owned),
+            }),
+            _ => None,
+        };
+        Ok(Operation {
+            id: id.to_owned(),
+            method: http_method(method)?,
+            path: path.to_owned(),
+            parameters,
+            request: request.and_then(schema_name).map(str::to_owned),
+            response,
+            stream,
+            protocol: attribute::<Protocol>(node, "x-protocol")?,
+            error_style: attribute::<ErrorStyle>(node, "x-error-style")?,
+            resource: text(node, "x-resource").split('.').map(str::to_owned).collect(),
+            name: text(node, "x-method").to_owned(),
+            summary: text(node, "summary").to_owned(),
+            description: text(node, "description").to_owned(),
+            source: source.to_owned(),
+        })
+    }
+
+    fn parameter(&mut self, node: &Value, operation: &str, source: &str) -> Result<Parameter> {
+        let schema = &node["schema"];
+        let name = text(node, "name");
+        let own = text(node, "x-source");
+        Ok(Parameter {
+            name: name.to_owned(),
+            location: match text(node, "in") {
+                "path" => Location::Path,
+                "query" => Location::Query,
+                _ => Location::Header,
+            },
+            required: node.get("required") == Some(&Value::Bool(true)),
+            fixed: schema.get("const").and_then(Value::as_str).map(str::to_owned),
+            ty: self.ty(schema, &names::nested(&names::pascal(operation), name), source)?,
+            constraints: constraints(schema)?,
+            default: schema.get("default").cloned(),
+            description: text(node, "description").to_owned(),
+            source: if own.is_empty() { source } else { own }.to_owned(),
+        })
+    }
+}
+
+fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
+    Schema {
+        name: name.to_owned(),
+        description: text(node, "description").to_owned(),
+        source: source.to_owned(),
+        kind,
+        constraints: constraints(node).unwrap_or_default(),
+        in_request: false,
+        in_response: false,
+    }
+}
+
+fn attribute<T: serde::de::DeserializeOwned>(node: &Value, key: &str) -> Result<T> {
+    serde_json::from_value(node.get(key).cloned().unwrap_or_default()).with_context(|| format!("{key} is not known"))
+}
+
+fn http_method(method: &str) -> Result<HttpMethod> {
+    Ok(match method {
+        "get" => HttpMethod::Get,
+        "post" => HttpMethod::Post,
+        "put" => HttpMethod::Put,
+        "patch" => HttpMethod::Patch,
+        "delete" => HttpMethod::Delete,
+        _ => bail!("method {method} is not generated"),
+    })
+}
+
+/// A schema's constraints, for documentation; the schema itself is what enforces them.
+fn constraints(node: &Value) -> Result<Constraints> {
+    let known = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+        "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "pattern", "format"];
+    let members = node.as_object().into_iter().flatten().filter(|(key, _)| known.contains(&key.as_str()));
+    let picked: serde_json::Map<String, Value> =
+        members.map(|(key, value)| (key.clone(), value.clone())).collect();
+    serde_json::from_value(Value::Object(picked)).context("a constraint has the wrong type")
+}
+
+/// The non-null types of a schema, and whether null is among them.
+pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
+    let all: Vec<&str> = match node.get("type") {
+        None => Vec::new(),
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+        Some(other) => bail!("type {other} is neither a string nor a list"),
+    };
+    let nullable = all.contains(&"null");
+    Ok((all.into_iter().filter(|name| *name != "null").collect(), nullable))
+}
+
+/// `{type: null}`, as a variant of a oneOf.
+pub(crate) fn is_null(node: &Value) -> bool {
+    node.get("type").and_then(Value::as_str) == Some("null")
+}
+
+/// An object schema with the properties and requirements of its `allOf` (recursively) beside its own.
+pub(crate) fn merge_all_of(document: &Document, node: &Value) -> Result<Value> {
+    let mut properties = serde_json::Map::new();
+    let mut required: Vec<Value> = Vec::new();
+    for part in node.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+        let part = merge_all_of(document, document.follow(part)?)?;
+        properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
+        required.extend(part["required"].as_array().cloned().unwrap_or_default());
+    }
+    properties.extend(node.get("properties").and_then(Value::as_object).cloned().unwrap_or_default());
+    for name in node.get("required").and_then(Value::as_array).into_iter().flatten() {
+        if !required.contains(name) {
+            required.push(name.clone());
+        }
+    }
+    let mut merged = node.as_object().cloned().unwrap_or_default();
+    merged.shift_remove("allOf");
+    merged.insert("properties".to_owned(), Value::Object(properties));
+    merged.insert("required".to_owned(), Value::Array(required));
+    Ok(Value::Object(merged))
+}
+
+/// Notes for every schema whether requests and responses reach it.
+fn mark_reached(api: &mut Api, error_bodies: &[Type]) {
+    let mut requests: Vec<String> = api.operations.iter().filter_map(|operation| operation.request.clone()).collect();
+    let mut responses = Vec::new();
+    for operation in &api.operations {
+        operation.response.iter().for_each(|ty| references(ty, &mut responses));
+        operation.stream.iter().for_each(|stream| references(&stream.item, &mut responses));
+    }
+    api.webhooks.iter().for_each(|webhook| references(&webhook.payload, &mut responses));
+    error_bodies.iter().for_each(|ty| references(ty, &mut responses));
+    for (list, request) in [(&mut requests, true), (&mut responses, false)] {
+        while let Some(name) = list.pop() {
+            let schema = &mut api.schemas[&name];
+            let mark = if request { &mut schema.in_request } else { &mut schema.in_response };
+            if std::mem::replace(mark, true) {
+                continue;
+            }
+            match &schema.kind {
+                Kind::Object(object) => {
+                    object.fields.iter().for_each(|field| references(&field.ty, list));
+                    if let Additional::Map(value) = &object.additional {
+                        references(value, list);
+                    }
+                }
+                Kind::Union(union) => union.variants.iter().for_each(|ty| references(ty, list)),
+                Kind::Alias(ty) => references(ty, list),
+                Kind::Enum(_) => {}
+            }
+        }
+    }
+}
+
+/// Appends the names a type refers to.
+fn references(ty: &Type, names: &mut Vec<String>) {
+    match ty {
+        Type::Ref(name) => names.push(name.clone()),
+        Type::Array(inner) | Type::Map(inner) | Type::Nullable(inner) => references(inner, names),
+        Type::Union(union) => union.variants.iter().for_each(|ty| references(ty, names)),
+        Type::Any | Type::String | Type::Integer | Type::Number | Type::Boolean | Type::Const(_) | Type::Enum(_) => {}
+    }
+}

@@ -1,0 +1,203 @@
+//! `resources.ts`: a class for each resource, a method for each operation, and the tree of them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::types::{assumed, comment, constraints};
+use super::{doc, expression, member, references, source};
+use crate::codegen::model::{Api, Operation, Parameter, Resource};
+use crate::codegen::names::{camel, pascal};
+
+pub(super) fn emit(api: &Api) -> String {
+    let root = api.resources();
+    let mut body = String::new();
+    for operation in &api.operations {
+        body.push_str(&params_interface(operation));
+    }
+    classes(&root, &mut body);
+    body.push_str(&root_class(&root));
+    imports(api) + &body
+}
+
+/// `chat.completions.create`, as a caller writes it.
+pub(super) fn call_path(operation: &Operation) -> String {
+    let mut words: Vec<String> = operation.resource.iter().map(|word| camel(word)).collect();
+    words.push(camel(&operation.name));
+    words.join(".")
+}
+
+fn imports(api: &Api) -> String {
+    let mut used = BTreeSet::new();
+    for operation in &api.operations {
+        used.extend(operation.request.clone());
+        operation.response.iter().for_each(|ty| references(ty, &mut used));
+        operation.stream.iter().for_each(|stream| references(&stream.item, &mut used));
+        operation.parameters.iter().for_each(|parameter| references(&parameter.ty, &mut used));
+    }
+    let streams = api.operations.iter().any(|operation| operation.stream.is_some());
+    let mut out = String::from("import type { ApiPromise } from \"../promise\";\n");
+    out.push_str("import { type RequestOptions, Resource } from \"../resource\";\n");
+    if streams {
+        out.push_str("import type { Stream } from \"../stream\";\n");
+    }
+    out.push_str("import { operations } from \"./operations\";\n");
+    if !used.is_empty() {
+        out.push_str("import type {\n");
+        for name in &used {
+            let _ = writeln!(out, "  {name},");
+        }
+        out.push_str("} from \"./types\";\n");
+    }
+    out.push('\n');
+    out
+}
+
+/// Parameters that are members of `params`: beside a body all of them, else those outside the path.
+fn named(operation: &Operation) -> Vec<&Parameter> {
+    let in_path = operation.path_parameters().filter(|_| operation.request.is_some());
+    in_path.chain(operation.free_parameters()).collect()
+}
+
+/// The type of `params`: the body's own, or an interface of this operation if more than the body goes in.
+fn params_type(operation: &Operation) -> Option<String> {
+    if named(operation).is_empty() {
+        operation.request.clone()
+    } else {
+        Some(format!("{}Params", pascal(&operation.id)))
+    }
+}
+
+fn params_interface(operation: &Operation) -> String {
+    let named = named(operation);
+    let Some(name) = params_type(operation).filter(|_| !named.is_empty()) else { return String::new() };
+    let mut out = doc("", &[&format!("Parameters of `{}`.", call_path(operation))]);
+    let extends = operation.request.as_ref().map_or_else(String::new, |body| format!(" extends {body}"));
+    let _ = writeln!(out, "export interface {name}{extends} {{");
+    for parameter in named {
+        let origin = if parameter.source == operation.source { String::new() } else { source(&parameter.source) };
+        let facts = [constraints(&parameter.constraints), assumed(parameter.default.as_ref()), origin];
+        out.push_str(&comment(&parameter.description, &facts, false));
+        let optional = if parameter.required { "" } else { "?" };
+        let _ = writeln!(out, "  {}{optional}: {};", member(&parameter.name), expression(&parameter.ty));
+    }
+    out.push_str("}\n\n");
+    out
+}
+
+/// `ChatCompletionsResource`.
+fn class_name(resource: &Resource<'_>) -> String {
+    format!("{}Resource", pascal(&resource.path.join("_")))
+}
+
+/// The property a resource is reached by from the one above it.
+fn property_name(resource: &Resource<'_>) -> String {
+    resource.path.last().map_or_else(String::new, |word| camel(word))
+}
+
+/// Classes of everything below a resource, children before those that hold them.
+fn classes(resource: &Resource<'_>, out: &mut String) {
+    for child in &resource.children {
+        classes(child, out);
+        let path: Vec<String> = child.path.iter().map(|word| camel(word)).collect();
+        out.push_str(&doc("", &[&format!("`client.{}`", path.join("."))]));
+        let _ = writeln!(out, "export class {} extends Resource {{", class_name(child));
+        let mut members: Vec<String> = child.children.iter().map(child_member).collect();
+        members.extend(child.operations.iter().map(|operation| method(operation)));
+        out.push_str(&members.join("\n"));
+        out.push_str("}\n\n");
+    }
+}
+
+fn child_member(child: &Resource<'_>) -> String {
+    let class = class_name(child);
+    format!("  readonly {}: {class} = new {class}(this.connection);\n", property_name(child))
+}
+
+fn root_class(root: &Resource<'_>) -> String {
+    let mut out = doc("", &["Everything a client offers; `Client` adds how it is made."]);
+    out.push_str("export class ClientResources extends Resource {\n");
+    let members: Vec<String> = root.children.iter().map(child_member).collect();
+    out.push_str(&members.concat());
+    out.push_str("}\n");
+    out
+}
+
+/// A method: its overloads where the answer depends on a member of the body, and its body.
+fn method(operation: &Operation) -> String {
+    let name = camel(&operation.name);
+    let positional: Vec<String> = match operation.request {
+        Some(_) => Vec::new(),
+        None => operation
+            .path_parameters()
+            .map(|parameter| format!("{}: {}", camel(&parameter.name), expression(&parameter.ty)))
+            .collect(),
+    };
+    let optional = operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
+    let mark = if optional { "?" } else { "" };
+    let params = params_type(operation);
+    let signature = |params: Option<String>, answer: &str| {
+        let mut arguments = positional.clone();
+        arguments.extend(params.map(|ty| format!("params{mark}: {ty}")));
+        arguments.push("options?: RequestOptions".to_owned());
+        format!("  {name}({}): ApiPromise<{answer}>", arguments.join(", "))
+    };
+
+    let comment = doc(
+        "  ",
+        &[&operation.summary, &operation.description, &parameter_docs(operation), &source(&operation.source)],
+    );
+    let single = operation.response.as_ref().map(expression);
+    let stream = operation.stream.as_ref().map(|stream| format!("Stream<{}>", expression(&stream.item)));
+    let switch = operation.stream_parameter();
+    let mut out = String::new();
+    match (single, stream, switch) {
+        (Some(single), Some(stream), Some(switch)) => {
+            let either = format!("{single} | {stream}");
+            let narrowed = |value: &str| {
+                params.as_ref().map(|ty| format!("{ty} & {{ {} }}", value.replace('@', &member(switch))))
+            };
+            for (params, answer) in [
+                (narrowed("@?: false | null"), &single),
+                (narrowed("@: true"), &stream),
+                (params.clone(), &either),
+            ] {
+                let _ = writeln!(out, "{comment}{};", signature(params, answer));
+            }
+            let _ = writeln!(out, "{} {{", signature(params.clone(), &either));
+        }
+        (single, stream, _) => {
+            let answer = stream.filter(|_| operation.always_streams()).or(single);
+            let answer = answer.unwrap_or_else(|| "undefined".to_owned());
+            let _ = writeln!(out, "{comment}{} {{", signature(params.clone(), &answer));
+        }
+    }
+    let path: Vec<String> = match operation.request {
+        Some(_) => Vec::new(),
+        None => operation.path_parameters().map(|parameter| camel(&parameter.name)).collect(),
+    };
+    let params = if params.is_some() { "params" } else { "undefined" };
+    let _ = writeln!(
+        out,
+        "    return this.send(operations.{}, [{}], {params}, options);",
+        operation.id,
+        path.join(", ")
+    );
+    out.push_str("  }\n");
+    out
+}
+
+/// `@param` lines of the positional parameters, whose type has no place for a comment.
+fn parameter_docs(operation: &Operation) -> String {
+    if operation.request.is_some() {
+        return String::new();
+    }
+    let lines: Vec<String> = operation
+        .path_parameters()
+        .filter(|parameter| !parameter.description.is_empty())
+        .map(|parameter| {
+            let description = parameter.description.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("@param {} {description}", camel(&parameter.name))
+        })
+        .collect();
+    lines.join("\n")
+}

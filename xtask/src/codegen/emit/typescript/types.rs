@@ -1,0 +1,84 @@
+//! `types.ts`: one interface or type alias for each schema.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{doc, enumeration, expression, member, source};
+use crate::codegen::model::{Additional, Api, Constraints, Field, Kind, Object, Schema, Type};
+
+pub(super) fn emit(api: &Api) -> String {
+    let declarations: Vec<String> = api.schemas.values().map(declaration).collect();
+    declarations.join("\n")
+}
+
+fn declaration(schema: &Schema) -> String {
+    let own = constraints(&schema.constraints);
+    let mut out = doc("", &[&schema.description, &own, &source(&schema.source)]);
+    let name = &schema.name;
+    match &schema.kind {
+        Kind::Object(object) => interface(&mut out, schema, object),
+        Kind::Enum(string_enum) => alias(&mut out, name, &enumeration(string_enum)),
+        Kind::Union(union) => alias(&mut out, name, &expression(&Type::Union(union.clone()))),
+        Kind::Alias(ty) => alias(&mut out, name, &expression(ty)),
+    }
+    out
+}
+
+fn alias(out: &mut String, name: &str, ty: &str) {
+    let _ = writeln!(out, "export type {name} = {ty};");
+}
+
+fn interface(out: &mut String, schema: &Schema, object: &Object) {
+    let _ = writeln!(out, "export interface {} {{", schema.name);
+    for field in &object.fields {
+        out.push_str(&property(field, &schema.source));
+    }
+    match &object.additional {
+        // Members that are no field are kept, yet not declared: an index signature would let every
+        // misspelt name pass.
+        Additional::Keep if object.fields.is_empty() => out.push_str("  [key: string]: unknown;\n"),
+        Additional::Keep | Additional::Deny => {}
+        // Beside fields, the signature must cover their types too.
+        Additional::Map(value) if object.fields.is_empty() => {
+            let _ = writeln!(out, "  [key: string]: {};", expression(value));
+        }
+        Additional::Map(_) => out.push_str("  [key: string]: unknown;\n"),
+    }
+    out.push_str("}\n");
+}
+
+/// One member with its comment; the section is named where it differs from the interface's own.
+pub(super) fn property(field: &Field, section: &str) -> String {
+    let origin = if field.source == section { String::new() } else { source(&field.source) };
+    let mut out = comment(
+        &field.description,
+        &[constraints(&field.constraints), assumed(field.default.as_ref()), origin],
+        field.deprecated,
+    );
+    let optional = if field.required { "" } else { "?" };
+    let _ = writeln!(out, "  {}{optional}: {};", member(&field.name), expression(&field.ty));
+    out
+}
+
+/// A member's comment: what it is, then what holds for it, in one line.
+pub(super) fn comment(description: &str, facts: &[String], deprecated: bool) -> String {
+    let facts: Vec<&str> = facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
+    let deprecation = if deprecated { "@deprecated The specification marks it as deprecated." } else { "" };
+    doc("  ", &[description, &facts.join(" "), deprecation])
+}
+
+/// `0 to 2.`, a sentence of the value's constraints.
+pub(super) fn constraints(constraints: &Constraints) -> String {
+    let words = constraints.in_words();
+    let mut chars = words.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => words,
+    }
+}
+
+/// What the gateway assumes when the member is missing; the client never sends it.
+pub(super) fn assumed(default: Option<&Value>) -> String {
+    default.map_or_else(String::new, |value| format!("Default: `{value}`."))
+}

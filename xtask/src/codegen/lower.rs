@@ -1,0 +1,461 @@
+//! Phase 3, lower: from OpenAPI 3.1 to the part of 3.0.3 that progenitor and typify turn into good Rust.
+//!
+//! The rule: generated types say which members there are and of what form; ranges, lengths and patterns are
+//! not theirs. What a type cannot say is dropped here, and every dropped keyword is recorded with what enforces
+//! it instead. Strict: a keyword without an arm below is an error.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::build::{is_null, merge_all_of, types};
+use super::lint::METHODS;
+use super::load::{Document, child, text};
+use super::model::Api;
+use super::names;
+
+/// What lowering produced.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    /// The OpenAPI 3.0.3 document.
+    pub document: Value,
+    pub dropped: Vec<Dropped>,
+    /// Open enums: type name and its known values.
+    pub open_enums: Vec<(String, Vec<String>)>,
+}
+
+/// A keyword that the lowered document does not have.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Dropped {
+    /// JSON Pointer of the schema in `spec/openapi.yaml`.
+    pub pointer: String,
+    pub keyword: String,
+    pub value: Value,
+    pub enforced_by: EnforcedBy,
+}
+
+/// What takes a dropped keyword's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EnforcedBy {
+    /// `limits::check` (core) and the gateway, on requests.
+    Limits,
+    /// The server fills it in; clients never send a default.
+    Server,
+    /// The client's transport always sends it.
+    Transport,
+    /// Nothing on purpose: answers are read leniently, so that a newer server does not break an older client.
+    Lenient,
+}
+
+/// Lowers the whole document.
+pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
+    let mut lowering = Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
+    for (name, node) in document.members("/components/schemas") {
+        let reached = &api.schemas[name];
+        let place = Place { name: name.clone(), request: reached.in_request };
+        let at = child("/components/schemas", name);
+        let lowered = if node.get("x-open-union") == Some(&Value::Bool(true)) {
+            lowering.open_union(node, &at, &place)?
+        } else if let Some(values) = open_values(node) {
+            lowering.open_enums.push((name.clone(), values));
+            json!({"type": "string", "description": text(node, "description")})
+        } else {
+            lowering.schema(node, &at, &place)?
+        };
+        lowering.add(name.clone(), lowered)?;
+    }
+    let mut paths = Map::new();
+    for (path, item) in document.members("/paths") {
+        for method in METHODS {
+            if let Some(node) = item.get(*method) {
+                let at = child(&child("/paths", path), method);
+                lowering.operation(&mut paths, path, method, item, node, &at)?;
+            }
+        }
+    }
+    let lowered = json!({
+        "openapi": "3.0.3",
+        "info": {
+            "title": text(&document.0["info"], "title"),
+            "description": text(&document.0["info"], "description"),
+            "version": text(&document.0["info"], "version"),
+        },
+        "paths": paths,
+        "components": {"schemas": lowering.components},
+    });
+    let mut dropped = lowering.dropped.unwrap_or_default();
+    dropped.sort_by(|a, b| (&a.pointer, &a.keyword).cmp(&(&b.pointer, &b.keyword)));
+    Ok(Lowered { document: lowered, dropped, open_enums: lowering.open_enums })
+}
+
+struct Lowering<'doc> {
+    document: &'doc Document,
+    /// `None` while lowering a merged union, whose variants record their own.
+    dropped: Option<Vec<Dropped>>,
+    components: Map<String, Value>,
+    open_enums: Vec<(String, Vec<String>)>,
+}
+
+/// Where a schema is.
+#[derive(Clone)]
+struct Place {
+    /// What an inline type here is called.
+    name: String,
+    /// A request body reaches it.
+    request: bool,
+}
+
+impl Place {
+    fn nested(&self, property: &str) -> Self {
+        Self { name: names::nested(&self.name, property), request: self.request }
+    }
+
+    fn item(&self) -> Self {
+        Self { name: names::item(&self.name), request: self.request }
+    }
+}
+
+impl Lowering<'_> {
+    fn add(&mut self, name: String, schema: Value) -> Result<()> {
+        if self.components.contains_key(&name) {
+            bail!("two types are called {name}; rename a schema or a property");
+        }
+        self.components.insert(name, schema);
+        Ok(())
+    }
+
+    fn drop(&mut self, at: &str, keyword: &str, value: &Value, enforced_by: EnforcedBy) {
+        if let Some(dropped) = &mut self.dropped {
+            dropped.push(Dropped { pointer: at.to_owned(), keyword: keyword.to_owned(), value: value.clone(), enforced_by });
+        }
+    }
+
+    /// Lowers one schema.
+    fn schema(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
+        if node.is_boolean() {
+            return Ok(json!({}));
+        }
+        if let Some(reference) = node.get("$ref") {
+            return self.reference(node, reference, at);
+        }
+        if let Some(values) = open_values(node) {
+            return self.open_enum(node, values, at, place);
+        }
+        let merged;
+        let node = if node.get("allOf").is_some() {
+            merged = merge_all_of(self.document, node)?;
+            &merged
+        } else {
+            node
+        };
+        let (names, nullable) = types(node)?;
+        let mut out = Map::new();
+        if let [name] = names.as_slice() {
+            out.insert("type".to_owned(), json!(name));
+        }
+        if nullable {
+            out.insert("nullable".to_owned(), json!(true));
+        }
+        let elsewhere = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
+        for (keyword, value) in node.as_object().context("a schema is an object")? {
+            match keyword.as_str() {
+                // Read above, or documentation that Rust takes from elsewhere.
+                "type" | "required" | "title" | "examples" | "x-source" => {}
+                "description" | "deprecated" => {
+                    out.insert(keyword.clone(), value.clone());
+                }
+                "enum" => {
+                    let mut values = value.as_array().cloned().unwrap_or_default();
+                    if nullable {
+                        values.push(Value::Null);
+                    }
+                    out.insert("enum".to_owned(), Value::Array(values));
+                }
+                "const" => self.constant(&mut out, value, at, place),
+                "properties" => self.properties(&mut out, node, at, place)?,
+                "additionalProperties" => {
+                    let closed = value == &Value::Bool(false);
+                    if closed && !place.request {
+                        self.drop(at, keyword, value, EnforcedBy::Lenient);
+                        out.insert(keyword.clone(), json!({}));
+                    } else if closed {
+                        out.insert(keyword.clone(), value.clone());
+                    } else {
+                        let inner = Place { name: format!("{}Value", place.name), ..place.clone() };
+                        out.insert(keyword.clone(), self.schema(value, &child(at, keyword), &inner)?);
+                    }
+                }
+                "items" => {
+                    out.insert(keyword.clone(), self.schema(value, &child(at, keyword), &place.item())?);
+                }
+                "oneOf" => self.one_of(&mut out, value, at, place)?,
+                "default" => self.drop(at, keyword, value, EnforcedBy::Server),
+                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" | "minLength"
+                | "maxLength" | "pattern" | "format" | "minItems" | "maxItems" | "uniqueItems" | "minProperties"
+                | "maxProperties" | "dependentRequired" | "anyOf" | "not" | "if" | "then" | "else" | "discriminator" => {
+                    self.drop(at, keyword, value, elsewhere);
+                }
+                unknown => bail!("{at}: keyword `{unknown}` cannot be lowered; teach lower.rs what becomes of it"),
+            }
+        }
+        let is_object = out.get("type") == Some(&json!("object"));
+        if is_object && !out.contains_key("additionalProperties") {
+            // Unknown members are kept: typify makes this the flattened map `extra`.
+            out.insert("additionalProperties".to_owned(), json!({}));
+        }
+        Ok(Value::Object(out))
+    }
+
+    /// A `$ref` takes no siblings in 3.0; a description goes around it.
+    fn reference(&mut self, node: &Value, reference: &Value, at: &str) -> Result<Value> {
+        let mut description = None;
+        for (keyword, value) in node.as_object().into_iter().flatten() {
+            match keyword.as_str() {
+                "$ref" | "x-source" | "deprecated" => {}
+                "description" => description = Some(value),
+                "default" => self.drop(at, keyword, value, EnforcedBy::Server),
+                other => bail!("{at}: `{other}` beside a $ref cannot be lowered; move it into the schema referred to"),
+            }
+        }
+        Ok(match description {
+            Some(description) => json!({"allOf": [{"$ref": reference}], "description": description}),
+            None => json!({"$ref": reference}),
+        })
+    }
+
+    /// An open enum is a string newtype of its own, so that constants have a home and new values decode.
+    fn open_enum(&mut self, node: &Value, values: Vec<String>, at: &str, place: &Place) -> Result<Value> {
+        let description = text(node, "description");
+        self.add(place.name.clone(), json!({"type": "string", "description": description}))?;
+        self.open_enums.push((place.name.clone(), values));
+        if let Some(value) = node.get("default") {
+            self.drop(at, "default", value, EnforcedBy::Server);
+        }
+        let mut out = Map::new();
+        out.insert("allOf".to_owned(), json!([{"$ref": format!("#/components/schemas/{}", place.name)}]));
+        out.insert("description".to_owned(), json!(description));
+        if types(node)?.1 {
+            out.insert("nullable".to_owned(), json!(true));
+        }
+        Ok(Value::Object(out))
+    }
+
+    /// In a request a constant is a one-value enum; in an answer it is read as any string.
+    fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) {
+        if value.is_string() && place.request {
+            out.insert("type".to_owned(), json!("string"));
+            out.insert("enum".to_owned(), json!([value]));
+        } else {
+            self.drop(at, "const", value, if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient });
+        }
+    }
+
+    fn properties(&mut self, out: &mut Map<String, Value>, node: &Value, at: &str, place: &Place) -> Result<()> {
+        let required: Vec<&str> =
+            node.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut properties = Map::new();
+        for (name, inner) in node["properties"].as_object().into_iter().flatten() {
+            let at = child(&child(at, "properties"), name);
+            let mut lowered = self.schema(inner, &at, &place.nested(name))?;
+            if let (Some(value), true) = (inner.get("const"), place.request && required.contains(&name.as_str())) {
+                // The one default that may be sent: nothing else is allowed there.
+                lowered["default"] = value.clone();
+            }
+            properties.insert(name.clone(), lowered);
+        }
+        out.insert("properties".to_owned(), Value::Object(properties));
+        if !required.is_empty() {
+            out.insert("required".to_owned(), json!(required));
+        }
+        Ok(())
+    }
+
+    fn one_of(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) -> Result<()> {
+        let all: Vec<(usize, &Value)> = value.as_array().context("oneOf is a list")?.iter().enumerate().collect();
+        if all.iter().any(|(_, variant)| is_null(variant)) {
+            out.insert("nullable".to_owned(), json!(true));
+        }
+        let mut variants = Vec::new();
+        for (index, variant) in all.into_iter().filter(|(_, variant)| !is_null(variant)) {
+            let inner = Place { name: format!("{}Variant{index}", place.name), ..place.clone() };
+            // Strings of an open enum among other forms: the form is what tells them apart, so any string.
+            let variant = if open_values(variant).is_some() { &json!({"type": "string"}) } else { variant };
+            variants.push(self.schema(variant, &format!("{at}/oneOf/{index}"), &inner)?);
+        }
+        let keyword = if variants.len() == 1 { "allOf" } else { "oneOf" };
+        out.insert(keyword.to_owned(), Value::Array(variants));
+        Ok(())
+    }
+
+    /// An open union becomes one object with the members of all variants: what every variant requires is
+    /// required, all else optional, and what differs between variants is any value. Unknown variants fit too.
+    fn open_union(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
+        let mut variants = Vec::new();
+        self.variants(node, &mut variants)?;
+        let mut properties: Map<String, Value> = Map::new();
+        let mut required: Option<BTreeSet<String>> = None;
+        for variant in &variants {
+            for (name, inner) in variant["properties"].as_object().into_iter().flatten() {
+                let merged = match properties.get(name) {
+                    None => inner.clone(),
+                    Some(known) => unify(known, inner),
+                };
+                properties.insert(name.clone(), merged);
+            }
+            let own: BTreeSet<String> =
+                variant["required"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+            required = Some(match required {
+                None => own,
+                Some(known) => known.intersection(&own).cloned().collect(),
+            });
+        }
+        for keyword in ["discriminator", "oneOf"] {
+            let enforced_by = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
+            if let Some(value) = node.get(keyword) {
+                self.drop(at, keyword, value, enforced_by);
+            }
+        }
+        // A constant of one variant is no constant of the union.
+        for inner in properties.values_mut().filter_map(Value::as_object_mut) {
+            if inner.shift_remove("const").is_some() {
+                inner.insert("type".to_owned(), json!("string"));
+            }
+        }
+        let merged = json!({
+            "description": text(node, "description"),
+            "type": "object",
+            "properties": properties,
+            "required": required.unwrap_or_default(),
+        });
+        let recorded = self.dropped.take();
+        let lowered = self.schema(&merged, at, place);
+        self.dropped = recorded;
+        lowered
+    }
+
+    /// The objects of an open union, those of nested unions included.
+    fn variants(&self, node: &Value, found: &mut Vec<Value>) -> Result<()> {
+        for variant in node["oneOf"].as_array().into_iter().flatten() {
+            let variant = self.document.follow(variant)?;
+            if variant.get("oneOf").is_some() {
+                self.variants(variant, found)?;
+            } else {
+                found.push(merge_all_of(self.document, variant)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn operation(
+        &mut self, paths: &mut Map<String, Value>, path: &str, method: &str, item: &Value, node: &Value, at: &str,
+    ) -> Result<()> {
+        let id = text(node, "operationId");
+        let mut operation = Map::new();
+        for key in ["summary", "description"] {
+            operation.insert(key.to_owned(), json!(text(node, key)));
+        }
+        let mut parameters = Vec::new();
+        let shared = item.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        let own = node.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        for parameter in shared.chain(own) {
+            let parameter = self.document.follow(parameter)?;
+            let name = text(parameter, "name");
+            let at = format!("{at}/parameters/{name}/schema");
+            let schema = &parameter["schema"];
+            if let Some(value) = schema.get("const") {
+                self.drop(&at, "const", value, EnforcedBy::Transport);
+                continue;
+            }
+            let place = Place { name: names::nested(&names::pascal(id), name), request: true };
+            parameters.push(json!({
+                "name": name,
+                "in": text(parameter, "in"),
+                "required": parameter.get("required").cloned().unwrap_or(json!(false)),
+                "description": text(parameter, "description"),
+                "schema": self.schema(schema, &at, &place)?,
+            }));
+        }
+        operation.insert("parameters".to_owned(), Value::Array(parameters));
+        if let Some(schema) = node.pointer("/requestBody/content/application~1json/schema") {
+            let content = json!({"application/json": {"schema": schema}});
+            operation.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
+        }
+        // Unsuccessful answers are left out: they arrive whole as UnexpectedResponse and are read leniently.
+        let mut answers = Vec::new();
+        for (status, answer) in node["responses"].as_object().into_iter().flatten() {
+            if status.starts_with('2') {
+                answers.push(self.document.follow(answer)?.clone());
+            }
+        }
+        let content = |kind: &str| answers.iter().find_map(|answer| answer["content"].get(kind)).cloned();
+        let json_body = match content("application/json") {
+            Some(body) => {
+                let place = Place { name: format!("{}Response", names::pascal(id)), request: false };
+                let schema = self.schema(&body["schema"], &format!("{at}/responses/2XX"), &place)?;
+                Some(json!({"schema": schema}))
+            }
+            None => None,
+        };
+        let event_body = content("text/event-stream").map(|_| json!({"schema": {"type": "string"}}));
+        // progenitor generates one form per operation: the stream gets a path of its own, whose `//` is folded
+        // when the request is built.
+        let both = json_body.is_some();
+        let forms = [
+            (json_body, "application/json", id.to_owned(), path.to_owned()),
+            if both {
+                (event_body, "text/event-stream", format!("{id}_stream"), format!("/{path}"))
+            } else {
+                (event_body, "text/event-stream", id.to_owned(), path.to_owned())
+            },
+        ];
+        for (body, kind, id, path) in forms {
+            let Some(body) = body else { continue };
+            let mut operation = operation.clone();
+            operation.insert("operationId".to_owned(), json!(id));
+            operation.insert("responses".to_owned(), json!({"2XX": {"description": "Success.", "content": {kind: body}}}));
+            let place = paths.entry(path).or_insert_with(|| json!({}));
+            place[method] = Value::Object(operation);
+        }
+        Ok(())
+    }
+}
+
+/// Known values of an open enum.
+fn open_values(node: &Value) -> Option<Vec<String>> {
+    let values = node.get("x-extensible-enum")?.as_array()?;
+    Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+/// One schema for a member that two variants have: the same, any string, or any value.
+fn unify(one: &Value, other: &Value) -> Value {
+    if form(one) == form(other) {
+        return one.clone();
+    }
+    match (string_like(one), string_like(other)) {
+        (Some(a), Some(b)) if a || b => json!({"type": ["string", "null"], "description": text(one, "description")}),
+        (Some(_), Some(_)) => json!({"type": "string", "description": text(one, "description")}),
+        _ => json!({"description": text(one, "description")}),
+    }
+}
+
+/// A schema without what does not change its form.
+fn form(node: &Value) -> Value {
+    let mut node = node.clone();
+    if let Some(members) = node.as_object_mut() {
+        for key in ["description", "x-source", "default", "deprecated", "examples", "title"] {
+            members.shift_remove(key);
+        }
+    }
+    node
+}
+
+/// Whether a schema allows only strings, and then whether null too.
+fn string_like(node: &Value) -> Option<bool> {
+    match types(node) {
+        Ok((names, nullable)) if names == ["string"] => Some(nullable),
+        _ => None,
+    }
+}

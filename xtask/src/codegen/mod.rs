@@ -1,0 +1,52 @@
+//! `cargo xtask codegen`: from `spec/` to every generated file, in phases.
+//!
+//! load → lint → build (the model) → lower (what progenitor can take) → emit → write or check. Each phase is a
+//! module and a pure function, but for the first and the last, which read and write files.
+
+mod build;
+mod emit;
+mod lint;
+mod load;
+mod lower;
+mod model;
+mod names;
+mod write;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use self::load::Sources;
+use self::write::Output;
+
+/// Generates everything from the sources below `root` and writes it, or with `check` only compares.
+pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
+    let output = generate(&Sources::read(root)?)?;
+    if check { output.check(root) } else { output.write(root) }
+}
+
+/// All generated files.
+fn generate(sources: &Sources) -> Result<Output> {
+    let problems = lint::lint(&sources.openapi);
+    if !problems.is_empty() {
+        let list: Vec<String> = problems
+            .iter()
+            .map(|problem| format!("spec/openapi.yaml#{}: {}", problem.pointer, problem.message))
+            .collect();
+        bail!("{}\n{} problem(s) in the specification", list.join("\n"), list.len());
+    }
+    let api = build::build(sources)?;
+    let lowered = lower::lower(&sources.openapi, &api)?;
+    let mut output = Output::default();
+    for files in [
+        emit::openapi::emit(&api, &lowered)?,
+        emit::rust::emit(&lowered)?,
+        emit::operations::emit(&api),
+        emit::error_kinds::emit(&api),
+        emit::python::emit(&api),
+        emit::typescript::emit(&api),
+    ] {
+        output.add(files)?;
+    }
+    Ok(output)
+}

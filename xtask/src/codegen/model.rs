@@ -1,0 +1,584 @@
+//! The API as the emitters see it: operations, schemas, errors and the catalog, resolved and in the
+//! order of the specification. Built once by `build.rs`; every emitter is a pure function of [`Api`].
+//!
+//! Invariants the loader guarantees, so that no emitter has to handle them:
+//! - every object type has a name: an inline object is hoisted to `{Parent}{Property}` (array items to
+//!   `{Parent}{Property}Item`), as typify names it in Rust;
+//! - every [`Type::Ref`] names a member of [`Api::schemas`];
+//! - `allOf` is merged; `null` in a type array or a `oneOf` has become [`Type::Nullable`];
+//! - identifiers do not collide in any of the three languages.
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Everything the specification says, ready to be written out in a language.
+#[derive(Debug, Clone)]
+pub(crate) struct Api {
+    pub title: String,
+    pub version: String,
+    pub description: String,
+    /// In the order of the specification.
+    pub operations: Vec<Operation>,
+    /// Component schemas and hoisted inline objects, in the order of the specification.
+    pub schemas: IndexMap<String, Schema>,
+    pub webhooks: Vec<Webhook>,
+    pub errors: Errors,
+    pub catalog: Catalog,
+    /// `spec/openapi.yaml` as it stands, references unresolved.
+    pub document: Value,
+}
+
+/// One operation: a method on a path.
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    /// snake_case, unique: `create_chat_completion`.
+    pub id: String,
+    pub method: HttpMethod,
+    /// As in the specification: `/v1beta/models/{model}:generateContent`.
+    pub path: String,
+    pub parameters: Vec<Parameter>,
+    /// The request body's schema (always a named object).
+    pub request: Option<String>,
+    /// The JSON response; `None` for an operation that always streams.
+    pub response: Option<Type>,
+    pub stream: Option<Stream>,
+    pub protocol: Protocol,
+    pub error_style: ErrorStyle,
+    /// Where it is on the client: `["chat", "completions"]`.
+    pub resource: Vec<String>,
+    /// Method name on the resource, snake_case: `create`.
+    pub name: String,
+    pub summary: String,
+    pub description: String,
+    /// Section of the source specification, or `ours`.
+    pub source: String,
+}
+
+impl Operation {
+    /// Path parameters, in path order.
+    pub(crate) fn path_parameters(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|p| p.location == Location::Path)
+    }
+
+    /// Query and header parameters a caller may set (those with a fixed value excluded).
+    pub(crate) fn free_parameters(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|p| p.location != Location::Path && p.fixed.is_none())
+    }
+
+    /// Query parameters that are always sent with one value, never an argument.
+    pub(crate) fn fixed_parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.parameters.iter().filter_map(|p| p.fixed.as_deref().map(|value| (p.name.as_str(), value)))
+    }
+
+    /// The body member that switches streaming on, if there is one.
+    pub(crate) fn stream_parameter(&self) -> Option<&str> {
+        match self.stream.as_ref().map(|stream| &stream.mode) {
+            Some(StreamMode::Parameter(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether the operation has no other form than a stream.
+    pub(crate) fn always_streams(&self) -> bool {
+        matches!(self.stream.as_ref().map(|stream| &stream.mode), Some(StreamMode::Always))
+    }
+}
+
+/// HTTP methods the specification may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum HttpMethod {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl HttpMethod {
+    /// `"GET"`.
+    pub(crate) fn upper(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// `"Get"`, the variant's name in generated enums.
+    pub(crate) fn pascal(self) -> &'static str {
+        match self {
+            Self::Get => "Get",
+            Self::Post => "Post",
+            Self::Put => "Put",
+            Self::Patch => "Patch",
+            Self::Delete => "Delete",
+        }
+    }
+}
+
+/// A path, query or header parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct Parameter {
+    /// Wire name: `task_id`, `pageToken`.
+    pub name: String,
+    pub location: Location,
+    pub required: bool,
+    /// Always sent with this value, never an argument.
+    pub fixed: Option<String>,
+    pub ty: Type,
+    pub constraints: Constraints,
+    pub default: Option<Value>,
+    pub description: String,
+    /// Section, or `ours`.
+    pub source: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Location {
+    Path,
+    Query,
+    Header,
+}
+
+/// How an operation streams.
+#[derive(Debug, Clone)]
+pub(crate) struct Stream {
+    pub mode: StreamMode,
+    /// Type of one event's data.
+    pub item: Type,
+    /// Data of the event that ends the stream: `[DONE]`.
+    pub terminator: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StreamMode {
+    Always,
+    /// This boolean member of the request body switches it on.
+    Parameter(String),
+}
+
+/// `x-protocol`: the family of request and response forms called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Protocol {
+    Chat,
+    Responses,
+    Native,
+    Media,
+    Models,
+}
+
+impl Protocol {
+    /// `"Chat"`, the variant's name in generated enums.
+    pub(crate) fn pascal(self) -> &'static str {
+        match self {
+            Self::Chat => "Chat",
+            Self::Responses => "Responses",
+            Self::Native => "Native",
+            Self::Media => "Media",
+            Self::Models => "Models",
+        }
+    }
+}
+
+/// `x-error-style`: the form of an error body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ErrorStyle {
+    Standard,
+    Native,
+}
+
+impl ErrorStyle {
+    /// `"Standard"`, the variant's name in generated enums.
+    pub(crate) fn pascal(self) -> &'static str {
+        match self {
+            Self::Standard => "Standard",
+            Self::Native => "Native",
+        }
+    }
+}
+
+/// A call the gateway makes to the user's server.
+#[derive(Debug, Clone)]
+pub(crate) struct Webhook {
+    pub name: String,
+    pub payload: Type,
+    pub summary: String,
+    pub description: String,
+    pub source: String,
+}
+
+/// A named type.
+#[derive(Debug, Clone)]
+pub(crate) struct Schema {
+    /// PascalCase, unique.
+    pub name: String,
+    pub description: String,
+    /// Section, or `ours`.
+    pub source: String,
+    pub kind: Kind,
+    /// Constraints of the schema itself (of an alias).
+    pub constraints: Constraints,
+    /// Reached from a request body.
+    pub in_request: bool,
+    /// Reached from a response, a stream item or a webhook.
+    pub in_response: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Object(Object),
+    Enum(StringEnum),
+    Union(Union),
+    Alias(Type),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Object {
+    /// In the order of the specification.
+    pub fields: Vec<Field>,
+    pub additional: Additional,
+}
+
+/// What becomes of members that are no field.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Additional {
+    /// Kept.
+    Keep,
+    /// Refused.
+    Deny,
+    /// Kept, each of this type.
+    Map(Type),
+}
+
+/// Strings from a list; an open list may grow on the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StringEnum {
+    pub values: Vec<String>,
+    pub open: bool,
+}
+
+/// One of several types. In an open union unknown variants pass through.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Union {
+    pub variants: Vec<Type>,
+    pub discriminator: Option<String>,
+    pub open: bool,
+}
+
+/// One member of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    /// Wire name.
+    pub name: String,
+    /// [`Type::Nullable`] if null is allowed; whether it may be missing is `required`.
+    pub ty: Type,
+    pub required: bool,
+    /// What the server assumes when it is missing; never sent by a client.
+    pub default: Option<Value>,
+    pub constraints: Constraints,
+    pub description: String,
+    /// Section, or `ours`; the schema's own unless the property says otherwise.
+    pub source: String,
+    pub deprecated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Type {
+    Any,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    /// Exactly this value (a string, number or boolean).
+    Const(Value),
+    Enum(StringEnum),
+    Array(Box<Type>),
+    /// An object used as a dictionary.
+    Map(Box<Type>),
+    /// A member of [`Api::schemas`].
+    Ref(String),
+    Union(Union),
+    Nullable(Box<Type>),
+}
+
+impl Type {
+    pub(crate) fn is_nullable(&self) -> bool {
+        matches!(self, Self::Nullable(_))
+    }
+
+    /// The type without its `null`.
+    pub(crate) fn non_null(&self) -> &Type {
+        match self {
+            Self::Nullable(inner) => inner,
+            other => other,
+        }
+    }
+}
+
+/// What a value must satisfy beyond its type. Numbers as written in the specification.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Constraints {
+    pub minimum: Option<serde_json::Number>,
+    pub maximum: Option<serde_json::Number>,
+    pub exclusive_minimum: Option<serde_json::Number>,
+    pub exclusive_maximum: Option<serde_json::Number>,
+    pub multiple_of: Option<serde_json::Number>,
+    pub min_length: Option<u64>,
+    pub max_length: Option<u64>,
+    pub min_items: Option<u64>,
+    pub max_items: Option<u64>,
+    pub unique_items: bool,
+    pub min_properties: Option<u64>,
+    pub max_properties: Option<u64>,
+    pub pattern: Option<String>,
+    pub format: Option<String>,
+}
+
+impl Constraints {
+    /// In words, for docstrings: `0 to 2`, `at most 4 items`; empty if there is none.
+    pub(crate) fn in_words(&self) -> String {
+        let mut parts = Vec::new();
+        match (&self.minimum, &self.maximum) {
+            (Some(low), Some(high)) => parts.push(format!("{low} to {high}")),
+            (Some(low), None) => parts.push(format!("at least {low}")),
+            (None, Some(high)) => parts.push(format!("at most {high}")),
+            (None, None) => {}
+        }
+        if let Some(low) = &self.exclusive_minimum {
+            parts.push(format!("more than {low}"));
+        }
+        if let Some(high) = &self.exclusive_maximum {
+            parts.push(format!("less than {high}"));
+        }
+        if let Some(step) = &self.multiple_of {
+            parts.push(format!("a multiple of {step}"));
+        }
+        let mut count = |low: Option<u64>, high: Option<u64>, unit: &str| match (low, high) {
+            (Some(low), Some(high)) => parts.push(format!("{low} to {high} {unit}")),
+            (Some(low), None) => parts.push(format!("at least {low} {unit}")),
+            (None, Some(high)) => parts.push(format!("at most {high} {unit}")),
+            (None, None) => {}
+        };
+        count(self.min_length, self.max_length, "characters");
+        count(self.min_items, self.max_items, "items");
+        count(self.min_properties, self.max_properties, "members");
+        if self.unique_items {
+            parts.push("unique items".to_owned());
+        }
+        if let Some(pattern) = &self.pattern {
+            parts.push(format!("matches `{pattern}`"));
+        }
+        if let Some(format) = &self.format {
+            parts.push(format!("format {format}"));
+        }
+        parts.join(", ")
+    }
+}
+
+/// `spec/errors.json`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Errors {
+    #[serde(default, rename = "$comment")]
+    #[expect(dead_code, reason = "accepted, for readers; nothing is emitted from it")]
+    comment: Option<String>,
+    /// Classes that group others and are no kind themselves, parents first.
+    pub bases: Vec<ErrorBase>,
+    pub kinds: Vec<ErrorKind>,
+    pub codes: Vec<ErrorCode>,
+}
+
+impl Errors {
+    /// Every class with its parent and meaning, parents before their children.
+    pub(crate) fn classes(&self) -> Vec<(&str, Option<&str>, &str)> {
+        let mut waiting: Vec<(&str, Option<&str>, &str)> = self
+            .bases
+            .iter()
+            .map(|base| (base.class.as_str(), base.parent.as_deref(), base.meaning.as_str()))
+            .chain(self.kinds.iter().map(|k| (k.class.as_str(), Some(k.parent.as_str()), k.meaning.as_str())))
+            .collect();
+        let mut ordered: Vec<(&str, Option<&str>, &str)> = Vec::new();
+        while !waiting.is_empty() {
+            let known = |class: &str| ordered.iter().any(|(name, ..)| *name == class);
+            let Some(next) = waiting.iter().position(|(_, parent, _)| parent.is_none_or(known)) else { break };
+            ordered.push(waiting.remove(next));
+        }
+        ordered
+    }
+}
+
+/// A class that groups others.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ErrorBase {
+    pub class: String,
+    pub parent: Option<String>,
+    pub meaning: String,
+}
+
+/// A kind of failure: a Rust `ErrorKind` variant, a Python exception, a TypeScript class.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ErrorKind {
+    /// snake_case: `rate_limit`.
+    pub name: String,
+    /// `RateLimitError`.
+    pub class: String,
+    /// Class it extends: `APIStatusError`.
+    pub parent: String,
+    /// HTTP statuses that mean this kind.
+    pub status: Vec<u16>,
+    pub retryable: bool,
+    pub meaning: String,
+    /// Section, or `ours`.
+    #[serde(rename = "x-source")]
+    pub source: String,
+}
+
+/// A code of an error body, in both styles.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ErrorCode {
+    pub code: String,
+    #[serde(rename = "type")]
+    pub error_type: String,
+    pub status: u16,
+    pub native_status: String,
+    pub native_http: u16,
+    pub native_reason: Option<String>,
+    pub meaning: String,
+    /// Section, or `ours`.
+    #[serde(rename = "x-source")]
+    pub source: String,
+}
+
+/// `spec/catalog.json`: what is not stated is `None`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Catalog {
+    #[serde(default, rename = "$schema")]
+    #[expect(dead_code, reason = "accepted, for editors; nothing is emitted from it")]
+    schema: Option<String>,
+    #[serde(default, rename = "$comment")]
+    #[expect(dead_code, reason = "accepted, for readers; nothing is emitted from it")]
+    comment: Option<String>,
+    pub families: Vec<Family>,
+    pub text_models: Vec<TextModel>,
+    pub video_models: Vec<VideoModel>,
+    pub image_models: Vec<ImageModel>,
+    pub defaults: CatalogDefaults,
+}
+
+/// A provider family.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Family {
+    pub id: String,
+    pub title: String,
+    pub protocols: Vec<String>,
+    #[serde(rename = "x-source")]
+    pub source: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TextModel {
+    pub id: String,
+    pub family: String,
+    #[serde(rename = "x-source")]
+    pub source: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VideoModel {
+    pub id: String,
+    pub min_duration_s: Option<u32>,
+    pub max_duration_s: Option<u32>,
+    pub resolutions: Vec<String>,
+    pub aspect_ratios: Vec<String>,
+    pub features: Vec<String>,
+    #[serde(rename = "x-source")]
+    pub source: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImageModel {
+    pub id: String,
+    pub sizes: Option<Vec<String>>,
+    pub max_width: u32,
+    pub max_height: u32,
+    pub max_resolution: String,
+    pub max_n: u32,
+    pub max_prompt_characters: Option<u32>,
+    pub quality: bool,
+    pub style: bool,
+    pub revises_prompt: bool,
+    pub features: Vec<String>,
+    /// Members whose value is our choice.
+    #[serde(default, rename = "x-ours")]
+    pub ours: Vec<String>,
+    #[serde(rename = "x-source")]
+    pub source: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CatalogDefaults {
+    pub video_poll_interval_s: u32,
+    pub image_url_lifetime_s: u32,
+    #[serde(rename = "x-source")]
+    pub source: String,
+}
+
+/// A place on the client: its methods and the places below it.
+#[derive(Debug, Default)]
+pub(crate) struct Resource<'api> {
+    /// `["chat", "completions"]`; empty for the root.
+    pub path: Vec<String>,
+    pub operations: Vec<&'api Operation>,
+    pub children: Vec<Resource<'api>>,
+}
+
+impl Api {
+    /// The tree of resources, children and methods in the order of the specification.
+    pub(crate) fn resources(&self) -> Resource<'_> {
+        let mut root = Resource::default();
+        for operation in &self.operations {
+            let mut node = &mut root;
+            for depth in 1..=operation.resource.len() {
+                let path = &operation.resource[..depth];
+                let index = node.children.iter().position(|child| child.path == path).unwrap_or_else(|| {
+                    node.children.push(Resource { path: path.to_vec(), ..Resource::default() });
+                    node.children.len() - 1
+                });
+                node = &mut node.children[index];
+            }
+            node.operations.push(operation);
+        }
+        root
+    }
+
+    /// The fields of an operation's request body; empty if it has none.
+    pub(crate) fn request_fields(&self, operation: &Operation) -> &[Field] {
+        match operation.request.as_ref().map(|name| &self.schemas[name].kind) {
+            Some(Kind::Object(object)) => &object.fields,
+            _ => &[],
+        }
+    }
+}
+
+/// A generated file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct File {
+    /// From the repository's root, with `/`: `core/src/generated/operations.rs`.
+    pub path: String,
+    pub contents: String,
+}

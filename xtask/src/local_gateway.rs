@@ -1,0 +1,56 @@
+//! A gateway of the built program, on a free port of this machine, for as long as the value lives.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::artefacts::program;
+use crate::process::command;
+
+/// A running gateway; dropping it stops it.
+pub(crate) struct LocalGateway {
+    child: Child,
+    address: String,
+    key: String,
+}
+
+impl LocalGateway {
+    /// Starts `gatewright serve` and waits until it listens.
+    pub(crate) fn start() -> Result<Self> {
+        let mut child = command(program())
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .env_remove("GATEWRIGHT_API_KEY")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the gateway")?;
+        let mut line = String::new();
+        let stdout = child.stdout.take().context("the gateway has no standard output")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        let ready: serde_json::Value = serde_json::from_str(&line)
+            .with_context(|| format!("the gateway did not say where it listens: {line:?}"))?;
+        let (Some(address), Some(key)) = (ready["listening"].as_str(), ready["key"].as_str()) else {
+            bail!("the gateway's first line lacks listening or key");
+        };
+        Ok(Self { address: address.to_owned(), key: key.to_owned(), child })
+    }
+
+    /// Where it listens, as a base URL.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Lets a command's clients find this gateway.
+    pub(crate) fn reach_from<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.env("GATEWRIGHT_BASE_URL", &self.address).env("GATEWRIGHT_API_KEY", &self.key)
+    }
+}
+
+impl Drop for LocalGateway {
+    fn drop(&mut self) {
+        // Both only fail when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

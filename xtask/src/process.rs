@@ -1,0 +1,78 @@
+//! Runs the steps of a developer command: says what is being done, for how long, and stops at the first failure.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().expect("xtask lies in the workspace").to_path_buf()
+}
+
+/// Runs `body` under a heading and prints how long it took.
+pub(crate) fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    eprintln!("==> {title}");
+    let started = Instant::now();
+    let result = body().with_context(|| title.to_owned())?;
+    eprintln!("    {title}: {:.1} s", started.elapsed().as_secs_f64());
+    Ok(result)
+}
+
+/// A command that runs at the root of the workspace.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    command
+}
+
+/// The cargo that runs this program.
+pub(crate) fn cargo() -> Command {
+    command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs a command with its output shown; an unsuccessful exit is an error that names the command.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.stdin(Stdio::null()).status().with_context(|| missing(command))?;
+    if !status.success() {
+        bail!("{} ended with {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs a command and returns what it printed to standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| missing(command))?;
+    if !output.status.success() {
+        bail!("{} ended with {}\n{}", shown(command), output.status, String::from_utf8_lossy(&output.stdout));
+    }
+    String::from_utf8(output.stdout).context("the output is not UTF-8")
+}
+
+fn missing(command: &Command) -> String {
+    format!("cannot start {}; is it installed and on PATH?", command.get_program().to_string_lossy())
+}
+
+fn shown(command: &Command) -> String {
+    std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The files of a folder with an extension, by name.
+pub(crate) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    files.retain(|path| path.extension().is_some_and(|found| found == extension));
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,139 @@
+//! The product's promise, tested on a copy of the tree: a field of a request, a field of a response and a whole new
+//! operation, written into `spec/` alone, are typed and callable in three languages and routed in the gateway.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::artefacts::{self, target, venv};
+use crate::process::{cargo, command, output, root, run, step};
+
+/// What is written into the copy's `spec/openapi.yaml`: where (before which line) and what.
+const EDITS: [(&str, &str); 4] = [
+    ("webhooks:\n", include_str!("../../tests/promise/operation.yaml")),
+    ("    ChatCompletionRequest:\n", include_str!("../../tests/promise/schemas.yaml")),
+    (
+        "        max_completion_tokens:",
+        "        mood: { type: string, description: Mood of the answer., x-source: ours }\n",
+    ),
+    (
+        "        service_tier: { type: [\"string\", \"null\"], description: Processing tier used.",
+        "        answered_mood: { type: [\"string\", \"null\"], description: Mood found., x-source: ours }\n",
+    ),
+];
+
+/// Edits a copy of the spec, generates, builds, and runs a program of each language against the copy's gateway.
+pub(crate) fn keep() -> Result<()> {
+    let copy = target().join("promise");
+    copy_tree(&copy)?;
+    edit_spec(&copy.join("spec/openapi.yaml"))?;
+    step("generate from the edited spec", || crate::codegen::run(&copy, false))?;
+    let kept = step("build the copy", || build(&copy)).and_then(|()| call_from_each(&copy));
+    // The copy shares the target folder: hand the artefacts of the tree itself back to it, whatever came out.
+    run(cargo().args(["build", "--quiet", "-p", "gatewright-cli", "-p", "gatewright-python", "-p", "gatewright-node"]))?;
+    kept
+}
+
+// Only files that differ are written, so that a second run builds only what has changed.
+fn copy_tree(copy: &Path) -> Result<()> {
+    let listed = output(command("git").args(["ls-files", "--cached", "--others", "--exclude-standard"]))?;
+    for name in listed.lines() {
+        let from = root().join(name);
+        if !from.is_file() {
+            continue;
+        }
+        let to = copy.join(name);
+        let contents = std::fs::read(&from)?;
+        if std::fs::read(&to).is_ok_and(|there| there == contents) {
+            continue;
+        }
+        std::fs::create_dir_all(to.parent().context("a listed file lies in a folder")?)?;
+        std::fs::write(&to, contents).with_context(|| format!("copy {name}"))?;
+    }
+    Ok(())
+}
+
+fn edit_spec(path: &Path) -> Result<()> {
+    let mut text = std::fs::read_to_string(path)?;
+    for (anchor, addition) in EDITS {
+        let Some(place) = text.find(anchor) else {
+            bail!("openapi.yaml has no line that starts with {anchor:?}; mend EDITS in xtask/src/promise.rs");
+        };
+        text.insert_str(place, addition);
+    }
+    Ok(std::fs::write(path, text)?)
+}
+
+fn build(copy: &Path) -> Result<()> {
+    let examples = copy.join("core/examples");
+    std::fs::create_dir_all(&examples)?;
+    std::fs::copy(root().join("tests/promise/promise.rs"), examples.join("promise.rs"))?;
+    run(cargo().current_dir(copy).env("CARGO_TARGET_DIR", target()).args([
+        "build",
+        "-p",
+        "gatewright-cli",
+        "-p",
+        "gatewright-python",
+        "-p",
+        "gatewright-node",
+    ]))?;
+    run(cargo().current_dir(copy).env("CARGO_TARGET_DIR", target()).args([
+        "build",
+        "-p",
+        "gatewright",
+        "--example",
+        "promise",
+    ]))?;
+    let built = target().join("debug");
+    std::fs::copy(built.join("lib_native.so"), python_package(copy).join("gatewright/_native.abi3.so"))?;
+    let node = copy.join("bindings-node");
+    std::fs::copy(built.join("libgatewright_node.so"), node.join("gatewright.node"))?;
+    artefacts::npm_ci(&node)?;
+    run(command("npm").current_dir(&node).args(["run", "--silent", "build"]))
+}
+
+fn python_package(copy: &Path) -> PathBuf {
+    copy.join("bindings-python/python")
+}
+
+fn call_from_each(copy: &Path) -> Result<()> {
+    let gateway = crate::local_gateway::LocalGateway::start()?;
+    let programs = root().join("tests/promise");
+    let check = |language: &str, program: &mut Command| -> Result<()> {
+        let printed = output(gateway.reach_from(program))?;
+        if printed.trim() != EXPECTED {
+            bail!("{language} printed {printed:?} instead of {EXPECTED:?}");
+        }
+        Ok(())
+    };
+    step("the change from Rust", || check("Rust", &mut command(target().join("debug/examples/promise"))))?;
+    step("the change from Python, typed", || {
+        let bin = venv(&root()).join("bin");
+        let path = python_package(copy);
+        run(command(bin.join("mypy")).env("MYPYPATH", &path).arg("--strict").arg(programs.join("promise.py")))?;
+        check("Python", command(bin.join("python")).env("PYTHONPATH", &path).arg(programs.join("promise.py")))
+    })?;
+    step("the change from Node, typed", || {
+        let folder = copy.join("bindings-node");
+        let program = folder.join("promise.mts");
+        std::fs::copy(programs.join("promise.mts"), &program)?;
+        run(command(folder.join("node_modules/.bin/tsc")).current_dir(&folder).args([
+            "--strict",
+            "--module",
+            "nodenext",
+            "--target",
+            "es2022",
+            "--lib",
+            "es2022,esnext.disposable",
+            "--types",
+            "node",
+            "--skipLibCheck",
+            "promise.mts",
+        ]))?;
+        check("Node", command("node").arg(folder.join("promise.mjs")))
+    })
+}
+
+/// Each program calls the new operation, which the gateway routes without a handler, and uses both new fields.
+const EXPECTED: &str = "greetings.create: 501 not_implemented\nanswered_mood: none";

@@ -1,0 +1,147 @@
+//! `cargo xtask test`: everything, in all three languages, in the order in which a failure is cheapest to find.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::artefacts::{self, npm_ci, program, python, venv};
+use crate::codegen;
+use crate::local_gateway::LocalGateway;
+use crate::process::{cargo, command, root, run, step};
+use crate::{demo, package, promise, readme};
+
+type Step = (&'static str, &'static str, fn() -> Result<()>);
+
+const STEPS: &[Step] = &[
+    ("codegen", "what is generated is what spec/ says", check_generated),
+    ("format", "Rust is formatted", || run(cargo().args(["fmt", "--all", "--check"]))),
+    ("build", "the program and both packages build", artefacts::build_all),
+    ("spec", "spec/ passes the public linters", lint_spec),
+    ("clippy", "no lint fires", clippy),
+    ("rust", "Rust tests", rust_tests),
+    ("doc", "Rust documentation builds and its examples run", rust_documentation),
+    ("python", "Python tests, types and lints", python_tests),
+    ("node", "Node tests, types and lints", node_tests),
+    ("peers", "other validators agree about the report vectors", compare_peers),
+    ("examples", "every example runs", run_examples),
+    ("story", "three languages tell the same story", demo::compare_stories),
+    ("readme", "the README's code runs", readme::run_readme),
+    ("package", "the wheel and the tarball work where they are installed", package::check_installed),
+    ("promise", "a change of spec/ reaches three languages and the gateway", promise::keep),
+];
+
+/// Runs the named steps, or all; the first failure ends it.
+pub(crate) fn run_tests(names: &[String]) -> Result<()> {
+    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.0 != name.as_str())) {
+        let known: Vec<_> = STEPS.iter().map(|step| step.0).collect();
+        bail!("there is no step {unknown:?}; the steps are {}", known.join(", "));
+    }
+    let started = Instant::now();
+    let mut passed = 0;
+    for (name, title, body) in STEPS {
+        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
+            step(&format!("{name}: {title}"), body)?;
+            passed += 1;
+        }
+    }
+    eprintln!("all {passed} steps passed in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn check_generated() -> Result<()> {
+    codegen::run(&root(), true)
+}
+
+fn lint_spec() -> Result<()> {
+    let tools = root().join("tests/tools");
+    npm_ci(&tools)?;
+    run(command(tools.join("node_modules/.bin/redocly")).current_dir(root().join("spec")).args([
+        "lint",
+        "--config",
+        "redocly.yaml",
+        "openapi.yaml",
+    ]))?;
+    let bin = venv(&root()).join("bin");
+    run(command(bin.join("openapi-spec-validator")).arg("spec/openapi.yaml"))?;
+    run(command(bin.join("check-jsonschema")).args([
+        "--check-metaschema",
+        "spec/report.schema.json",
+        "spec/catalog.schema.json",
+    ]))?;
+    run(command(bin.join("check-jsonschema")).args(["--schemafile", "spec/catalog.schema.json", "spec/catalog.json"]))
+}
+
+fn clippy() -> Result<()> {
+    run(cargo().args(["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]))
+}
+
+fn rust_tests() -> Result<()> {
+    run(cargo().args(["nextest", "run", "--workspace", "--all-features"]))
+}
+
+fn rust_documentation() -> Result<()> {
+    run(cargo().args(["test", "--doc", "-p", "gatewright", "-p", "gatewright-gateway", "-p", "gatewright-cli"]))?;
+    run(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+        "doc",
+        "--no-deps",
+        "-p",
+        "gatewright",
+        "-p",
+        "gatewright-gateway",
+    ]))
+}
+
+fn python_tests() -> Result<()> {
+    let bin = venv(&root()).join("bin");
+    let package = || {
+        let mut command = command("true");
+        command.current_dir(root().join("bindings-python"));
+        command
+    };
+    let in_package = |program: &str| {
+        let mut command = command(bin.join(program));
+        command.current_dir(package().get_current_dir().expect("set above"));
+        command.env("GATEWRIGHT_BIN", artefacts::program());
+        command
+    };
+    run(in_package("ruff").args(["check", ".", "../examples/python"]))?;
+    run(in_package("ruff").args(["format", "--check", ".", "../examples/python"]))?;
+    run(in_package("mypy").args(["--strict", "python/gatewright", "../examples/python"]))?;
+    run(in_package("pyright").args(["-p", "."]))?;
+    run(in_package("pytest").args(["-q", "tests"]))
+}
+
+fn node_tests() -> Result<()> {
+    for script in ["lint", "typecheck", "test"] {
+        run(artefacts::node_package("npm").env("GATEWRIGHT_BIN", program()).args(["run", "--silent", script]))?;
+    }
+    Ok(())
+}
+
+fn compare_peers() -> Result<()> {
+    npm_ci(&root().join("tests/peers"))?;
+    run(python().args(["tests/peers/compare.py"]).arg("--program").arg(program()))
+}
+
+fn run_examples() -> Result<()> {
+    run(cargo().args(["build", "-p", "gatewright", "--examples"]))?;
+    let gateway = LocalGateway::start()?;
+    let work = artefacts::target().join("examples-run");
+    std::fs::create_dir_all(&work)?;
+    for (folder, extension) in [("rust", "rs"), ("python", "py"), ("node", "mjs"), ("node", "cjs")] {
+        for path in crate::process::files_of(&root().join("examples").join(folder), extension)? {
+            let name = path.file_stem().expect("a file has a name").to_owned();
+            let mut example = match extension {
+                "rs" => command(artefacts::target().join("debug/examples").join(&name)),
+                "py" => python(),
+                _ => command("node"),
+            };
+            if extension != "rs" {
+                example.arg(&path);
+            }
+            eprintln!("    examples/{folder}/{}.{extension}", name.to_string_lossy());
+            crate::process::output(gateway.reach_from(example.current_dir(&work)).stderr(std::process::Stdio::inherit()))?;
+        }
+    }
+    Ok(())
+}

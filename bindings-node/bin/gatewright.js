@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-"use strict";
 
 // The program is the one the Rust package builds; signals keep their default meaning.
 const { native } = require("../dist/native");

@@ -13,7 +13,7 @@ import {
 } from "./native";
 import { ApiPromise } from "./promise";
 import type { RequestOptions } from "./resource";
-import { remember, ResponseInfo } from "./response";
+import { ResponseInfo, remember } from "./response";
 import { cancelled, Stream } from "./stream";
 
 type Members = Record<string, unknown>;
@@ -21,10 +21,10 @@ type Members = Record<string, unknown>;
 export class Connection {
   readonly #native: NativeClient;
 
-  /** Errors: `ConfigurationError`, placed at the caller of `constructor`. */
-  constructor(options: NativeClientOptions, constructor: new (...args: never[]) => unknown) {
+  /** Errors: `ConfigurationError`, placed at the caller of `owner`, the class that is being made. */
+  constructor(options: NativeClientOptions, owner: new (...args: never[]) => unknown) {
     const made = native.NativeClient.create(options);
-    if (typeof made === "string") throw failure(made, new CallSite(constructor as never));
+    if (typeof made === "string") throw failure(made, new CallSite(owner));
     this.#native = made;
   }
 
@@ -55,13 +55,13 @@ export class Connection {
    * if the signal is the reason.
    */
   async run(
-    operation: string,
+    operation: Operation,
     site: CallSite,
     signal: AbortSignal | undefined,
     start: (client: NativeClient, cancellation?: NativeCancellation) => Promise<NativeAnswer>,
   ): Promise<NativeAnswer> {
     if (signal === undefined) return settled(await start(this.#native), site);
-    if (signal.aborted) throw cancelled(operation, site, signal.reason);
+    if (signal.aborted) throw cancelled(operation.id, site, signal.reason);
     const cancellation = new native.Cancellation();
     const onAbort = () => cancellation.cancel();
     signal.addEventListener("abort", onAbort, { once: true });
@@ -80,14 +80,14 @@ export class Connection {
     site: CallSite,
   ): Promise<T> {
     const { call, streams } = assemble(operation, path, params as Members, options);
-    const answer = await this.run(operation.name, site, options.signal, (client, cancellation) =>
+    const answer = await this.run(operation, site, options.signal, (client, cancellation) =>
       streams ? client.open(call, cancellation) : client.call(call, cancellation),
     );
     const response = new ResponseInfo(answer as NativeResponse);
     const result =
       answer.stream === undefined
-        ? parse(operation.name, answer, site)
-        : new Stream(answer.stream, response, operation.name, site, options.signal);
+        ? parse(operation.id, answer, site)
+        : new Stream(answer.stream, response, operation.id, site, options.signal);
     return remember(result as T, response);
   }
 }
@@ -128,7 +128,7 @@ function assemble(
   params: Members,
   options: RequestOptions,
 ): { call: NativeCall; streams: boolean } {
-  const call: NativeCall = { operation: operation.id, path: [], query: [], headers: [] };
+  const call: NativeCall = { operation: operation.id, path: [], query: [], extraQuery: [], headers: [] };
   const rest = { ...params };
   const take = (name: string): unknown => {
     const value = rest[name];
@@ -140,13 +140,15 @@ function assemble(
     const value = operation.body ? take(name) : path[index];
     // A missing id must not become the text "undefined" in a path.
     if (typeof value !== "string" && typeof value !== "number") {
-      throw new TypeError(`${operation.name}: ${name} must be a string, not ${value === null ? "null" : typeof value}`);
+      throw new TypeError(
+        `${operation.name}: ${name} must be a string, not ${value === null ? "null" : typeof value}`,
+      );
     }
     call.path.push(name, String(value));
   });
   for (const name of operation.query) add(call.query, name, take(name));
   for (const name of operation.headers) add(call.headers, name, take(name));
-  for (const [name, value] of Object.entries(options.extraQuery ?? {})) add(call.query, name, value);
+  for (const [name, value] of Object.entries(options.extraQuery ?? {})) add(call.extraQuery, name, value);
   for (const [name, value] of Object.entries(options.extraHeaders ?? {})) add(call.headers, name, value);
   if (options.timeoutMs !== undefined) call.timeoutMs = options.timeoutMs;
   if (options.maxRetries !== undefined) call.maxRetries = options.maxRetries;

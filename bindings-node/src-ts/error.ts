@@ -4,6 +4,7 @@
  */
 
 import type { ErrorKind } from "./generated/errors";
+import type { RequestViolation } from "./generated/types";
 
 /** Everything an error tells beside its message. Members that do not apply are `undefined`. */
 export interface ErrorDetails {
@@ -22,8 +23,12 @@ export interface ErrorDetails {
   readonly type?: string | undefined;
   /** How long the gateway asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
-  /** The answer's body: parsed if it was JSON, else its text. */
+  /** How many requests were sent for the call; 0 where it failed before the first. */
+  readonly attempts?: number | undefined;
+  /** The answer's body, or the event that told of the error: parsed if it was JSON, else its text. */
   readonly body?: unknown;
+  /** Every rule a request breaks, where it was checked before it was sent. */
+  readonly violations?: readonly RequestViolation[] | undefined;
   /** What led to it: a chain of errors, or the reason given to an `AbortController`. */
   readonly cause?: unknown;
 }
@@ -39,7 +44,9 @@ export class GatewrightError extends Error {
   readonly param: string | undefined;
   readonly type: string | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly attempts: number | undefined;
   readonly body: unknown;
+  readonly violations: readonly RequestViolation[];
 
   constructor(details: ErrorDetails) {
     super(details.message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -52,6 +59,8 @@ export class GatewrightError extends Error {
     this.param = details.param;
     this.type = details.type;
     this.retryAfterMs = details.retryAfterMs;
+    this.attempts = details.attempts;
     this.body = details.body;
+    this.violations = details.violations ?? [];
   }
 }

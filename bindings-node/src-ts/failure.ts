@@ -13,9 +13,9 @@ interface NativeFailure extends Omit<ErrorDetails, "cause"> {
 export class CallSite {
   declare readonly stack: string;
 
-  /** `method`: the innermost function that is ours, and so left out. */
-  constructor(method: (...args: never[]) => unknown) {
-    Error.captureStackTrace(this, method);
+  /** `innermost`: the method or class that is ours, left out together with what it calls. */
+  constructor(innermost: ((...args: never[]) => unknown) | (new (...args: never[]) => unknown)) {
+    Error.captureStackTrace(this, innermost);
   }
 }
 

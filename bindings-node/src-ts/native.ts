@@ -40,6 +40,7 @@ export interface NativeCall {
   operation: string;
   path: string[];
   query: string[];
+  extraQuery: string[];
   headers: string[];
   /** JSON document. */
   body?: string;
@@ -53,7 +54,10 @@ export interface NativeClientOptions {
   timeoutMs?: number;
   connectTimeoutMs?: number;
   idleTimeoutMs?: number;
+  eventTimeoutMs?: number;
   maxRetries?: number;
+  validate?: boolean;
+  userAgent: string;
 }
 
 export interface NativeClient {
@@ -73,16 +77,21 @@ export interface NativeModule {
     create(options: NativeClientOptions): NativeClient | string;
   };
   Cancellation: new () => NativeCancellation;
-  /** JSON of the outcome. */
-  validateReport(document: Uint8Array, options: NativeReportOptions): string;
+  NativeValidator: new (options: NativeValidatorOptions) => NativeValidator;
   /** Runs the `gatewright` program with the arguments after its name; returns its exit code. */
   runProgram(args: string[]): number;
 }
 
-export interface NativeReportOptions {
+export interface NativeValidator {
+  /** JSON of the outcome. */
+  validate(document: Uint8Array): string;
+}
+
+export interface NativeValidatorOptions {
   strict?: boolean;
   models?: string[];
   kitName?: string;
+  maxBytes?: number;
 }
 
 function load(): NativeModule {

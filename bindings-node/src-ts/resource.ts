@@ -2,7 +2,7 @@
 
 import type { Connection } from "./connection";
 import type { Operation } from "./generated/operations";
-import { ApiPromise } from "./promise";
+import type { ApiPromise } from "./promise";
 
 /** Options of a single call. */
 export interface RequestOptions {

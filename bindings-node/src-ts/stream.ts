@@ -113,7 +113,7 @@ export class Stream<T> implements AsyncIterableIterator<T> {
       throw failureOf(
         {
           kind: "decode",
-          message: "an event of the stream is not JSON",
+          message: `${this.#operation}: an event of the stream is not JSON`,
           operation: this.#operation,
           status: this.response.status,
           requestId: this.response.requestId,
@@ -142,7 +142,10 @@ export class Stream<T> implements AsyncIterableIterator<T> {
     // A signal may outlive many streams: it must not keep those that were dropped half-read.
     const weak = new WeakRef(this);
     this.#signal = signal;
-    this.#onAbort = () => weak.deref()?.#abort(signal.reason);
+    this.#onAbort = () => {
+      const stream = weak.deref();
+      if (stream !== undefined) stream.#abort(signal.reason);
+    };
     if (signal.aborted) this.#abort(signal.reason);
     else signal.addEventListener("abort", this.#onAbort, { once: true });
   }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright::{Error, RequestOptions, http::HeaderMap};
+use gatewright::{Error, RequestOptions};
+use http::HeaderMap;
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw, Result};
 use napi_derive::napi;
@@ -26,8 +27,14 @@ pub struct ClientOptions {
     pub connect_timeout_ms: Option<f64>,
     /// Bounds the silence within an answer.
     pub idle_timeout_ms: Option<f64>,
+    /// Bounds the time without an event of a stream.
+    pub event_timeout_ms: Option<f64>,
     /// Attempts after the first one.
     pub max_retries: Option<f64>,
+    /// Whether requests for models of the catalog are checked before they are sent.
+    pub validate: Option<bool>,
+    /// What the client calls itself.
+    pub user_agent: String,
 }
 
 /// One call. Lists of pairs are flat: name, value, name, value.
@@ -39,7 +46,9 @@ pub struct Call {
     pub path: Vec<String>,
     /// Query parameters.
     pub query: Vec<String>,
-    /// Additional headers.
+    /// Query parameters that the operation does not know.
+    pub extra_query: Vec<String>,
+    /// Headers beside the client's own.
     pub headers: Vec<String>,
     /// JSON document.
     pub body: Option<String>,
@@ -103,9 +112,9 @@ pub struct Client {
 impl Client {
     /// Makes a client, or tells as JSON why it cannot be made.
     #[napi]
-    pub fn create(options: ClientOptions) -> Either<Self, String> {
+    pub fn create(options: ClientOptions) -> Either<Client, String> {
         match build(options) {
-            Ok(client) => Either::A(Self { client }),
+            Ok(client) => Either::A(Client { client }),
             Err(error) => Either::B(describe(&error)),
         }
     }
@@ -113,7 +122,7 @@ impl Client {
     /// The bare host requests go to.
     #[napi(getter)]
     pub fn base_url(&self) -> String {
-        self.client.base_url().to_string()
+        self.client.base_url().to_owned()
     }
 
     /// Sends a request and reads the whole answer. Never rejects.
@@ -125,7 +134,7 @@ impl Client {
         cancellation: Option<&Cancellation>,
     ) -> Result<PromiseRaw<'env, Answer>> {
         let client = self.client.clone();
-        let cancelled = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
+        let signal = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
         env.spawn_future(async move {
             let answer = async {
                 let response = client.call(call.into_core()?).await?;
@@ -139,7 +148,7 @@ impl Client {
                     ..Answer::default()
                 })
             };
-            Ok(unless(cancelled, answer).await)
+            Ok(unless(signal, answer).await)
         })
     }
 
@@ -152,7 +161,7 @@ impl Client {
         cancellation: Option<&Cancellation>,
     ) -> Result<PromiseRaw<'env, Answer>> {
         let client = self.client.clone();
-        let cancelled = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
+        let signal = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
         env.spawn_future(async move {
             let answer = async {
                 let stream = client.open(call.into_core()?).await?;
@@ -166,21 +175,21 @@ impl Client {
                     ..Answer::default()
                 })
             };
-            Ok(unless(cancelled, answer).await)
+            Ok(unless(signal, answer).await)
         })
     }
 }
 
 /// The answer, or the failure as one; cancelling drops the work and with it the connection.
 pub(crate) async fn unless(
-    cancelled: Option<Arc<Notify>>,
+    signal: Option<Arc<Notify>>,
     work: impl Future<Output = std::result::Result<Answer, Error>>,
 ) -> Answer {
-    let outcome = match cancelled {
+    let outcome = match signal {
         None => work.await,
         Some(signal) => tokio::select! {
             biased;
-            () = signal.notified() => Err(crate::error::cancelled()),
+            () = signal.notified() => Err(cancelled()),
             outcome = work => outcome,
         },
     };
@@ -188,7 +197,9 @@ pub(crate) async fn unless(
 }
 
 fn build(options: ClientOptions) -> std::result::Result<gatewright::Client, Error> {
-    let mut builder = gatewright::Client::builder();
+    let mut builder = gatewright::Client::builder()
+        .user_agent(options.user_agent)
+        .validate(options.validate.unwrap_or_default());
     if let Some(base_url) = options.base_url {
         builder = builder.base_url(base_url);
     }
@@ -203,6 +214,9 @@ fn build(options: ClientOptions) -> std::result::Result<gatewright::Client, Erro
     }
     if let Some(timeout) = duration("idleTimeoutMs", options.idle_timeout_ms)? {
         builder = builder.idle_timeout(timeout);
+    }
+    if let Some(timeout) = duration("eventTimeoutMs", options.event_timeout_ms)? {
+        builder = builder.event_timeout(timeout);
     }
     if let Some(retries) = count("maxRetries", options.max_retries)? {
         builder = builder.max_retries(retries);
@@ -223,7 +237,7 @@ impl Call {
                 timeout: duration("timeoutMs", self.timeout_ms)?,
                 max_retries: count("maxRetries", self.max_retries)?,
                 extra_headers: pairs(self.headers),
-                ..RequestOptions::default()
+                extra_query: pairs(self.extra_query),
             },
         })
     }

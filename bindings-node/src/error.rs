@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// The failure as JSON: kind, message, everything known of it, and the messages of what led to it.
 pub(crate) fn describe(error: &Error) -> String {
     let mut description = Map::new();
-    description.insert("kind".into(), error.kind().as_str().into());
+    description.insert("kind".into(), error.kind().name().into());
     description.insert("message".into(), error.to_string().into());
     // What is unknown is left out: `undefined` in JavaScript, not null.
     let mut known = |name: &str, value: Option<Value>| {
@@ -37,7 +37,7 @@ fn parsed(body: &[u8]) -> Value {
 
 /// Messages of what led to the error, nearest first.
 fn causes(error: &Error) -> Vec<String> {
-    std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string).collect()
+    std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string).collect()
 }
 
 /// The failure of a call that its signal aborted.

@@ -1,10 +1,16 @@
 //! The native half of the Python package: registration only.
 
+mod asyncio;
+mod client;
+mod error;
 mod generated;
 mod not_given;
 mod record;
+mod report;
 mod response;
+mod runtime;
 mod serialize;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -14,6 +20,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<record::Record>()?;
     module.add_class::<response::ResponseInfo>()?;
     module.add_class::<not_given::NotGiven>()?;
+    module.add_class::<client::NativeClient>()?;
+    module.add_class::<stream::NativeStream>()?;
+    module.add_class::<asyncio::Pending>()?;
+    module.add_class::<report::ReportValidator>()?;
     module.add("NOT_GIVEN", not_given::NotGiven::instance(py)?)?;
     Ok(())
 }

@@ -51,6 +51,11 @@ pub(crate) fn response_to_python(
     }
 }
 
+/// Parses a document into plain dicts and lists.
+pub(crate) fn parse_plain<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    to_plain(py, &parse(json).map_err(PyValueError::new_err)?)
+}
+
 /// The Python form of a value in plain dicts and lists.
 fn to_plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     convert(py, value, &|members| {
@@ -100,11 +105,6 @@ impl Record {
     /// The members, for the serializer.
     pub(crate) fn members(&self) -> &JsonObject<'static> {
         &self.members
-    }
-
-    /// What came with the document, if this is a whole response.
-    pub(crate) fn metadata(&self) -> Option<&Arc<Metadata>> {
-        self.metadata.as_ref()
     }
 
     /// The last member of that name: as in every common reader, a repeated name overrides.

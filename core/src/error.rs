@@ -9,7 +9,7 @@ use crate::error_body::ErrorBody;
 use crate::limits::Violation;
 use crate::operation::Operation;
 
-pub use crate::generated::error_kinds::ErrorKind;
+pub use crate::generated::error_kinds::{ErrorCode, ErrorKind};
 
 /// A failed call: what kind of failure, in which operation, and all the gateway said about it.
 ///

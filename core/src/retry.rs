@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Share of the pause that is left to chance, so that clients that failed together do not return together.
 const JITTER: f64 = 0.25;
 /// A `retry-after` beyond this is not waited for: the call fails at once and carries the value.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(120);
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 /// Codes of an error that no retry mends, whatever the status.
 const NEVER_RETRIED_CODES: &[&str] = &["insufficient_quota"];

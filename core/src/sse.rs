@@ -234,11 +234,10 @@ impl Decoder {
                 self.event.push_str(&String::from_utf8_lossy(value));
             }
             b"id" if !value.contains(&0) => self.pending_id = Some(text(value.to_vec())),
-            b"id" => {}
             b"retry" => items.extend(digits(value).map(Item::Retry)),
             // An empty name before the colon: a comment, kept as it was written.
             b"" if self.comments => items.push(Item::Comment(text(line[1..].to_vec()))),
-            b"" => {}
+            b"id" | b"" => {}
             _ => items.push(Item::Unknown(text(line.to_vec()))),
         }
         Ok(())

@@ -2,7 +2,11 @@
 
 use axum::body::Bytes;
 use gatewright::operations::Operation;
+use gatewright::{ErrorCode, limits};
 use http::HeaderMap;
+use serde_json::Value;
+
+use crate::error::ApiError;
 
 /// An answer: status, headers and a body that may be a stream.
 pub type Response = axum::response::Response;
@@ -34,5 +38,17 @@ impl Call {
     /// The first value of a query parameter.
     pub fn query(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Call {
+    /// The body as JSON, checked against the rules of the operation and the limits of its model (section 8).
+    /// Errors: not JSON (with line and column), or every violation at once.
+    pub(crate) fn checked_body(&self) -> Result<Value, ApiError> {
+        let body: Value = serde_json::from_slice(&self.body).map_err(|error| {
+            ApiError::new(ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
+        })?;
+        let violations = limits::check(self.operation, &body);
+        if violations.is_empty() { Ok(body) } else { Err(ApiError::violations(violations)) }
     }
 }

@@ -37,7 +37,15 @@ pub(crate) fn node_package(program: &str) -> Command {
 /// Builds everything: the program, then both packages.
 pub(crate) fn build_all() -> Result<()> {
     step("build the program and both native modules", || {
-        run(cargo().args(["build", "-p", "gatewright-cli", "-p", "gatewright-python", "-p", "gatewright-node"]))
+        run(cargo().args([
+            "build",
+            "-p",
+            "gatewright-cli",
+            "-p",
+            "gatewright-python",
+            "-p",
+            "gatewright-node",
+        ]))
     })?;
     step("set up the Python package", set_up_python)?;
     step("set up the Node package", set_up_node)
@@ -54,7 +62,9 @@ fn set_up_python() -> Result<()> {
     let package = root().join("bindings-python/python/gatewright");
     replace(&target().join("debug/lib_native.so"), &package.join("_native.abi3.so"))?;
     // An editable install: the venv finds the package in the working tree.
-    let site = crate::process::output(python().args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))?;
+    let site = crate::process::output(
+        python().args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]),
+    )?;
     let source = root().join("bindings-python/python");
     std::fs::write(Path::new(site.trim()).join("gatewright-dev.pth"), format!("{}\n", source.display()))?;
     Ok(())

@@ -37,7 +37,9 @@ pub(crate) fn compare_stories() -> Result<()> {
         match &first {
             None => first = Some(told),
             Some(rust) if *rust == told => {}
-            Some(rust) => bail!("{language} tells another story than Rust:\n--- Rust\n{rust}\n--- {language}\n{told}"),
+            Some(rust) => {
+                bail!("{language} tells another story than Rust:\n--- Rust\n{rust}\n--- {language}\n{told}")
+            }
         }
     }
     Ok(())

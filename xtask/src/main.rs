@@ -1,6 +1,16 @@
 //! Developer commands: `cargo xtask <command>`.
 
+#![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
+
+mod artefacts;
 mod codegen;
+mod demo;
+mod local_gateway;
+mod package;
+mod process;
+mod promise;
+mod readme;
+mod test;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,26 +35,30 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         root: Option<PathBuf>,
     },
+    /// Build everything, start a gateway, and tell the same story from Rust, Python and Node
+    Demo,
+    /// Run every test, in all three languages
+    Test {
+        /// Steps to run instead of all; an unknown name lists them
+        #[arg(value_name = "STEP")]
+        steps: Vec<String>,
+    },
+    /// Write the optimised wheel and npm tarball to dist/
+    Package,
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Codegen { check, root } => codegen::run(&root.unwrap_or_else(repository), check),
+        Command::Codegen { check, root } => codegen::run(&root.unwrap_or_else(process::root), check),
+        Command::Demo => demo::run_demo(),
+        Command::Test { steps } => test::run_tests(&steps),
+        Command::Package => package::run_package(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
-            {
-                eprintln!("error: {error:#}");
-            }
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
-}
-
-/// The repository this program was built from.
-fn repository() -> PathBuf {
-    let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().map_or_else(|| xtask.clone(), PathBuf::from)
 }

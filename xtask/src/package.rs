@@ -10,10 +10,9 @@ use crate::process::{cargo, command, files_of, root, run, step};
 /// Writes `dist/*.whl` and `dist/*.tgz`, optimised.
 pub(crate) fn run_package() -> Result<()> {
     create_venv(&venv(&root()))?;
-    run(artefacts::python().args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args([
-        "-r",
-        "bindings-python/requirements-dev.txt",
-    ]))?;
+    run(artefacts::python()
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(["-r", "bindings-python/requirements-dev.txt"]))?;
     npm_ci(&root().join("bindings-node"))?;
     let dist = root().join("dist");
     build("dist", &dist)?;
@@ -36,7 +35,9 @@ pub(crate) fn check_installed() -> Result<()> {
     let clean = place.join("venv");
     create_venv(&clean)?;
     let wheel = only(&place, "whl")?;
-    run(command(clean.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check", "--no-index"]).arg(wheel))?;
+    run(command(clean.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check", "--no-index"])
+        .arg(wheel))?;
     run(command(clean.join("bin/python"))
         .current_dir(&place)
         .arg(root().join("tests/package/check_installed.py"))
@@ -47,7 +48,10 @@ pub(crate) fn check_installed() -> Result<()> {
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
     let tarball = only(&place, "tgz")?;
-    run(command("npm").current_dir(&folder).args(["install", "--silent", "--no-audit", "--no-fund", "--offline"]).arg(tarball))?;
+    run(command("npm")
+        .current_dir(&folder)
+        .args(["install", "--silent", "--no-audit", "--no-fund", "--offline"])
+        .arg(tarball))?;
     for script in ["check_installed.mjs", "check_installed.cjs"] {
         std::fs::copy(root().join("tests/package").join(script), folder.join(script))?;
         run(command("node").current_dir(&folder).arg(script).arg(&vectors))?;
@@ -63,7 +67,8 @@ fn build(profile: &str, into: &Path) -> Result<()> {
     })?;
     step("package the tarball", || {
         run(cargo().args(["build", "-p", "gatewright-node", "--profile", profile]))?;
-        let built = target().join(if profile == "dev" { "debug" } else { profile }).join("libgatewright_node.so");
+        let built =
+            target().join(if profile == "dev" { "debug" } else { profile }).join("libgatewright_node.so");
         let module = root().join("bindings-node/gatewright.node");
         let beside = module.with_extension("new");
         std::fs::copy(&built, &beside)?;

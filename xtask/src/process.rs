@@ -45,11 +45,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Runs a command and returns what it printed to standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| missing(command))?;
+    let output =
+        command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().with_context(|| missing(command))?;
     if !output.status.success() {
         bail!("{} ended with {}\n{}", shown(command), output.status, String::from_utf8_lossy(&output.stdout));
     }

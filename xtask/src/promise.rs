@@ -31,7 +31,16 @@ pub(crate) fn keep() -> Result<()> {
     step("generate from the edited spec", || crate::codegen::run(&copy, false))?;
     let kept = step("build the copy", || build(&copy)).and_then(|()| call_from_each(&copy));
     // The copy shares the target folder: hand the artefacts of the tree itself back to it, whatever came out.
-    run(cargo().args(["build", "--quiet", "-p", "gatewright-cli", "-p", "gatewright-python", "-p", "gatewright-node"]))?;
+    run(cargo().args([
+        "build",
+        "--quiet",
+        "-p",
+        "gatewright-cli",
+        "-p",
+        "gatewright-python",
+        "-p",
+        "gatewright-node",
+    ]))?;
     kept
 }
 
@@ -111,7 +120,10 @@ fn call_from_each(copy: &Path) -> Result<()> {
     step("the change from Python, typed", || {
         let bin = venv(&root()).join("bin");
         let path = python_package(copy);
-        run(command(bin.join("mypy")).env("MYPYPATH", &path).arg("--strict").arg(programs.join("promise.py")))?;
+        run(command(bin.join("mypy"))
+            .env("MYPYPATH", &path)
+            .arg("--strict")
+            .arg(programs.join("promise.py")))?;
         check("Python", command(bin.join("python")).env("PYTHONPATH", &path).arg(programs.join("promise.py")))
     })?;
     step("the change from Node, typed", || {

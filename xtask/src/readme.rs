@@ -41,7 +41,10 @@ pub(crate) fn run_readme() -> Result<()> {
 
 fn blocks_of(text: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
-    text.split(&fence).skip(1).filter_map(|rest| rest.split_once("\n```").map(|(block, _)| block.to_owned())).collect()
+    text.split(&fence)
+        .skip(1)
+        .filter_map(|rest| rest.split_once("\n```").map(|(block, _)| block.to_owned()))
+        .collect()
 }
 
 // A package of its own, as a reader's would be, which shares the workspace's lock file and target folder.
@@ -54,8 +57,9 @@ fn rust_program(work: &Path, block: &str) -> Result<std::process::Command> {
         format!(
             "[package]\nname = \"readme\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
              futures-util = {{ version = \"0.3\", default-features = false }}\n\
-             gatewright = {{ path = {core:?} }}\nserde_json = \"1\"\n\
-             tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\n"
+             gatewright = {{ path = \"{}\" }}\nserde_json = \"1\"\n\
+             tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\n",
+            core.display()
         ),
     )?;
     std::fs::copy(root().join("Cargo.lock"), package.join("Cargo.lock"))?;

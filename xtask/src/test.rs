@@ -68,7 +68,11 @@ fn lint_spec() -> Result<()> {
         "spec/report.schema.json",
         "spec/catalog.schema.json",
     ]))?;
-    run(command(bin.join("check-jsonschema")).args(["--schemafile", "spec/catalog.schema.json", "spec/catalog.json"]))
+    run(command(bin.join("check-jsonschema")).args([
+        "--schemafile",
+        "spec/catalog.schema.json",
+        "spec/catalog.json",
+    ]))
 }
 
 fn clippy() -> Result<()> {
@@ -80,7 +84,16 @@ fn rust_tests() -> Result<()> {
 }
 
 fn rust_documentation() -> Result<()> {
-    run(cargo().args(["test", "--doc", "-p", "gatewright", "-p", "gatewright-gateway", "-p", "gatewright-cli"]))?;
+    run(cargo().args([
+        "test",
+        "--doc",
+        "-p",
+        "gatewright",
+        "-p",
+        "gatewright-gateway",
+        "-p",
+        "gatewright-cli",
+    ]))?;
     run(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
         "doc",
         "--no-deps",
@@ -93,15 +106,9 @@ fn rust_documentation() -> Result<()> {
 
 fn python_tests() -> Result<()> {
     let bin = venv(&root()).join("bin");
-    let package = || {
-        let mut command = command("true");
-        command.current_dir(root().join("bindings-python"));
-        command
-    };
-    let in_package = |program: &str| {
-        let mut command = command(bin.join(program));
-        command.current_dir(package().get_current_dir().expect("set above"));
-        command.env("GATEWRIGHT_BIN", artefacts::program());
+    let in_package = |name: &str| {
+        let mut command = command(bin.join(name));
+        command.current_dir(root().join("bindings-python")).env("GATEWRIGHT_BIN", program());
         command
     };
     run(in_package("ruff").args(["check", ".", "../examples/python"]))?;
@@ -113,7 +120,9 @@ fn python_tests() -> Result<()> {
 
 fn node_tests() -> Result<()> {
     for script in ["lint", "typecheck", "test"] {
-        run(artefacts::node_package("npm").env("GATEWRIGHT_BIN", program()).args(["run", "--silent", script]))?;
+        run(artefacts::node_package("npm")
+            .env("GATEWRIGHT_BIN", program())
+            .args(["run", "--silent", script]))?;
     }
     Ok(())
 }
@@ -140,7 +149,9 @@ fn run_examples() -> Result<()> {
                 example.arg(&path);
             }
             eprintln!("    examples/{folder}/{}.{extension}", name.to_string_lossy());
-            crate::process::output(gateway.reach_from(example.current_dir(&work)).stderr(std::process::Stdio::inherit()))?;
+            crate::process::output(
+                gateway.reach_from(example.current_dir(&work)).stderr(std::process::Stdio::inherit()),
+            )?;
         }
     }
     Ok(())

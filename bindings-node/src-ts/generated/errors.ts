@@ -179,6 +179,33 @@ export class WebhookSignatureError extends GatewrightError {
   declare readonly kind: "webhook_signature";
 }
 
+/** Name of an error kind: what `error.kind` may be. */
+export type ErrorKind =
+  | "bad_request"
+  | "authentication"
+  | "permission_denied"
+  | "not_found"
+  | "request_timeout"
+  | "conflict"
+  | "payload_too_large"
+  | "unprocessable_entity"
+  | "rate_limit"
+  | "internal_server"
+  | "not_implemented"
+  | "status"
+  | "connection"
+  | "timeout"
+  | "pool_timeout"
+  | "decode"
+  | "stream_truncated"
+  | "stream"
+  | "task_failed"
+  | "cancelled"
+  | "invalid_request"
+  | "configuration"
+  | "io"
+  | "webhook_signature";
+
 /** The class of each error kind. */
 export const errorClasses = {
   bad_request: BadRequestError,
@@ -205,7 +232,4 @@ export const errorClasses = {
   configuration: ConfigurationError,
   io: FileError,
   webhook_signature: WebhookSignatureError,
-} as const satisfies Record<string, new (details: ErrorDetails) => GatewrightError>;
-
-/** Name of an error kind: what `error.kind` may be. */
-export type ErrorKind = keyof typeof errorClasses;
+} as const satisfies Record<ErrorKind, new (details: ErrorDetails) => GatewrightError>;

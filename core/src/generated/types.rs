@@ -12,14 +12,14 @@
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatChoice {
-    ///Why generation ended.
-    pub finish_reason: ChatChoiceFinishReason,
     ///Place among the choices.
     pub index: i64,
+    pub message: ChatCompletionMessage,
+    ///Why generation ended.
+    pub finish_reason: ChatChoiceFinishReason,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<::serde_json::Value>,
-    pub message: ChatCompletionMessage,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -74,12 +74,12 @@ impl ::std::str::FromStr for ChatChoiceFinishReason {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatChunkChoice {
+    ///Place among the choices.
+    pub index: i64,
     pub delta: ChatDelta,
     ///null on content chunks; the reason on the last chunk.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub finish_reason: ::std::option::Option<ChatChunkChoiceFinishReason>,
-    ///Place among the choices.
-    pub index: i64,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<::serde_json::Value>,
@@ -137,23 +137,23 @@ impl ::std::str::FromStr for ChatChunkChoiceFinishReason {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatCompletion {
-    ///The answers, one per n.
-    pub choices: ::std::vec::Vec<ChatChoice>,
-    ///Unix time in seconds.
-    pub created: i64,
     ///Completion identifier.
     pub id: ::std::string::String,
-    ///Model id.
-    pub model: ::std::string::String,
     ///Kind of the record.
     pub object: ::std::string::String,
-    ///Processing tier used.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub service_tier: ::std::option::Option<::std::string::String>,
+    ///Unix time in seconds.
+    pub created: i64,
+    ///Model id.
+    pub model: ::std::string::String,
+    ///The answers, one per n.
+    pub choices: ::std::vec::Vec<ChatChoice>,
+    pub usage: ChatUsage,
     ///Identifies the configuration that answered.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub system_fingerprint: ::std::option::Option<::std::string::String>,
-    pub usage: ChatUsage,
+    ///Processing tier used.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -166,24 +166,24 @@ impl ChatCompletion {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatCompletionChunk {
+    ///The same on every chunk.
+    pub id: ::std::string::String,
+    ///Kind of the record.
+    pub object: ::std::string::String,
     ///What is new, by choice; empty on a usage chunk (ours).
     pub choices: ::std::vec::Vec<ChatChunkChoice>,
     ///Unix time in seconds.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub created: ::std::option::Option<i64>,
-    ///The same on every chunk.
-    pub id: ::std::string::String,
     ///Model id.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model: ::std::option::Option<::std::string::String>,
-    ///Kind of the record.
-    pub object: ::std::string::String,
-    ///Identifies the configuration that answers.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub system_fingerprint: ::std::option::Option<::std::string::String>,
     ///Tokens used, on the last chunk when asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub usage: ::std::option::Option<ChatUsage>,
+    ///Identifies the configuration that answers.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub system_fingerprint: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -196,17 +196,17 @@ impl ChatCompletionChunk {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatCompletionMessage {
+    ///Always assistant.
+    pub role: ChatCompletionMessageRole,
     ///The text; null beside tool calls (ours).
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub content: ::std::option::Option<::std::string::String>,
-    ///What the model thought where a provider shows it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reasoning_content: ::std::option::Option<::std::string::String>,
     ///Why the model declined.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
-    ///Always assistant.
-    pub role: ChatCompletionMessageRole,
+    ///What the model thought where a provider shows it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reasoning_content: ::std::option::Option<::std::string::String>,
     ///Calls of tools.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub tool_calls: ::std::vec::Vec<ChatToolCall>,
@@ -264,83 +264,83 @@ impl ::std::str::FromStr for ChatCompletionMessageRole {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatCompletionRequest {
-    ///Positive values make repetition less likely.
+    ///A supported model id.
+    pub model: ::std::string::String,
+    ///Conversation so far.
+    pub messages: ::std::vec::Vec<ChatMessage>,
+    ///Higher is more random.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub frequency_penalty: ::std::option::Option<f64>,
-    ///Bias by token id.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logit_bias: ::std::option::Option<
-        ::indexmap::IndexMap<::std::string::String, f64>,
-    >,
-    ///Whether to return log probabilities.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<bool>,
-    ///Upper bound on generated tokens; newer name of max_tokens.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_completion_tokens: ::std::option::Option<i64>,
+    pub temperature: ::std::option::Option<f64>,
     ///Upper bound on generated tokens.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_tokens: ::std::option::Option<i64>,
-    ///Conversation so far.
-    pub messages: ::std::vec::Vec<ChatMessage>,
-    ///Free key and value pairs, stored with the completion.
+    ///true switches the reply to server-sent events.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub metadata: ::std::option::Option<
-        ::indexmap::IndexMap<::std::string::String, ::std::string::String>,
-    >,
-    ///A supported model id.
-    pub model: ::std::string::String,
-    ///Number of choices generated per input.
+    pub stream: ::std::option::Option<bool>,
+    ///Nucleus sampling.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub n: ::std::option::Option<i64>,
-    ///Whether several tools may be called at once.
+    pub top_p: ::std::option::Option<f64>,
+    ///Positive values make repetition less likely.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub parallel_tool_calls: ::std::option::Option<bool>,
+    pub frequency_penalty: ::std::option::Option<f64>,
     ///Positive values make new topics more likely.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub presence_penalty: ::std::option::Option<f64>,
-    ///How long the model may think.
+    ///Up to 4 stop sequences.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reasoning_effort: ::std::option::Option<ChatCompletionRequestReasoningEffort>,
+    pub stop: ::std::option::Option<ChatCompletionRequestStop>,
+    ///Number of choices generated per input.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub n: ::std::option::Option<i64>,
+    ///Upper bound on generated tokens; newer name of max_tokens.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_completion_tokens: ::std::option::Option<i64>,
+    ///Options of a stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub stream_options: ::std::option::Option<ChatStreamOptions>,
+    ///Tools the model may call.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub tools: ::std::vec::Vec<ChatTool>,
+    ///Whether and which tool is called.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tool_choice: ::std::option::Option<ChatCompletionRequestToolChoice>,
+    ///Whether several tools may be called at once.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub parallel_tool_calls: ::std::option::Option<bool>,
     ///Form the answer must have.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub response_format: ::std::option::Option<ChatResponseFormat>,
     ///Asks for repeatable sampling.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub seed: ::std::option::Option<i64>,
-    ///Processing tier.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub service_tier: ::std::option::Option<::std::string::String>,
-    ///Up to 4 stop sequences.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stop: ::std::option::Option<ChatCompletionRequestStop>,
-    ///Whether the completion is kept.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub store: ::std::option::Option<bool>,
-    ///true switches the reply to server-sent events.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stream: ::std::option::Option<bool>,
-    ///Options of a stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stream_options: ::std::option::Option<ChatStreamOptions>,
-    ///Higher is more random.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub temperature: ::std::option::Option<f64>,
-    ///Whether and which tool is called.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tool_choice: ::std::option::Option<ChatCompletionRequestToolChoice>,
-    ///Tools the model may call.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<ChatTool>,
-    ///How many alternatives per token.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub top_logprobs: ::std::option::Option<i64>,
-    ///Nucleus sampling.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub top_p: ::std::option::Option<f64>,
     ///An id of the end user.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
+    ///Whether to return log probabilities.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logprobs: ::std::option::Option<bool>,
+    ///How many alternatives per token.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_logprobs: ::std::option::Option<i64>,
+    ///Bias by token id.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logit_bias: ::std::option::Option<
+        ::indexmap::IndexMap<::std::string::String, f64>,
+    >,
+    ///How long the model may think.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reasoning_effort: ::std::option::Option<ChatCompletionRequestReasoningEffort>,
+    ///Free key and value pairs, stored with the completion.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub metadata: ::std::option::Option<
+        ::indexmap::IndexMap<::std::string::String, ::std::string::String>,
+    >,
+    ///Whether the completion is kept.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub store: ::std::option::Option<bool>,
+    ///Processing tier.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -439,14 +439,14 @@ impl ChatCompletionTokensDetails {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatContentPart {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub image_url: ::std::option::Option<ChatImageUrl>,
-    ///The text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub text: ::std::option::Option<::std::string::String>,
     ///Kind of the part.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///The text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub image_url: ::std::option::Option<ChatImageUrl>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -462,15 +462,15 @@ pub struct ChatDelta {
     ///New text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub content: ::std::option::Option<::std::string::String>,
-    ///New thought where a provider shows it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reasoning_content: ::std::option::Option<::std::string::String>,
-    ///New refusal text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub refusal: ::std::option::Option<::std::string::String>,
     ///On the first chunk.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub role: ::std::option::Option<ChatDeltaRole>,
+    ///New refusal text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub refusal: ::std::option::Option<::std::string::String>,
+    ///New thought where a provider shows it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reasoning_content: ::std::option::Option<::std::string::String>,
     ///New pieces of tool calls.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub tool_calls: ::std::vec::Vec<ChatToolCallDelta>,
@@ -528,11 +528,11 @@ impl ::std::str::FromStr for ChatDeltaRole {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatFunction {
+    ///Name of the function.
+    pub name: ::std::string::String,
     ///What it does and when to call it.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
-    ///Name of the function.
-    pub name: ::std::string::String,
     ///JSON Schema of the arguments.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub parameters: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -551,10 +551,10 @@ impl ChatFunction {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatFunctionCall {
-    ///The arguments as JSON text.
-    pub arguments: ::std::string::String,
     ///Name of the function.
     pub name: ::std::string::String,
+    ///The arguments as JSON text.
+    pub arguments: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -567,12 +567,12 @@ impl ChatFunctionCall {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatFunctionCallDelta {
-    ///New piece of the arguments' JSON text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub arguments: ::std::option::Option<::std::string::String>,
     ///On the first piece.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
+    ///New piece of the arguments' JSON text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub arguments: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -599,10 +599,10 @@ impl ChatFunctionName {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatImagePart {
-    pub image_url: ChatImageUrl,
     ///Kind of the part.
     #[serde(rename = "type")]
     pub type_: ChatImagePartType,
+    pub image_url: ChatImageUrl,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -672,11 +672,11 @@ impl ::std::default::Default for ChatImagePartType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatImageUrl {
+    ///Address or data URL.
+    pub url: ::std::string::String,
     ///How closely to look.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub detail: ::std::option::Option<ChatImageUrlDetail>,
-    ///Address or data URL.
-    pub url: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -731,11 +731,11 @@ impl ::std::str::FromStr for ChatImageUrlDetail {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatJsonSchemaFormat {
+    ///Name of the form.
+    pub name: ::std::string::String,
     ///What it is for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
-    ///Name of the form.
-    pub name: ::std::string::String,
     ///The JSON Schema.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -754,20 +754,20 @@ impl ChatJsonSchemaFormat {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatMessage {
+    ///Who speaks.
+    pub role: ChatMessageRole,
     ///The text; null beside tool calls.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub content: ::std::option::Option<ChatMessageContent>,
     ///Name of the speaker.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
-    ///Who speaks.
-    pub role: ChatMessageRole,
-    ///The call that a tool message answers.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tool_call_id: ::std::option::Option<::std::string::String>,
     ///Calls the assistant made.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub tool_calls: ::std::vec::Vec<ChatToolCall>,
+    ///The call that a tool message answers.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tool_call_id: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -861,10 +861,10 @@ impl ::std::convert::TryFrom<::std::string::String> for ChatMessageRole {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatNamedToolChoice {
-    pub function: ChatFunctionName,
     ///Kind of the tool.
     #[serde(rename = "type")]
     pub type_: ChatNamedToolChoiceType,
+    pub function: ChatFunctionName,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -949,11 +949,11 @@ impl ChatPromptTokensDetails {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatResponseFormat {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub json_schema: ::std::option::Option<ChatJsonSchemaFormat>,
     ///Kind of the form.
     #[serde(rename = "type")]
     pub type_: ChatResponseFormatType,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub json_schema: ::std::option::Option<ChatJsonSchemaFormat>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1023,11 +1023,11 @@ impl ChatStreamOptions {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatTextPart {
-    ///The text.
-    pub text: ::std::string::String,
     ///Kind of the part.
     #[serde(rename = "type")]
     pub type_: ChatTextPartType,
+    ///The text.
+    pub text: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1097,11 +1097,11 @@ impl ::std::default::Default for ChatTextPartType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatTool {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub function: ::std::option::Option<ChatFunction>,
     ///Kind of the tool.
     #[serde(rename = "type")]
     pub type_: ChatToolType,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub function: ::std::option::Option<ChatFunction>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1114,12 +1114,12 @@ impl ChatTool {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatToolCall {
-    pub function: ChatFunctionCall,
     ///Id of the call; a tool message names it.
     pub id: ::std::string::String,
     ///Kind of the tool.
     #[serde(rename = "type")]
     pub type_: ChatToolCallType,
+    pub function: ChatFunctionCall,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1132,17 +1132,17 @@ impl ChatToolCall {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatToolCallDelta {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub function: ::std::option::Option<ChatFunctionCallDelta>,
-    ///On the first piece.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub id: ::std::option::Option<::std::string::String>,
     ///Place among the calls.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub index: ::std::option::Option<i64>,
+    ///On the first piece.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub id: ::std::option::Option<::std::string::String>,
     ///Kind of the tool.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
     pub type_: ::std::option::Option<ChatToolCallDeltaType>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub function: ::std::option::Option<ChatFunctionCallDelta>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1281,18 +1281,18 @@ impl ::std::str::FromStr for ChatToolType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ChatUsage {
-    ///Tokens generated.
-    pub completion_tokens: i64,
-    ///Parts of the generated tokens.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub completion_tokens_details: ::std::option::Option<ChatCompletionTokensDetails>,
     ///Tokens of the input.
     pub prompt_tokens: i64,
+    ///Tokens generated.
+    pub completion_tokens: i64,
+    ///Their sum.
+    pub total_tokens: i64,
     ///Parts of the input tokens.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prompt_tokens_details: ::std::option::Option<ChatPromptTokensDetails>,
-    ///Their sum.
-    pub total_tokens: i64,
+    ///Parts of the generated tokens.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub completion_tokens_details: ::std::option::Option<ChatCompletionTokensDetails>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1305,14 +1305,14 @@ impl ChatUsage {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct CompactRequest {
+    ///A model id of the family this endpoint serves.
+    pub model: ::std::string::String,
     ///The conversation so far.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub input: ::std::option::Option<CompactRequestInput>,
     ///System text of the conversation.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub instructions: ::std::option::Option<::std::string::String>,
-    ///A model id of the family this endpoint serves.
-    pub model: ::std::string::String,
     ///The response to compact from.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub previous_response_id: ::std::option::Option<::std::string::String>,
@@ -1341,12 +1341,12 @@ impl ::std::convert::From<::std::vec::Vec<InputItem>> for CompactRequestInput {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct CompactedResponse {
-    ///Unix time in seconds.
-    pub created_at: f64,
     ///Id of the compaction.
     pub id: ::std::string::String,
     ///Kind of the record.
     pub object: ::std::string::String,
+    ///Unix time in seconds.
+    pub created_at: f64,
     ///Items for the next input; the last is the compaction.
     pub output: ::std::vec::Vec<OutputItem>,
     pub usage: ResponseUsage,
@@ -1362,14 +1362,14 @@ impl CompactedResponse {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct CompactionItem {
-    ///Opaque; goes back unchanged.
-    pub encrypted_content: ::std::string::String,
-    ///Id of the item.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub id: ::std::option::Option<::std::string::String>,
     ///Kind of the item.
     #[serde(rename = "type")]
     pub type_: CompactionItemType,
+    ///Id of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub id: ::std::option::Option<::std::string::String>,
+    ///Opaque; goes back unchanged.
+    pub encrypted_content: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1551,21 +1551,21 @@ impl CountTokensResponse {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct CustomToolCallItem {
-    ///Goes back with the result.
-    pub call_id: ::std::string::String,
-    ///Id of the item.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub id: ::std::option::Option<::std::string::String>,
-    ///Free text for the tool.
-    pub input: ::std::string::String,
-    ///Name of the tool.
-    pub name: ::std::string::String,
-    ///State of the item.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub status: ::std::option::Option<::std::string::String>,
     ///Kind of the item.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Id of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub id: ::std::option::Option<::std::string::String>,
+    ///Goes back with the result.
+    pub call_id: ::std::string::String,
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    ///Free text for the tool.
+    pub input: ::std::string::String,
+    ///State of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub status: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1578,21 +1578,21 @@ impl CustomToolCallItem {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct FunctionCallItem {
-    ///The arguments as JSON text.
-    pub arguments: ::std::string::String,
-    ///Goes back with the result.
-    pub call_id: ::std::string::String,
-    ///Id of the item.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub id: ::std::option::Option<::std::string::String>,
-    ///Name of the function.
-    pub name: ::std::string::String,
-    ///State of the item.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub status: ::std::option::Option<FunctionCallItemStatus>,
     ///Kind of the item.
     #[serde(rename = "type")]
     pub type_: FunctionCallItemType,
+    ///Id of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub id: ::std::option::Option<::std::string::String>,
+    ///Goes back with the result.
+    pub call_id: ::std::string::String,
+    ///Name of the function.
+    pub name: ::std::string::String,
+    ///The arguments as JSON text.
+    pub arguments: ::std::string::String,
+    ///State of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub status: ::std::option::Option<FunctionCallItemStatus>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1704,19 +1704,19 @@ impl ::std::default::Default for FunctionCallItemType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct FunctionCallOutputItem {
-    ///The call_id of the call.
-    pub call_id: ::std::string::String,
+    ///Kind of the item.
+    #[serde(rename = "type")]
+    pub type_: FunctionCallOutputItemType,
     ///Id of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
+    ///The call_id of the call.
+    pub call_id: ::std::string::String,
     ///The result, as text or parts.
     pub output: FunctionCallOutputItemOutput,
     ///State of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub status: ::std::option::Option<::std::string::String>,
-    ///Kind of the item.
-    #[serde(rename = "type")]
-    pub type_: FunctionCallOutputItemType,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1800,20 +1800,29 @@ impl ::std::default::Default for FunctionCallOutputItemType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct GenerateContentRequest {
-    ///Passed on to the provider.
-    #[serde(
-        rename = "cachedContent",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub cached_content: ::std::option::Option<::std::string::String>,
     ///The conversation.
     pub contents: ::std::vec::Vec<NativeContent>,
+    ///System text.
+    #[serde(
+        rename = "systemInstruction",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub system_instruction: ::std::option::Option<NativeContent>,
     ///How to generate.
     #[serde(
         rename = "generationConfig",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub generation_config: ::std::option::Option<NativeGenerationConfig>,
+    ///Tools the model may call; unknown kinds pass through.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub tools: ::std::vec::Vec<NativeTool>,
+    ///Whether and which function is called.
+    #[serde(
+        rename = "toolConfig",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub tool_config: ::std::option::Option<NativeToolConfig>,
     ///Passed on to the provider.
     #[serde(
         rename = "safetySettings",
@@ -1823,21 +1832,12 @@ pub struct GenerateContentRequest {
     pub safety_settings: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///System text.
+    ///Passed on to the provider.
     #[serde(
-        rename = "systemInstruction",
+        rename = "cachedContent",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub system_instruction: ::std::option::Option<NativeContent>,
-    ///Whether and which function is called.
-    #[serde(
-        rename = "toolConfig",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub tool_config: ::std::option::Option<NativeToolConfig>,
-    ///Tools the model may call; unknown kinds pass through.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<NativeTool>,
+    pub cached_content: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1853,12 +1853,6 @@ pub struct GenerateContentResponse {
     ///The answers.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub candidates: ::std::vec::Vec<NativeCandidate>,
-    ///Model id.
-    #[serde(
-        rename = "modelVersion",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub model_version: ::std::option::Option<::std::string::String>,
     ///Why the prompt was blocked.
     #[serde(
         rename = "promptFeedback",
@@ -1866,17 +1860,23 @@ pub struct GenerateContentResponse {
         skip_serializing_if = "::serde_json::Map::is_empty"
     )]
     pub prompt_feedback: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(
+        rename = "usageMetadata",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub usage_metadata: ::std::option::Option<NativeUsage>,
+    ///Model id.
+    #[serde(
+        rename = "modelVersion",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub model_version: ::std::option::Option<::std::string::String>,
     ///Id of the response.
     #[serde(
         rename = "responseId",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub response_id: ::std::option::Option<::std::string::String>,
-    #[serde(
-        rename = "usageMetadata",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub usage_metadata: ::std::option::Option<NativeUsage>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1889,15 +1889,15 @@ impl GenerateContentResponse {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct Image {
-    ///Present when response_format is b64_json: base64 image data.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub b64_json: ::std::option::Option<::std::string::String>,
-    ///The prompt as rewritten by the model; in the url form of image_model_1.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub revised_prompt: ::std::option::Option<::std::string::String>,
     ///Present when response_format is url. Expires after 1 hour.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub url: ::std::option::Option<::std::string::String>,
+    ///The prompt as rewritten by the model; in the url form of image_model_1.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub revised_prompt: ::std::option::Option<::std::string::String>,
+    ///Present when response_format is b64_json: base64 image data.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub b64_json: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1912,23 +1912,23 @@ impl Image {
 pub struct ImageGenerationRequest {
     ///An image model id; see the catalog (2.10).
     pub model: ::std::string::String,
+    ///What to draw; the maximum length varies by model.
+    pub prompt: ::std::string::String,
     ///How many images; image_model_1 only supports 1.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub n: ::std::option::Option<i64>,
-    ///What to draw; the maximum length varies by model.
-    pub prompt: ::std::string::String,
-    ///Only image_model_1 supports it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub quality: ::std::option::Option<ImageGenerationRequestQuality>,
-    ///Whether images come as addresses or as base64.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub response_format: ::std::option::Option<ImageGenerationRequestResponseFormat>,
     ///Width x height in pixels; depends on the model.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub size: ::std::option::Option<::std::string::String>,
     ///Only image_model_1 supports it.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub quality: ::std::option::Option<ImageGenerationRequestQuality>,
+    ///Only image_model_1 supports it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub style: ::std::option::Option<ImageGenerationRequestStyle>,
+    ///Whether images come as addresses or as base64.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub response_format: ::std::option::Option<ImageGenerationRequestResponseFormat>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2126,29 +2126,29 @@ impl ImageGenerationResponse {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct InputContent {
+    ///Kind of the part.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///The text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<::std::string::String>,
+    ///Address or data URL.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub image_url: ::std::option::Option<::std::string::String>,
+    ///How closely to look.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub detail: ::std::option::Option<InputContentDetail>,
     ///Notes on the text.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub annotations: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///How closely to look.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub detail: ::std::option::Option<InputContentDetail>,
-    ///Address or data URL.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub image_url: ::std::option::Option<::std::string::String>,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<::serde_json::Value>,
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
-    ///The text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub text: ::std::option::Option<::std::string::String>,
-    ///Kind of the part.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2203,15 +2203,15 @@ impl ::std::str::FromStr for InputContentDetail {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct InputImageContent {
-    ///How closely to look.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub detail: ::std::option::Option<InputImageContentDetail>,
-    ///Address or data URL.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub image_url: ::std::option::Option<::std::string::String>,
     ///Kind of the part.
     #[serde(rename = "type")]
     pub type_: InputImageContentType,
+    ///Address or data URL.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub image_url: ::std::option::Option<::std::string::String>,
+    ///How closely to look.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub detail: ::std::option::Option<InputImageContentDetail>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2323,41 +2323,41 @@ impl ::std::default::Default for InputImageContentType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct InputItem {
-    ///The arguments as JSON text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub arguments: ::std::option::Option<::std::string::String>,
-    ///The call_id of the call.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub call_id: ::std::option::Option<::std::string::String>,
-    ///The text or its parts.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub content: ::std::option::Option<InputItemContent>,
-    ///Opaque; goes back unchanged.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub encrypted_content: ::std::option::Option<::std::string::String>,
+    ///Kind of the item.
+    #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
+    pub type_: ::std::option::Option<::std::string::String>,
     ///Id of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
-    ///Name of the function.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
-    ///The result, as text or parts.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub output: ::std::option::Option<InputItemOutput>,
     ///Who speaks.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub role: ::std::option::Option<InputItemRole>,
+    ///The text or its parts.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub content: ::std::option::Option<InputItemContent>,
     ///State of a message that is sent back.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub status: ::std::option::Option<::std::string::String>,
+    ///The call_id of the call.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub call_id: ::std::option::Option<::std::string::String>,
+    ///The result, as text or parts.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub output: ::std::option::Option<InputItemOutput>,
+    ///Name of the function.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+    ///The arguments as JSON text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub arguments: ::std::option::Option<::std::string::String>,
     ///Summary parts.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub summary: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///Kind of the item.
-    #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
-    pub type_: ::std::option::Option<::std::string::String>,
+    ///Opaque; goes back unchanged.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub encrypted_content: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2438,19 +2438,19 @@ impl ::std::str::FromStr for InputItemRole {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct InputMessage {
-    ///The text or its parts.
-    pub content: InputMessageContent,
+    ///Kind of the item.
+    #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
+    pub type_: ::std::option::Option<InputMessageType>,
     ///Id of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
     ///Who speaks.
     pub role: InputMessageRole,
+    ///The text or its parts.
+    pub content: InputMessageContent,
     ///State of a message that is sent back.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub status: ::std::option::Option<::std::string::String>,
-    ///Kind of the item.
-    #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
-    pub type_: ::std::option::Option<InputMessageType>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2570,11 +2570,11 @@ impl ::std::convert::TryFrom<::std::string::String> for InputMessageType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct InputTextContent {
-    ///The text.
-    pub text: ::std::string::String,
     ///Kind of the part.
     #[serde(rename = "type")]
     pub type_: InputTextContentType,
+    ///The text.
+    pub text: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2644,12 +2644,12 @@ impl ::std::default::Default for InputTextContentType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct Model {
-    ///Unix time in seconds.
-    pub created: i64,
     ///Model id.
     pub id: ::std::string::String,
     ///Kind of the record.
     pub object: ::std::string::String,
+    ///Unix time in seconds.
+    pub created: i64,
     ///The provider family.
     pub owned_by: ::std::string::String,
     #[serde(flatten)]
@@ -2664,10 +2664,10 @@ impl Model {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ModelList {
-    ///The models.
-    pub data: ::std::vec::Vec<Model>,
     ///Kind of the record.
     pub object: ::std::string::String,
+    ///The models.
+    pub data: ::std::vec::Vec<Model>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2680,11 +2680,11 @@ impl ModelList {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeBlob {
-    ///Base64.
-    pub data: ::std::string::String,
     ///Media type.
     #[serde(rename = "mimeType")]
     pub mime_type: ::std::string::String,
+    ///Base64.
+    pub data: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2697,6 +2697,9 @@ impl NativeBlob {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeCandidate {
+    ///Place among the answers.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub index: ::std::option::Option<i64>,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub content: ::std::option::Option<NativeContent>,
     ///Why generation ended.
@@ -2705,9 +2708,6 @@ pub struct NativeCandidate {
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub finish_reason: ::std::option::Option<NativeCandidateFinishReason>,
-    ///Place among the answers.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub index: ::std::option::Option<i64>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2823,13 +2823,13 @@ impl ::std::str::FromStr for NativeContentRole {
 pub struct NativeError {
     ///HTTP status.
     pub code: i64,
-    ///Typed details, told apart by @type.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub details: ::std::vec::Vec<NativeErrorDetail>,
     ///For a person.
     pub message: ::std::string::String,
     ///Canonical status word.
     pub status: NativeErrorStatus,
+    ///Typed details, told apart by @type.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub details: ::std::vec::Vec<NativeErrorDetail>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2855,15 +2855,15 @@ impl NativeErrorBody {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeErrorDetail {
-    ///Where the reason is defined.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub domain: ::std::option::Option<::std::string::String>,
-    ///Machine-readable reason.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
     ///Type address.
     #[serde(rename = "@type", skip_serializing_if = "::std::option::Option::is_none")]
     pub type_: ::std::option::Option<::std::string::String>,
+    ///Machine-readable reason.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reason: ::std::option::Option<::std::string::String>,
+    ///Where the reason is defined.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub domain: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2918,14 +2918,14 @@ impl ::std::str::FromStr for NativeErrorStatus {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeFunctionCall {
-    ///The arguments.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub args: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     ///Id of the call.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
     ///Name of the function.
     pub name: ::std::string::String,
+    ///The arguments.
+    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
+    pub args: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2938,6 +2938,9 @@ impl NativeFunctionCall {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeFunctionCallingConfig {
+    ///ANY forces a call.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub mode: ::std::option::Option<NativeFunctionCallingConfigMode>,
     ///The functions that ANY may call.
     #[serde(
         rename = "allowedFunctionNames",
@@ -2945,9 +2948,6 @@ pub struct NativeFunctionCallingConfig {
         skip_serializing_if = "::std::vec::Vec::is_empty"
     )]
     pub allowed_function_names: ::std::vec::Vec<::std::string::String>,
-    ///ANY forces a call.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub mode: ::std::option::Option<NativeFunctionCallingConfigMode>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3002,11 +3002,11 @@ impl ::std::str::FromStr for NativeFunctionCallingConfigMode {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeFunctionDeclaration {
+    ///Name of the function.
+    pub name: ::std::string::String,
     ///What it does and when to call it.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
-    ///Name of the function.
-    pub name: ::std::string::String,
     ///Schema of the arguments.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub parameters: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -3047,6 +3047,15 @@ impl NativeFunctionResponse {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeGenerationConfig {
+    ///Higher is more random.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub temperature: ::std::option::Option<f64>,
+    ///Nucleus sampling.
+    #[serde(rename = "topP", skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_p: ::std::option::Option<f64>,
+    ///How many tokens to sample from.
+    #[serde(rename = "topK", skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_k: ::std::option::Option<f64>,
     ///Number of answers.
     #[serde(
         rename = "candidateCount",
@@ -3059,12 +3068,13 @@ pub struct NativeGenerationConfig {
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub max_output_tokens: ::std::option::Option<i64>,
-    ///JSON Schema the answer must follow.
+    ///Where to stop.
     #[serde(
-        rename = "responseJsonSchema",
-        skip_serializing_if = "::std::option::Option::is_none"
+        rename = "stopSequences",
+        default,
+        skip_serializing_if = "::std::vec::Vec::is_empty"
     )]
-    pub response_json_schema: ::std::option::Option<::serde_json::Value>,
+    pub stop_sequences: ::std::vec::Vec<::std::string::String>,
     ///Media type of the answer.
     #[serde(
         rename = "responseMimeType",
@@ -3080,22 +3090,12 @@ pub struct NativeGenerationConfig {
         skip_serializing_if = "::serde_json::Map::is_empty"
     )]
     pub response_schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    ///Where to stop.
+    ///JSON Schema the answer must follow.
     #[serde(
-        rename = "stopSequences",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        rename = "responseJsonSchema",
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub stop_sequences: ::std::vec::Vec<::std::string::String>,
-    ///Higher is more random.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub temperature: ::std::option::Option<f64>,
-    ///How many tokens to sample from.
-    #[serde(rename = "topK", skip_serializing_if = "::std::option::Option::is_none")]
-    pub top_k: ::std::option::Option<f64>,
-    ///Nucleus sampling.
-    #[serde(rename = "topP", skip_serializing_if = "::std::option::Option::is_none")]
-    pub top_p: ::std::option::Option<f64>,
+    pub response_json_schema: ::std::option::Option<::serde_json::Value>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3152,29 +3152,32 @@ impl ::std::str::FromStr for NativeGenerationConfigResponseMimeType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeModel {
+    ///models/ and the model id.
+    pub name: ::std::string::String,
     ///Model id.
     #[serde(
         rename = "baseModelId",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub base_model_id: ::std::option::Option<::std::string::String>,
-    ///For a person.
+    ///Version.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub description: ::std::option::Option<::std::string::String>,
+    pub version: ::std::option::Option<::std::string::String>,
     ///For a person.
     #[serde(
         rename = "displayName",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub display_name: ::std::option::Option<::std::string::String>,
+    ///For a person.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
     ///Most input tokens.
     #[serde(
         rename = "inputTokenLimit",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub input_token_limit: ::std::option::Option<i64>,
-    ///models/ and the model id.
-    pub name: ::std::string::String,
     ///Most generated tokens.
     #[serde(
         rename = "outputTokenLimit",
@@ -3188,9 +3191,6 @@ pub struct NativeModel {
         skip_serializing_if = "::std::vec::Vec::is_empty"
     )]
     pub supported_generation_methods: ::std::vec::Vec<::std::string::String>,
-    ///Version.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub version: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3223,24 +3223,6 @@ impl NativeModelList {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativePart {
-    ///A call of the model.
-    #[serde(
-        rename = "functionCall",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub function_call: ::std::option::Option<NativeFunctionCall>,
-    ///The result of a call.
-    #[serde(
-        rename = "functionResponse",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub function_response: ::std::option::Option<NativeFunctionResponse>,
-    ///Data inside the request.
-    #[serde(
-        rename = "inlineData",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub inline_data: ::std::option::Option<NativeBlob>,
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<::std::string::String>,
@@ -3253,6 +3235,24 @@ pub struct NativePart {
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub thought_signature: ::std::option::Option<::std::string::String>,
+    ///Data inside the request.
+    #[serde(
+        rename = "inlineData",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub inline_data: ::std::option::Option<NativeBlob>,
+    ///A call of the model.
+    #[serde(
+        rename = "functionCall",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub function_call: ::std::option::Option<NativeFunctionCall>,
+    ///The result of a call.
+    #[serde(
+        rename = "functionResponse",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub function_response: ::std::option::Option<NativeFunctionResponse>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3301,36 +3301,36 @@ impl NativeToolConfig {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct NativeUsage {
-    ///Read from a cache.
-    #[serde(
-        rename = "cachedContentTokenCount",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub cached_content_token_count: ::std::option::Option<i64>,
-    ///Tokens generated.
-    #[serde(
-        rename = "candidatesTokenCount",
-        skip_serializing_if = "::std::option::Option::is_none"
-    )]
-    pub candidates_token_count: ::std::option::Option<i64>,
     ///Tokens of the input.
     #[serde(
         rename = "promptTokenCount",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub prompt_token_count: ::std::option::Option<i64>,
-    ///Spent on reasoning.
+    ///Tokens generated.
     #[serde(
-        rename = "thoughtsTokenCount",
+        rename = "candidatesTokenCount",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub thoughts_token_count: ::std::option::Option<i64>,
+    pub candidates_token_count: ::std::option::Option<i64>,
     ///Their sum.
     #[serde(
         rename = "totalTokenCount",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub total_token_count: ::std::option::Option<i64>,
+    ///Read from a cache.
+    #[serde(
+        rename = "cachedContentTokenCount",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub cached_content_token_count: ::std::option::Option<i64>,
+    ///Spent on reasoning.
+    #[serde(
+        rename = "thoughtsTokenCount",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub thoughts_token_count: ::std::option::Option<i64>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3343,6 +3343,12 @@ impl NativeUsage {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct OutputContent {
+    ///Kind of the part.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///The text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<::std::string::String>,
     ///Notes on the text.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub annotations: ::std::vec::Vec<
@@ -3354,12 +3360,6 @@ pub struct OutputContent {
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
-    ///The text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub text: ::std::option::Option<::std::string::String>,
-    ///Kind of the part.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3372,41 +3372,41 @@ impl OutputContent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct OutputItem {
-    ///The arguments as JSON text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub arguments: ::std::option::Option<::std::string::String>,
-    ///Goes back with the result.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub call_id: ::std::option::Option<::std::string::String>,
-    ///The parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub content: ::std::vec::Vec<OutputContent>,
-    ///Opaque; goes back unchanged.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub encrypted_content: ::std::option::Option<::std::string::String>,
+    ///Kind of the item.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
     ///Id of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
-    ///Free text for the tool.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub input: ::std::option::Option<::std::string::String>,
-    ///Name of the function.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
     ///Always assistant.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub role: ::std::option::Option<OutputItemRole>,
+    ///The parts.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub content: ::std::vec::Vec<OutputContent>,
     ///State of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub status: ::std::option::Option<::std::string::String>,
+    ///Goes back with the result.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub call_id: ::std::option::Option<::std::string::String>,
+    ///Name of the function.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+    ///The arguments as JSON text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub arguments: ::std::option::Option<::std::string::String>,
     ///Summary parts.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub summary: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///Kind of the item.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    ///Opaque; goes back unchanged.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub encrypted_content: ::std::option::Option<::std::string::String>,
+    ///Free text for the tool.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub input: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3461,17 +3461,17 @@ impl ::std::str::FromStr for OutputItemRole {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct OutputMessage {
-    ///The parts.
-    pub content: ::std::vec::Vec<OutputContent>,
+    ///Kind of the item.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
     ///Id of the item.
     pub id: ::std::string::String,
     ///Always assistant.
     pub role: OutputMessageRole,
+    ///The parts.
+    pub content: ::std::vec::Vec<OutputContent>,
     ///State of the item.
     pub status: OutputMessageStatus,
-    ///Kind of the item.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3568,6 +3568,11 @@ impl ::std::str::FromStr for OutputMessageStatus {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct OutputTextContent {
+    ///Kind of the part.
+    #[serde(rename = "type")]
+    pub type_: OutputTextContentType,
+    ///The text.
+    pub text: ::std::string::String,
     ///Notes on the text.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub annotations: ::std::vec::Vec<
@@ -3576,11 +3581,6 @@ pub struct OutputTextContent {
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<::serde_json::Value>,
-    ///The text.
-    pub text: ::std::string::String,
-    ///Kind of the part.
-    #[serde(rename = "type")]
-    pub type_: OutputTextContentType,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3650,23 +3650,23 @@ impl ::std::default::Default for OutputTextContentType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ReasoningItem {
-    ///Opaque; goes back unchanged.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub encrypted_content: ::std::option::Option<::std::string::String>,
+    ///Kind of the item.
+    #[serde(rename = "type")]
+    pub type_: ReasoningItemType,
     ///Id of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
-    ///State of the item.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub status: ::std::option::Option<::std::string::String>,
     ///Summary parts.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub summary: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///Kind of the item.
-    #[serde(rename = "type")]
-    pub type_: ReasoningItemType,
+    ///Opaque; goes back unchanged.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub encrypted_content: ::std::option::Option<::std::string::String>,
+    ///State of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub status: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3736,11 +3736,11 @@ impl ::std::default::Default for ReasoningItemType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct RefusalContent {
-    ///The text.
-    pub refusal: ::std::string::String,
     ///Kind of the part.
     #[serde(rename = "type")]
     pub type_: RefusalContentType,
+    ///The text.
+    pub refusal: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3810,12 +3810,12 @@ impl ::std::default::Default for RefusalContentType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct RequestViolation {
-    ///For a person.
-    pub message: ::std::string::String,
     ///JSON Pointer into the request body.
     pub pointer: ::std::string::String,
     ///Keyword of the broken rule.
     pub rule: ::std::string::String,
+    ///For a person.
+    pub message: ::std::string::String,
     ///Section of the specification.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub section: ::std::option::Option<::std::string::String>,
@@ -3831,62 +3831,62 @@ impl RequestViolation {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct Response {
+    ///Id of the response.
+    pub id: ::std::string::String,
+    ///Kind of the record.
+    pub object: ::std::string::String,
     ///Unix time in seconds.
     pub created_at: f64,
+    ///State of the response.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub status: ::std::option::Option<ResponseStatus>,
+    ///Model id.
+    pub model: ::std::string::String,
+    ///What the model made, in order.
+    pub output: ::std::vec::Vec<OutputItem>,
     ///Why it failed.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub error: ::std::option::Option<ResponseError>,
-    ///Id of the response.
-    pub id: ::std::string::String,
     ///Why it is incomplete.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub incomplete_details: ::std::option::Option<ResponseIncompleteDetails>,
     ///System text of the request.
     pub instructions: ::serde_json::Value,
-    ///As requested.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_output_tokens: ::std::option::Option<i64>,
     ///Free key and value pairs of the request.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub metadata: ::std::option::Option<
         ::indexmap::IndexMap<::std::string::String, ::std::string::String>,
     >,
-    ///Model id.
-    pub model: ::std::string::String,
-    ///Kind of the record.
-    pub object: ::std::string::String,
-    ///What the model made, in order.
-    pub output: ::std::vec::Vec<OutputItem>,
     ///Whether several tools may be called at once.
     pub parallel_tool_calls: bool,
-    ///The response this one goes on from.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub previous_response_id: ::std::option::Option<::std::string::String>,
-    ///As requested.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reasoning: ::std::option::Option<ResponseReasoningOptions>,
-    ///State of the response.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub status: ::std::option::Option<ResponseStatus>,
-    ///Whether the response is kept.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub store: ::std::option::Option<bool>,
     ///As requested.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub temperature: ::std::option::Option<f64>,
     ///As requested.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub text: ::std::option::Option<ResponseTextOptions>,
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub top_p: ::std::option::Option<f64>,
     ///As requested.
     pub tool_choice: ::serde_json::Value,
     ///As requested.
     pub tools: ::std::vec::Vec<ResponseTool>,
     ///As requested.
-    #[serde(deserialize_with = "::std::option::Option::deserialize")]
-    pub top_p: ::std::option::Option<f64>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_output_tokens: ::std::option::Option<i64>,
+    ///The response this one goes on from.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub previous_response_id: ::std::option::Option<::std::string::String>,
+    ///Whether the response is kept.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub store: ::std::option::Option<bool>,
     ///As requested.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub truncation: ::std::option::Option<::std::string::String>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<ResponseTextOptions>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reasoning: ::std::option::Option<ResponseReasoningOptions>,
     ///Tokens used; null until known.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub usage: ::std::option::Option<ResponseUsage>,
@@ -3902,13 +3902,13 @@ impl Response {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseCompletedEvent {
-    pub response: Response,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    pub response: Response,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3921,19 +3921,19 @@ impl ResponseCompletedEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseContentPartAddedEvent {
-    ///Place among the parts.
-    pub content_index: i64,
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
     ///Id of the item.
     pub item_id: ::std::string::String,
     ///Place among the output items.
     pub output_index: i64,
+    ///Place among the parts.
+    pub content_index: i64,
     pub part: OutputContent,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
-    ///Name of the event.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3946,19 +3946,19 @@ impl ResponseContentPartAddedEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseContentPartDoneEvent {
-    ///Place among the parts.
-    pub content_index: i64,
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
     ///Id of the item.
     pub item_id: ::std::string::String,
     ///Place among the output items.
     pub output_index: i64,
+    ///Place among the parts.
+    pub content_index: i64,
     pub part: OutputContent,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
-    ///Name of the event.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3971,13 +3971,13 @@ impl ResponseContentPartDoneEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseCreatedEvent {
-    pub response: Response,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    pub response: Response,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4007,24 +4007,24 @@ impl ResponseError {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseErrorEvent {
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
     ///Machine-readable code.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub code: ::std::option::Option<::std::string::String>,
-    ///The nested form.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub error: ::std::option::Option<::serde_json::Value>,
     ///For a person.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub message: ::std::option::Option<::std::string::String>,
     ///The field at fault.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub param: ::std::option::Option<::std::string::String>,
-    ///Rises strictly over the stream.
+    ///The nested form.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
-    ///Name of the event.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    pub error: ::std::option::Option<::serde_json::Value>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4037,13 +4037,13 @@ impl ResponseErrorEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseFailedEvent {
-    pub response: Response,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    pub response: Response,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4056,18 +4056,18 @@ impl ResponseFailedEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseFunctionCallArgumentsDeltaEvent {
-    ///The new piece of JSON text.
-    pub delta: ::std::string::String,
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
     ///Id of the item.
     pub item_id: ::std::string::String,
     ///Place among the output items.
     pub output_index: i64,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
-    ///Name of the event.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    ///The new piece of JSON text.
+    pub delta: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4080,21 +4080,21 @@ impl ResponseFunctionCallArgumentsDeltaEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseFunctionCallArgumentsDoneEvent {
-    ///The whole JSON text.
-    pub arguments: ::std::string::String,
-    ///Id of the item.
-    pub item_id: ::std::string::String,
-    ///Name of the function.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
-    ///Place among the output items.
-    pub output_index: i64,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    ///Id of the item.
+    pub item_id: ::std::string::String,
+    ///Place among the output items.
+    pub output_index: i64,
+    ///Name of the function.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+    ///The whole JSON text.
+    pub arguments: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4107,13 +4107,13 @@ impl ResponseFunctionCallArgumentsDoneEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseInProgressEvent {
-    pub response: Response,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    pub response: Response,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4183,13 +4183,13 @@ impl ::std::str::FromStr for ResponseIncompleteDetailsReason {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseIncompleteEvent {
-    pub response: Response,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    pub response: Response,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4202,12 +4202,12 @@ impl ResponseIncompleteEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseInputTokensDetails {
-    ///Written to a cache.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cache_write_tokens: ::std::option::Option<i64>,
     ///Read from a cache.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub cached_tokens: ::std::option::Option<i64>,
+    ///Written to a cache.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub cache_write_tokens: ::std::option::Option<i64>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4220,12 +4220,12 @@ impl ResponseInputTokensDetails {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseNamedToolChoice {
-    ///Name of the tool.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
     ///Kind of the tool.
     #[serde(rename = "type")]
     pub type_: ResponseNamedToolChoiceType,
+    ///Name of the tool.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4280,15 +4280,15 @@ impl ::std::str::FromStr for ResponseNamedToolChoiceType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseOutputItemAddedEvent {
-    pub item: OutputItem,
-    ///Place among the output items.
-    pub output_index: i64,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    ///Place among the output items.
+    pub output_index: i64,
+    pub item: OutputItem,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4301,15 +4301,15 @@ impl ResponseOutputItemAddedEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseOutputItemDoneEvent {
-    pub item: OutputItem,
-    ///Place among the output items.
-    pub output_index: i64,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
     ///Name of the event.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    ///Place among the output items.
+    pub output_index: i64,
+    pub item: OutputItem,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4439,9 +4439,8 @@ impl ::std::str::FromStr for ResponseReasoningOptionsSummary {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseRequest {
-    ///Further output to include.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub include: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+    ///A model id of the family this endpoint serves.
+    pub model: ::std::string::String,
     ///The prompt text, or a list of items.
     pub input: ResponseRequestInput,
     ///System text put before the input.
@@ -4450,52 +4449,53 @@ pub struct ResponseRequest {
     ///Upper bound on generated tokens.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_output_tokens: ::std::option::Option<i64>,
-    ///Free key and value pairs, kept with the response.
+    ///true switches the reply to server-sent events.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub metadata: ::std::option::Option<
-        ::indexmap::IndexMap<::std::string::String, ::std::string::String>,
-    >,
-    ///A model id of the family this endpoint serves.
-    pub model: ::std::string::String,
+    pub stream: ::std::option::Option<bool>,
+    ///Tools the model may call; unknown kinds pass through.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub tools: ::std::vec::Vec<ResponseTool>,
+    ///Whether and which tool is called.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tool_choice: ::std::option::Option<ResponseRequestToolChoice>,
     ///Whether several tools may be called at once.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub parallel_tool_calls: ::std::option::Option<bool>,
     ///The response to go on from.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub previous_response_id: ::std::option::Option<::std::string::String>,
-    ///Groups requests that share a prefix.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub prompt_cache_key: ::std::option::Option<::std::string::String>,
-    ///How the model may think.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reasoning: ::std::option::Option<ResponseReasoningOptions>,
-    ///Processing tier.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub service_tier: ::std::option::Option<::std::string::String>,
     ///Whether the response is kept for previous_response_id.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub store: ::std::option::Option<bool>,
-    ///true switches the reply to server-sent events.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stream: ::std::option::Option<bool>,
     ///Higher is more random.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub temperature: ::std::option::Option<f64>,
-    ///Form of the text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub text: ::std::option::Option<ResponseTextOptions>,
-    ///Whether and which tool is called.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tool_choice: ::std::option::Option<ResponseRequestToolChoice>,
-    ///Tools the model may call; unknown kinds pass through.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<ResponseTool>,
     ///Nucleus sampling.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_p: ::std::option::Option<f64>,
+    ///Form of the text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<ResponseTextOptions>,
+    ///How the model may think.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reasoning: ::std::option::Option<ResponseReasoningOptions>,
     ///What happens to input that is too long.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub truncation: ::std::option::Option<ResponseRequestTruncation>,
+    ///Further output to include.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub include: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+    ///Free key and value pairs, kept with the response.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub metadata: ::std::option::Option<
+        ::indexmap::IndexMap<::std::string::String, ::std::string::String>,
+    >,
+    ///Groups requests that share a prefix.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_cache_key: ::std::option::Option<::std::string::String>,
+    ///Processing tier.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
     ///An id of the end user.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
@@ -4621,51 +4621,51 @@ impl ::std::str::FromStr for ResponseStatus {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseStreamEvent {
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub response: ::std::option::Option<Response>,
+    ///Place among the output items.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub output_index: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub item: ::std::option::Option<OutputItem>,
+    ///Id of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub item_id: ::std::option::Option<::std::string::String>,
+    ///Place among the parts.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub content_index: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub part: ::std::option::Option<OutputContent>,
+    ///The new text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub delta: ::std::option::Option<::std::string::String>,
+    ///The whole text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<::std::string::String>,
+    ///Name of the function.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
     ///The whole JSON text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub arguments: ::std::option::Option<::std::string::String>,
     ///Machine-readable code.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub code: ::std::option::Option<::std::string::String>,
-    ///Place among the parts.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub content_index: ::std::option::Option<i64>,
-    ///The new text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub delta: ::std::option::Option<::std::string::String>,
-    ///The nested form.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub error: ::std::option::Option<::serde_json::Value>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub item: ::std::option::Option<OutputItem>,
-    ///Id of the item.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub item_id: ::std::option::Option<::std::string::String>,
     ///For a person.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub message: ::std::option::Option<::std::string::String>,
-    ///Name of the function.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
-    ///Place among the output items.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub output_index: ::std::option::Option<i64>,
     ///The field at fault.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub param: ::std::option::Option<::std::string::String>,
+    ///The nested form.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub part: ::std::option::Option<OutputContent>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub response: ::std::option::Option<Response>,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
-    ///The whole text.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub text: ::std::option::Option<::std::string::String>,
-    ///Name of the event.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    pub error: ::std::option::Option<::serde_json::Value>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4678,20 +4678,20 @@ impl ResponseStreamEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseTextDeltaEvent {
-    ///Place among the parts.
-    pub content_index: i64,
-    ///The new text.
-    pub delta: ::std::string::String,
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
     ///Id of the item.
     pub item_id: ::std::string::String,
     ///Place among the output items.
     pub output_index: i64,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
-    ///Name of the event.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    ///Place among the parts.
+    pub content_index: i64,
+    ///The new text.
+    pub delta: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4704,20 +4704,20 @@ impl ResponseTextDeltaEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseTextDoneEvent {
-    ///Place among the parts.
-    pub content_index: i64,
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
     ///Id of the item.
     pub item_id: ::std::string::String,
     ///Place among the output items.
     pub output_index: i64,
-    ///Rises strictly over the stream.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub sequence_number: ::std::option::Option<i64>,
+    ///Place among the parts.
+    pub content_index: i64,
     ///The whole text.
     pub text: ::std::string::String,
-    ///Name of the event.
-    #[serde(rename = "type")]
-    pub type_: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4730,6 +4730,9 @@ impl ResponseTextDoneEvent {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseTextFormat {
+    ///Kind of the form.
+    #[serde(rename = "type")]
+    pub type_: ResponseTextFormatType,
     ///Name of the form.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
@@ -4739,9 +4742,6 @@ pub struct ResponseTextFormat {
     ///Whether it must be followed exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
-    ///Kind of the form.
-    #[serde(rename = "type")]
-    pub type_: ResponseTextFormatType,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4855,12 +4855,15 @@ impl ::std::str::FromStr for ResponseTextOptionsVerbosity {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct ResponseTool {
-    ///What it does and when to call it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub description: ::std::option::Option<::std::string::String>,
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ResponseToolType,
     ///Name of the tool.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
+    ///What it does and when to call it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
     ///JSON Schema of the arguments.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub parameters: ::std::option::Option<
@@ -4869,9 +4872,6 @@ pub struct ResponseTool {
     ///Whether arguments must follow the schema exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
-    ///Kind of the tool.
-    #[serde(rename = "type")]
-    pub type_: ResponseToolType,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4948,17 +4948,17 @@ impl ResponseUsage {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct StandardError {
-    ///Machine-readable code; see errors.json.
-    #[serde(deserialize_with = "::std::option::Option::deserialize")]
-    pub code: ::std::option::Option<::std::string::String>,
     ///For a person.
     pub message: ::std::string::String,
-    ///The field at fault.
-    #[serde(deserialize_with = "::std::option::Option::deserialize")]
-    pub param: ::std::option::Option<::std::string::String>,
     ///Class of the error
     #[serde(rename = "type")]
     pub type_: StandardErrorType,
+    ///The field at fault.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub param: ::std::option::Option<::std::string::String>,
+    ///Machine-readable code; see errors.json.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub code: ::std::option::Option<::std::string::String>,
     ///Every broken rule of the request, at once.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub violations: ::std::vec::Vec<RequestViolation>,
@@ -5029,11 +5029,11 @@ impl ::std::str::FromStr for StandardErrorType {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct VideoError {
+    ///For a person.
+    pub message: ::std::string::String,
     ///Machine-readable code.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub code: ::std::option::Option<::std::string::String>,
-    ///For a person.
-    pub message: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -5046,19 +5046,19 @@ impl VideoError {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct VideoGenerationRequest {
-    ///Width to height.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub aspect_ratio: ::std::option::Option<VideoGenerationRequestAspectRatio>,
-    ///Seconds. The range depends on the model (2.9).
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub duration: ::std::option::Option<i64>,
     ///A video model id; see the catalog (2.9).
     pub model: ::std::string::String,
     ///Text description: subject, action, environment, camera angle, style.
     pub prompt: ::std::string::String,
+    ///Seconds. The range depends on the model (2.9).
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub duration: ::std::option::Option<i64>,
     ///Not every model supports every resolution.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub resolution: ::std::option::Option<VideoGenerationRequestResolution>,
+    ///Width to height.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub aspect_ratio: ::std::option::Option<VideoGenerationRequestAspectRatio>,
     ///Receives a POST when generation finishes, instead of polling.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub webhook_url: ::std::option::Option<::std::string::String>,
@@ -5192,14 +5192,14 @@ for VideoGenerationRequestResolution {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct VideoOutput {
-    ///Seconds.
-    pub duration: i64,
-    ///File format.
-    pub format: VideoOutputFormat,
-    ///Width x height in pixels.
-    pub resolution: ::std::string::String,
     ///Address of the video file.
     pub url: ::std::string::String,
+    ///Seconds.
+    pub duration: i64,
+    ///Width x height in pixels.
+    pub resolution: ::std::string::String,
+    ///File format.
+    pub format: VideoOutputFormat,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -5254,21 +5254,21 @@ impl ::std::str::FromStr for VideoOutputFormat {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
 pub struct VideoTask {
+    ///Task id.
+    pub id: ::std::string::String,
+    ///State (3); unknown states are to be waited for.
+    pub status: VideoTaskStatus,
     ///Unix time in seconds.
     pub created: i64,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub error: ::std::option::Option<VideoError>,
+    ///Model id used.
+    pub model: ::std::string::String,
     ///Estimated time to finish; the unit is not stated. On submission.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub estimated_time: ::std::option::Option<i64>,
-    ///Task id.
-    pub id: ::std::string::String,
-    ///Model id used.
-    pub model: ::std::string::String,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub output: ::std::option::Option<VideoOutput>,
-    ///State (3); unknown states are to be waited for.
-    pub status: VideoTaskStatus,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub error: ::std::option::Option<VideoError>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -5348,7 +5348,7 @@ pub mod builder {
                 index: Err("no value supplied for index".to_string()),
                 logprobs: Ok(Default::default()),
                 message: Err("no value supplied for message".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -5461,7 +5461,7 @@ pub mod builder {
                 finish_reason: Err("no value supplied for finish_reason".to_string()),
                 index: Err("no value supplied for index".to_string()),
                 logprobs: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -5585,7 +5585,7 @@ pub mod builder {
                 service_tier: Ok(Default::default()),
                 system_fingerprint: Ok(Default::default()),
                 usage: Err("no value supplied for usage".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -5765,7 +5765,7 @@ pub mod builder {
                 object: Err("no value supplied for object".to_string()),
                 system_fingerprint: Ok(Default::default()),
                 usage: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -5927,7 +5927,7 @@ pub mod builder {
                 refusal: Ok(Default::default()),
                 role: Err("no value supplied for role".to_string()),
                 tool_calls: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -6153,7 +6153,7 @@ pub mod builder {
                 top_logprobs: Ok(Default::default()),
                 top_p: Ok(Default::default()),
                 user: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -6552,7 +6552,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 reasoning_tokens: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -6625,7 +6625,7 @@ pub mod builder {
                 image_url: Ok(Default::default()),
                 text: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -6733,7 +6733,7 @@ pub mod builder {
                 refusal: Ok(Default::default()),
                 role: Ok(Default::default()),
                 tool_calls: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -6863,7 +6863,7 @@ pub mod builder {
                 name: Err("no value supplied for name".to_string()),
                 parameters: Ok(Default::default()),
                 strict: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -6966,7 +6966,7 @@ pub mod builder {
             Self {
                 arguments: Err("no value supplied for arguments".to_string()),
                 name: Err("no value supplied for name".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7047,7 +7047,7 @@ pub mod builder {
             Self {
                 arguments: Ok(Default::default()),
                 name: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7121,7 +7121,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 name: Err("no value supplied for name".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7182,7 +7182,7 @@ pub mod builder {
             Self {
                 image_url: Err("no value supplied for image_url".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7260,7 +7260,7 @@ pub mod builder {
             Self {
                 detail: Ok(Default::default()),
                 url: Err("no value supplied for url".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7346,7 +7346,7 @@ pub mod builder {
                 name: Err("no value supplied for name".to_string()),
                 schema: Ok(Default::default()),
                 strict: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7465,7 +7465,7 @@ pub mod builder {
                 role: Err("no value supplied for role".to_string()),
                 tool_call_id: Ok(Default::default()),
                 tool_calls: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7583,7 +7583,7 @@ pub mod builder {
             Self {
                 function: Err("no value supplied for function".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7659,7 +7659,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 cached_tokens: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7730,7 +7730,7 @@ pub mod builder {
             Self {
                 json_schema: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7808,7 +7808,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 include_usage: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7871,7 +7871,7 @@ pub mod builder {
             Self {
                 text: Err("no value supplied for text".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -7947,7 +7947,7 @@ pub mod builder {
             Self {
                 function: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8024,7 +8024,7 @@ pub mod builder {
                 function: Err("no value supplied for function".to_string()),
                 id: Err("no value supplied for id".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8124,7 +8124,7 @@ pub mod builder {
                 id: Ok(Default::default()),
                 index: Ok(Default::default()),
                 type_: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8241,7 +8241,7 @@ pub mod builder {
                 prompt_tokens: Err("no value supplied for prompt_tokens".to_string()),
                 prompt_tokens_details: Ok(Default::default()),
                 total_tokens: Err("no value supplied for total_tokens".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8381,7 +8381,7 @@ pub mod builder {
                 instructions: Ok(Default::default()),
                 model: Err("no value supplied for model".to_string()),
                 previous_response_id: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8495,7 +8495,7 @@ pub mod builder {
                 object: Err("no value supplied for object".to_string()),
                 output: Err("no value supplied for output".to_string()),
                 usage: Err("no value supplied for usage".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8616,7 +8616,7 @@ pub mod builder {
                 ),
                 id: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8704,7 +8704,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8772,7 +8772,7 @@ pub mod builder {
             Self {
                 contents: Ok(Default::default()),
                 generate_content_request: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8851,7 +8851,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 total_tokens: Err("no value supplied for total_tokens".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -8928,7 +8928,7 @@ pub mod builder {
                 name: Err("no value supplied for name".to_string()),
                 status: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -9065,7 +9065,7 @@ pub mod builder {
                 name: Err("no value supplied for name".to_string()),
                 status: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -9210,7 +9210,7 @@ pub mod builder {
                 output: Err("no value supplied for output".to_string()),
                 status: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -9355,7 +9355,7 @@ pub mod builder {
                 system_instruction: Ok(Default::default()),
                 tool_config: Ok(Default::default()),
                 tools: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -9530,7 +9530,7 @@ pub mod builder {
                 prompt_feedback: Ok(Default::default()),
                 response_id: Ok(Default::default()),
                 usage_metadata: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -9664,7 +9664,7 @@ pub mod builder {
                 b64_json: Ok(Default::default()),
                 revised_prompt: Ok(Default::default()),
                 url: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -9775,7 +9775,7 @@ pub mod builder {
                 response_format: Ok(Default::default()),
                 size: Ok(Default::default()),
                 style: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -9922,7 +9922,7 @@ pub mod builder {
             Self {
                 created: Err("no value supplied for created".to_string()),
                 data: Err("no value supplied for data".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10029,7 +10029,7 @@ pub mod builder {
                 refusal: Ok(Default::default()),
                 text: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10185,7 +10185,7 @@ pub mod builder {
                 detail: Ok(Default::default()),
                 image_url: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10327,7 +10327,7 @@ pub mod builder {
                 status: Ok(Default::default()),
                 summary: Ok(Default::default()),
                 type_: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10540,7 +10540,7 @@ pub mod builder {
                 role: Err("no value supplied for role".to_string()),
                 status: Ok(Default::default()),
                 type_: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10651,7 +10651,7 @@ pub mod builder {
             Self {
                 text: Err("no value supplied for text".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10728,7 +10728,7 @@ pub mod builder {
                 id: Err("no value supplied for id".to_string()),
                 object: Err("no value supplied for object".to_string()),
                 owned_by: Err("no value supplied for owned_by".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10832,7 +10832,7 @@ pub mod builder {
             Self {
                 data: Err("no value supplied for data".to_string()),
                 object: Err("no value supplied for object".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10905,7 +10905,7 @@ pub mod builder {
             Self {
                 data: Err("no value supplied for data".to_string()),
                 mime_type: Err("no value supplied for mime_type".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -10988,7 +10988,7 @@ pub mod builder {
                 content: Ok(Default::default()),
                 finish_reason: Ok(Default::default()),
                 index: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11085,7 +11085,7 @@ pub mod builder {
             Self {
                 parts: Err("no value supplied for parts".to_string()),
                 role: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11165,7 +11165,7 @@ pub mod builder {
                 details: Ok(Default::default()),
                 message: Err("no value supplied for message".to_string()),
                 status: Err("no value supplied for status".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11264,7 +11264,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 error: Err("no value supplied for error".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11336,7 +11336,7 @@ pub mod builder {
                 domain: Ok(Default::default()),
                 reason: Ok(Default::default()),
                 type_: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11429,7 +11429,7 @@ pub mod builder {
                 args: Ok(Default::default()),
                 id: Ok(Default::default()),
                 name: Err("no value supplied for name".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11522,7 +11522,7 @@ pub mod builder {
             Self {
                 allowed_function_names: Ok(Default::default()),
                 mode: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11616,7 +11616,7 @@ pub mod builder {
                 name: Err("no value supplied for name".to_string()),
                 parameters: Ok(Default::default()),
                 parameters_json_schema: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11733,7 +11733,7 @@ pub mod builder {
                 id: Ok(Default::default()),
                 name: Err("no value supplied for name".to_string()),
                 response: Err("no value supplied for response".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -11858,7 +11858,7 @@ pub mod builder {
                 temperature: Ok(Default::default()),
                 top_k: Ok(Default::default()),
                 top_p: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12071,7 +12071,7 @@ pub mod builder {
                 output_token_limit: Ok(Default::default()),
                 supported_generation_methods: Ok(Default::default()),
                 version: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12240,7 +12240,7 @@ pub mod builder {
             Self {
                 models: Err("no value supplied for models".to_string()),
                 next_page_token: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12341,7 +12341,7 @@ pub mod builder {
                 text: Ok(Default::default()),
                 thought: Ok(Default::default()),
                 thought_signature: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12475,7 +12475,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 function_declarations: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12543,7 +12543,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 function_calling_config: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12631,7 +12631,7 @@ pub mod builder {
                 prompt_token_count: Ok(Default::default()),
                 thoughts_token_count: Ok(Default::default()),
                 total_token_count: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12778,7 +12778,7 @@ pub mod builder {
                 refusal: Ok(Default::default()),
                 text: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -12947,7 +12947,7 @@ pub mod builder {
                 status: Ok(Default::default()),
                 summary: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -13151,7 +13151,7 @@ pub mod builder {
                 role: Err("no value supplied for role".to_string()),
                 status: Err("no value supplied for status".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -13277,7 +13277,7 @@ pub mod builder {
                 logprobs: Ok(Default::default()),
                 text: Err("no value supplied for text".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -13402,7 +13402,7 @@ pub mod builder {
                 status: Ok(Default::default()),
                 summary: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -13519,7 +13519,7 @@ pub mod builder {
             Self {
                 refusal: Err("no value supplied for refusal".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -13601,7 +13601,7 @@ pub mod builder {
                 pointer: Err("no value supplied for pointer".to_string()),
                 rule: Err("no value supplied for rule".to_string()),
                 section: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -13789,7 +13789,7 @@ pub mod builder {
                 top_p: Err("no value supplied for top_p".to_string()),
                 truncation: Ok(Default::default()),
                 usage: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14145,7 +14145,7 @@ pub mod builder {
                 response: Err("no value supplied for response".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14246,7 +14246,7 @@ pub mod builder {
                 part: Err("no value supplied for part".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14388,7 +14388,7 @@ pub mod builder {
                 part: Err("no value supplied for part".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14524,7 +14524,7 @@ pub mod builder {
                 response: Err("no value supplied for response".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14616,7 +14616,7 @@ pub mod builder {
             Self {
                 code: Err("no value supplied for code".to_string()),
                 message: Err("no value supplied for message".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14714,7 +14714,7 @@ pub mod builder {
                 param: Ok(Default::default()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14844,7 +14844,7 @@ pub mod builder {
                 response: Err("no value supplied for response".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -14942,7 +14942,7 @@ pub mod builder {
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15073,7 +15073,7 @@ pub mod builder {
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15209,7 +15209,7 @@ pub mod builder {
                 response: Err("no value supplied for response".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15301,7 +15301,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 reason: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15371,7 +15371,7 @@ pub mod builder {
                 response: Err("no value supplied for response".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15468,7 +15468,7 @@ pub mod builder {
             Self {
                 cache_write_tokens: Ok(Default::default()),
                 cached_tokens: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15555,7 +15555,7 @@ pub mod builder {
             Self {
                 name: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15637,7 +15637,7 @@ pub mod builder {
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15747,7 +15747,7 @@ pub mod builder {
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15851,7 +15851,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 reasoning_tokens: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -15922,7 +15922,7 @@ pub mod builder {
             Self {
                 effort: Ok(Default::default()),
                 summary: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -16089,7 +16089,7 @@ pub mod builder {
                 top_p: Ok(Default::default()),
                 truncation: Ok(Default::default()),
                 user: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -16493,7 +16493,7 @@ pub mod builder {
                 sequence_number: Ok(Default::default()),
                 text: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -16759,7 +16759,7 @@ pub mod builder {
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -16900,7 +16900,7 @@ pub mod builder {
                 sequence_number: Ok(Default::default()),
                 text: Err("no value supplied for text".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17046,7 +17046,7 @@ pub mod builder {
                 schema: Ok(Default::default()),
                 strict: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17151,7 +17151,7 @@ pub mod builder {
             Self {
                 format: Ok(Default::default()),
                 verbosity: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17248,7 +17248,7 @@ pub mod builder {
                 parameters: Ok(Default::default()),
                 strict: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17377,7 +17377,7 @@ pub mod builder {
                 output_tokens: Err("no value supplied for output_tokens".to_string()),
                 output_tokens_details: Ok(Default::default()),
                 total_tokens: Err("no value supplied for total_tokens".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17519,7 +17519,7 @@ pub mod builder {
                 param: Err("no value supplied for param".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
                 violations: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17630,7 +17630,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 error: Err("no value supplied for error".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17694,7 +17694,7 @@ pub mod builder {
             Self {
                 code: Ok(Default::default()),
                 message: Err("no value supplied for message".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17789,7 +17789,7 @@ pub mod builder {
                 prompt: Err("no value supplied for prompt".to_string()),
                 resolution: Ok(Default::default()),
                 webhook_url: Ok(Default::default()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -17927,7 +17927,7 @@ pub mod builder {
                 format: Err("no value supplied for format".to_string()),
                 resolution: Err("no value supplied for resolution".to_string()),
                 url: Err("no value supplied for url".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -18047,7 +18047,7 @@ pub mod builder {
                 model: Err("no value supplied for model".to_string()),
                 output: Ok(Default::default()),
                 status: Err("no value supplied for status".to_string()),
-                extra: Err("no value supplied for extra".to_string()),
+                extra: Ok(::std::default::Default::default()),
             }
         }
     }
@@ -18201,6 +18201,106 @@ pub mod error {
         fn from(value: String) -> Self {
             Self(value.into())
         }
+    }
+}
+impl ::std::convert::From<&str> for ChatCompletionRequestStop {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for ChatCompletionRequestStop {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for ChatCompletionRequestToolChoice {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for ChatCompletionRequestToolChoice {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for ChatMessageContent {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for ChatMessageContent {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for CompactRequestInput {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for CompactRequestInput {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for FunctionCallOutputItemOutput {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for FunctionCallOutputItemOutput {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for InputItemContent {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for InputItemContent {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for InputItemOutput {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for InputItemOutput {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for InputMessageContent {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for InputMessageContent {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for ResponseRequestInput {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for ResponseRequestInput {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for ResponseRequestToolChoice {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for ResponseRequestToolChoice {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
     }
 }
 /// Known values; others may come.

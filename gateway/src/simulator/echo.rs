@@ -4,15 +4,50 @@
 const SAY: &[&str] = &["say", "repeat", "echo", "print", "output"];
 /// Verbs that ask for what follows them when a word such as `with` or `exactly` comes next.
 const REPLY: &[&str] = &["reply", "respond", "answer", "return", "write", "send", "reply:"];
-const AFTER_REPLY: &[&str] = &["with", "exactly", "only", "just", "precisely", "verbatim", "this:", "with:", "exactly:"];
+const AFTER_REPLY: &[&str] =
+    &["with", "exactly", "only", "just", "precisely", "verbatim", "this:", "with:", "exactly:"];
 /// Words a verb may follow in the middle of a sentence.
-const BEFORE: &[&str] =
-    &["please", "and", "then", "to", "just", "now", "only", "must", "should", "you", "can", "could", "simply"];
+const BEFORE: &[&str] = &[
+    "please", "and", "then", "to", "just", "now", "only", "must", "should", "you", "can", "could", "simply",
+];
 /// Words between the verb and the text, or after the text, that are not part of it.
 const AROUND: &[&str] = &[
-    "exactly", "only", "just", "with", "the", "this", "these", "that", "following", "word", "words", "token", "text",
-    "string", "phrase", "sentence", "message", "value", "code", "back", "to", "me", "after", "verbatim", "and",
-    "nothing", "else", "precisely", "literally", "please", "in", "your", "reply", "line", "one", "single",
+    "exactly",
+    "only",
+    "just",
+    "with",
+    "the",
+    "this",
+    "these",
+    "that",
+    "following",
+    "word",
+    "words",
+    "token",
+    "text",
+    "string",
+    "phrase",
+    "sentence",
+    "message",
+    "value",
+    "code",
+    "back",
+    "to",
+    "me",
+    "after",
+    "verbatim",
+    "and",
+    "nothing",
+    "else",
+    "precisely",
+    "literally",
+    "please",
+    "in",
+    "your",
+    "reply",
+    "line",
+    "one",
+    "single",
 ];
 
 /// The text a prompt asks to be given back exactly, if it asks for one.
@@ -82,7 +117,9 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = &str> {
             word.split_once(['-', '_']).is_some_and(|(head, tail)| {
                 head.len() >= 2
                     && head.starts_with(|first: char| first.is_ascii_uppercase())
-                    && head.chars().all(|character| character.is_ascii_uppercase() || character.is_ascii_digit())
+                    && head
+                        .chars()
+                        .all(|character| character.is_ascii_uppercase() || character.is_ascii_digit())
                     && tail.len() >= 4
             })
         })
@@ -122,6 +159,19 @@ pub(crate) fn numbers(text: &str) -> impl Iterator<Item = serde_json::Number> {
     })
 }
 
+/// Whether a text holds these words as whole words, whatever their case and punctuation: `get weather` holds
+/// `get_weather`.
+pub(crate) fn mentions(text: &str, words: &str) -> bool {
+    let plain = |text: &str| -> String {
+        let lower = text.to_lowercase();
+        let words =
+            lower.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+        format!(" {} ", words.collect::<Vec<_>>().join(" "))
+    };
+    let words = plain(words);
+    !words.trim().is_empty() && plain(text).contains(&words)
+}
+
 /// Words between white space, each with where it starts.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = text.as_ptr() as usize;
@@ -153,9 +203,14 @@ mod tests {
 
     #[test]
     fn other_prompts_ask_for_nothing_exact() {
-        for prompt in
-            ["", "What is the capital of France?", "Write a haiku", "The output is wrong", "Answer the question", "say"]
-        {
+        for prompt in [
+            "",
+            "What is the capital of France?",
+            "Write a haiku",
+            "The output is wrong",
+            "Answer the question",
+            "say",
+        ] {
             assert_eq!(requested(prompt), None, "{prompt}");
         }
     }
@@ -164,6 +219,9 @@ mod tests {
     fn quoted_strings_are_not_apostrophes() {
         assert_eq!(quoted("it's \"a\" and 'b c' or `d`").collect::<Vec<_>>(), ["a", "b c", "d"]);
         assert_eq!(quoted("don't can't").count(), 0);
-        assert_eq!(tokens("x UTF-8 COMPAT-abcdef, RUN_77aa.").collect::<Vec<_>>(), ["COMPAT-abcdef", "RUN_77aa"]);
+        assert_eq!(
+            tokens("x UTF-8 COMPAT-abcdef, RUN_77aa.").collect::<Vec<_>>(),
+            ["COMPAT-abcdef", "RUN_77aa"]
+        );
     }
 }

@@ -168,8 +168,10 @@ pub(crate) fn reply(prompt: &Prompt, choice: usize) -> Reply {
     let input = prompt.tokens();
     let calls = tools::calls(prompt);
     if !calls.is_empty() {
-        let output =
-            calls.iter().map(|call| tokens::count(&call.name) + tokens::count(&call.arguments)).sum::<usize>();
+        let output = calls
+            .iter()
+            .map(|call| tokens::count(&call.name) + tokens::count(&call.arguments))
+            .sum::<usize>();
         let usage = Usage { input, output };
         return Reply { content: Content::ToolCalls(calls), finish: Finish::ToolCalls, usage };
     }
@@ -178,7 +180,9 @@ pub(crate) fn reply(prompt: &Prompt, choice: usize) -> Reply {
         Format::JsonObject => text::json_object(prompt, choice),
         Format::JsonSchema(schema) => schema::fit(schema, prompt.question()).to_string(),
     };
-    if let Some(end) = prompt.stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| text.find(stop)).min() {
+    if let Some(end) =
+        prompt.stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| text.find(stop)).min()
+    {
         text.truncate(end);
     }
     let finish = match prompt.max_tokens {

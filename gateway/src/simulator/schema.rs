@@ -22,7 +22,24 @@ const LENGTH: usize = 4_096;
 
 /// A value that fits the schema. Schemas that nothing fits, or that use what is not understood, get a near miss.
 pub(crate) fn fit(schema: &Value, prompt: &str) -> Value {
-    Fitting { root: schema, hints: Hints::of(prompt) }.value(schema, "value", 0, 0)
+    Fitting { root: schema, hints: Hints::of(prompt) }.value(schema, Place::property("value", 0), 0)
+}
+
+/// Where a value goes.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// Name of the property.
+    name: &'a str,
+    /// How many strings were made for the object before: each takes another hint.
+    property: usize,
+    /// Index in an array: each value differs.
+    copy: usize,
+}
+
+impl<'a> Place<'a> {
+    fn property(name: &'a str, property: usize) -> Self {
+        Self { name, property, copy: 0 }
+    }
 }
 
 struct Fitting<'a> {
@@ -39,12 +56,13 @@ struct Hints {
 
 impl Hints {
     fn of(prompt: &str) -> Self {
-        let mut strings: Vec<String> = echo::tokens(prompt).chain(echo::quoted(prompt)).map(str::to_owned).collect();
+        let mut strings: Vec<String> =
+            echo::tokens(prompt).chain(echo::quoted(prompt)).map(str::to_owned).collect();
         strings.extend(echo::requested(prompt));
         strings.extend(names(prompt));
         let mut seen = HashSet::new();
         strings.retain(|string| seen.insert(string.clone()));
-        Self { prompt: prompt.to_lowercase(), strings, numbers: echo::numbers(prompt).collect() }
+        Self { prompt: prompt.to_owned(), strings, numbers: echo::numbers(prompt).collect() }
     }
 }
 
@@ -60,9 +78,8 @@ fn names(prompt: &str) -> impl Iterator<Item = String> {
 }
 
 impl Fitting<'_> {
-    /// `name`: of the property. `turn`: which of several like values this is, so that they differ.
-    fn value(&self, schema: &Value, name: &str, turn: usize, depth: usize) -> Value {
-        let Value::Object(keywords) = schema else { return self.string(&json!({}), name, turn) };
+    fn value(&self, schema: &Value, place: Place<'_>, depth: usize) -> Value {
+        let Value::Object(keywords) = schema else { return self.string(&json!({}), place) };
         if depth > DEPTH {
             return Value::Null;
         }
@@ -70,33 +87,34 @@ impl Fitting<'_> {
             return fixed.clone();
         }
         if let Some(allowed) = keywords.get("enum").and_then(Value::as_array) {
-            return self.one_of(allowed, turn);
+            return self.one_of(allowed, place.copy);
         }
         if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
             let resolved = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
             return resolved.map_or(Value::Null, |resolved| {
-                self.value(&merge(resolved, schema, "$ref"), name, turn, depth + 1)
+                self.value(&merge(resolved, schema, "$ref"), place, depth + 1)
             });
         }
         if let Some(parts) = keywords.get("allOf").and_then(Value::as_array) {
-            let own = parts.iter().fold(schema.clone(), |whole, part| merge(&self.resolved(part), &whole, "allOf"));
-            return self.value(&own, name, turn, depth + 1);
+            let own =
+                parts.iter().fold(schema.clone(), |whole, part| merge(&self.resolved(part), &whole, "allOf"));
+            return self.value(&own, place, depth + 1);
         }
         for union in ["anyOf", "oneOf"] {
             if let Some(variants) = keywords.get(union).and_then(Value::as_array) {
                 let null = |variant: &Value| variant.get("type").is_some_and(|kind| kind == "null");
                 let variant = variants.iter().find(|variant| !null(variant)).or(variants.first());
                 let variant = variant.map_or(json!({}), |variant| self.resolved(variant));
-                return self.value(&merge(&variant, schema, union), name, turn, depth + 1);
+                return self.value(&merge(&variant, schema, union), place, depth + 1);
             }
         }
         match kind(keywords) {
             "object" => self.object(keywords, depth),
-            "array" => self.array(keywords, name, depth),
-            "integer" | "number" => self.number(schema, turn),
+            "array" => self.array(keywords, place, depth),
+            "integer" | "number" => self.number(schema, place),
             "boolean" => Value::Bool(true),
             "null" => Value::Null,
-            _ => self.string(schema, name, turn),
+            _ => self.string(schema, place),
         }
     }
 
@@ -105,13 +123,13 @@ impl Fitting<'_> {
         target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema).clone()
     }
 
-    /// The first allowed value that the prompt mentions, else the one whose turn it is.
-    fn one_of(&self, allowed: &[Value], turn: usize) -> Value {
-        let mentioned = |value: &&Value| {
-            value.as_str().is_some_and(|text| !text.is_empty() && self.hints.prompt.contains(&text.to_lowercase()))
-        };
-        let chosen = (turn == 0).then(|| allowed.iter().find(mentioned)).flatten();
-        chosen.or_else(|| allowed.get(turn % allowed.len().max(1))).cloned().unwrap_or(Value::Null)
+    /// One of the allowed values: those that the prompt mentions come first, then the others in order.
+    fn one_of(&self, allowed: &[Value], copy: usize) -> Value {
+        let mentioned =
+            |value: &&Value| value.as_str().is_some_and(|text| echo::mentions(&self.hints.prompt, text));
+        let (mut ordered, others): (Vec<&Value>, Vec<&Value>) = allowed.iter().partition(mentioned);
+        ordered.extend(others);
+        ordered.get(copy % ordered.len().max(1)).map_or(Value::Null, |value| (*value).clone())
     }
 
     fn object(&self, keywords: &Map<String, Value>, depth: usize) -> Value {
@@ -126,7 +144,7 @@ impl Fitting<'_> {
         let mut strings = 0;
         for (name, schema) in properties {
             if depth < FULL_DEPTH || required.contains(&name.as_str()) {
-                let value = self.value(schema, name, strings, depth + 1);
+                let value = self.value(schema, Place::property(name, strings), depth + 1);
                 strings += usize::from(value.is_string() && schema.get("enum").is_none());
                 object.insert(name.clone(), value);
             }
@@ -134,65 +152,91 @@ impl Fitting<'_> {
         let other = keywords.get("additionalProperties").filter(|other| other.is_object()).cloned();
         for name in required {
             if !object.contains_key(name) {
-                let value = self.value(other.as_ref().unwrap_or(&json!({})), name, strings, depth + 1);
+                let value = self.value(
+                    other.as_ref().unwrap_or(&json!({})),
+                    Place::property(name, strings),
+                    depth + 1,
+                );
                 object.insert(name.to_owned(), value);
             }
         }
         Value::Object(object)
     }
 
-    fn array(&self, keywords: &Map<String, Value>, name: &str, depth: usize) -> Value {
+    fn array(&self, keywords: &Map<String, Value>, place: Place<'_>, depth: usize) -> Value {
         let bound = |key: &str| {
-            keywords.get(key).and_then(Value::as_u64).map(|bound| usize::try_from(bound).unwrap_or(usize::MAX))
+            keywords
+                .get(key)
+                .and_then(Value::as_u64)
+                .map(|bound| usize::try_from(bound).unwrap_or(usize::MAX))
         };
         let fixed = keywords.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         // Past the depth where optional properties are left out, so are optional items.
         let wanted = if depth < FULL_DEPTH { fixed.len().max(1) } else { 0 };
-        let length = wanted.max(bound("minItems").unwrap_or(0)).min(bound("maxItems").unwrap_or(usize::MAX)).min(ITEMS);
+        let length = wanted
+            .max(bound("minItems").unwrap_or(0))
+            .min(bound("maxItems").unwrap_or(usize::MAX))
+            .min(ITEMS);
         let anything = json!({});
         let items = keywords.get("items").unwrap_or(&anything);
         if *items == json!(false) {
-            return fixed.iter().map(|schema| self.value(schema, name, 0, depth + 1)).collect();
+            return fixed.iter().map(|schema| self.value(schema, place, depth + 1)).collect();
         }
         (0..length)
             .map(|index| match fixed.get(index) {
-                Some(schema) => self.value(schema, name, 0, depth + 1),
-                None => self.value(items, name, index, depth + 1),
+                Some(schema) => self.value(schema, place, depth + 1),
+                None => self.value(items, Place { copy: index, ..place }, depth + 1),
             })
             .collect()
     }
 
-    fn number(&self, schema: &Value, turn: usize) -> Value {
+    fn number(&self, schema: &Value, place: Place<'_>) -> Value {
         let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
         let low = bound("minimum").or(bound("exclusiveMinimum").map(|low| low + 1.0));
         let high = bound("maximum").or(bound("exclusiveMaximum").map(|high| high - 1.0));
         let step = bound("multipleOf").unwrap_or(1.0);
-        let mut candidates: Vec<Value> = self.hints.numbers.iter().skip(turn).cloned().map(Value::Number).collect();
+        let mut candidates: Vec<Value> =
+            self.hints.numbers.iter().skip(place.copy).cloned().map(Value::Number).collect();
         candidates.extend(schema.get("default").cloned());
-        let turns = f64::from(u32::try_from(turn).unwrap_or(0));
+        let copy = f64::from(u32::try_from(place.copy).unwrap_or(0));
         let from = low.map_or(0.0, |low| (low / step).ceil() * step);
         let middle = low.zip(high).map_or(from, |(low, high)| f64::midpoint(low, high));
-        for number in [from + (turns + 1.0) * step, from + turns * step, from, middle, high.unwrap_or(from), -step] {
+        for number in
+            [from + (copy + 1.0) * step, from + copy * step, from, middle, high.unwrap_or(from), -step]
+        {
             candidates.push(whole(number).map_or_else(|| json!(number), |whole| json!(whole)));
         }
         first_fitting(schema, candidates)
     }
 
-    fn string(&self, schema: &Value, name: &str, turn: usize) -> Value {
-        let strings = &self.hints.strings;
-        // The token asked for goes into every string; other hints are taken in turn.
-        let token = echo::tokens(strings.first().map_or("", String::as_str)).next();
-        let mut candidates: Vec<String> = token.filter(|_| turn == 0 || schema != &json!({})).into_iter().map(str::to_owned).collect();
-        candidates.extend(strings.iter().cycle().skip(turn).take(strings.len()).cloned());
-        candidates.extend(schema.get("default").and_then(Value::as_str).map(str::to_owned));
+    fn string(&self, schema: &Value, place: Place<'_>) -> Value {
+        let hints = &self.hints.strings;
+        let mut candidates: Vec<String> = Vec::new();
+        if place.copy == 0 {
+            // The token asked for goes into every property; other hints are taken in turn.
+            candidates.extend(hints.iter().flat_map(|hint| echo::tokens(hint)).next().map(str::to_owned));
+            candidates.extend(hints.iter().cycle().skip(place.property).take(hints.len()).cloned());
+            candidates.extend(schema.get("default").and_then(Value::as_str).map(str::to_owned));
+        } else {
+            candidates.extend(hints.iter().skip(place.copy).cloned());
+        }
         let examples = schema.get("examples").and_then(Value::as_array);
         candidates.extend(examples.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
         candidates.extend(schema.get("format").and_then(Value::as_str).and_then(example).map(str::to_owned));
-        let plain = if turn == 0 { name.to_owned() } else { format!("{name} {}", turn + 1) };
-        let bound = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
-        let (shortest, longest) = (bound("minLength").unwrap_or(0), bound("maxLength").unwrap_or(LENGTH));
-        candidates.push(plain.chars().cycle().take(plain.chars().count().clamp(shortest.min(LENGTH), longest)).collect());
-        candidates.extend(schema.get("pattern").and_then(Value::as_str).and_then(|pattern| matching(pattern, shortest)));
+
+        let bound =
+            |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
+        let (shortest, longest) =
+            (bound("minLength").unwrap_or(0).min(LENGTH), bound("maxLength").unwrap_or(LENGTH));
+        let plain = if place.copy == 0 {
+            place.name.to_owned()
+        } else {
+            format!("{} {}", place.copy + 1, place.name)
+        };
+        let length = plain.chars().count().max(shortest).min(longest);
+        candidates.push(plain.chars().cycle().take(length).collect());
+        let pattern = schema.get("pattern").and_then(Value::as_str);
+        candidates.extend(pattern.and_then(|pattern| matching(pattern, shortest)));
         first_fitting(schema, candidates.into_iter().map(Value::String).collect())
     }
 }
@@ -271,7 +315,9 @@ fn matching(pattern: &str, shortest: usize) -> Option<String> {
         text
     };
     // Repetitions that may be longer are all lengthened alike until the text is long enough.
-    (0..=u32::try_from(shortest.min(LENGTH)).unwrap_or(0)).map(spread).find(|text| text.chars().count() >= shortest)
+    (0..=u32::try_from(shortest.min(LENGTH)).unwrap_or(0))
+        .map(spread)
+        .find(|text| text.chars().count() >= shortest)
 }
 
 fn write_match(hir: &Hir, extra: u32, text: &mut String) {
@@ -284,7 +330,13 @@ fn write_match(hir: &Hir, extra: u32, text: &mut String) {
             let inside = |character: &char| {
                 class.ranges().iter().any(|range| (range.start()..=range.end()).contains(character))
             };
-            text.extend(plain.iter().find(|character| inside(character)).copied().or_else(|| class.ranges().first().map(regex_syntax::hir::ClassUnicodeRange::start)));
+            text.extend(
+                plain
+                    .iter()
+                    .find(|character| inside(character))
+                    .copied()
+                    .or_else(|| class.ranges().first().map(regex_syntax::hir::ClassUnicodeRange::start)),
+            );
         }
         HirKind::Class(Class::Bytes(class)) => {
             text.extend(class.ranges().first().map(|range| char::from(range.start())));
@@ -342,8 +394,10 @@ mod tests {
         for schema in schemas {
             for prompt in ["", "Say COMPAT-12ab34", "Weather in Paris for 5 days, 'metric' and -2.5 or 900"] {
                 let value = fit(&schema, prompt);
-                let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("schema");
-                let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+                let validator =
+                    jsonschema::options().should_validate_formats(true).build(&schema).expect("schema");
+                let errors: Vec<String> =
+                    validator.iter_errors(&value).map(|error| error.to_string()).collect();
                 assert!(errors.is_empty(), "{schema}\n{value}\n{errors:?}");
             }
         }

@@ -32,9 +32,9 @@ const CLOSINGS: &[&str] = &[
 ];
 /// Words that say nothing about a prompt's topic.
 const COMMON: &[&str] = &[
-    "about", "answer", "could", "does", "explain", "from", "give", "have", "into", "like", "make", "please", "short",
-    "should", "sentence", "some", "tell", "that", "their", "them", "then", "there", "they", "this", "what", "when",
-    "where", "which", "with", "would", "write", "your",
+    "about", "answer", "could", "does", "explain", "from", "give", "have", "into", "like", "make", "please",
+    "short", "should", "sentence", "some", "tell", "that", "their", "them", "then", "there", "they", "this",
+    "what", "when", "where", "which", "with", "would", "write", "your",
 ];
 
 /// A text answer.

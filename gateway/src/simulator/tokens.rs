@@ -8,22 +8,32 @@ const LONGEST: usize = 6;
 pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let mut length = 0;
-        let end = rest
-            .char_indices()
-            .find(|(_, character)| {
-                let boundary = if character.is_whitespace() { length > 0 } else { length == LONGEST };
-                length += usize::from(!character.is_whitespace());
-                boundary
-            })
-            .map_or(rest.len(), |(at, _)| at);
-        let (piece, after) = rest.split_at(end);
+        let (piece, after) = rest.split_at(first_piece(rest));
         rest = after;
-        Some(piece)
+        (!piece.is_empty()).then_some(piece)
     })
+}
+
+/// As [`pieces`], of a text that nobody else holds: made one by one as a stream takes them.
+pub(crate) fn owned_pieces(text: String) -> impl Iterator<Item = String> + Send {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = &text[start..];
+        let length = first_piece(rest);
+        start += length;
+        (length > 0).then(|| rest[..length].to_owned())
+    })
+}
+
+/// Bytes of the first piece.
+fn first_piece(text: &str) -> usize {
+    let mut length = 0;
+    let next = text.char_indices().find(|(_, character)| {
+        let boundary = if character.is_whitespace() { length > 0 } else { length == LONGEST };
+        length += usize::from(!character.is_whitespace());
+        boundary
+    });
+    next.map_or(text.len(), |(at, _)| at)
 }
 
 /// How many tokens a text has.
@@ -37,7 +47,8 @@ mod tests {
 
     #[test]
     fn pieces_joined_are_the_text() {
-        for text in ["", " ", "a", "COMPAT-0123456789", "two  words\n\n", "  日本語のテキスト と é"] {
+        for text in ["", " ", "a", "COMPAT-0123456789", "two  words\n\n", "  日本語のテキスト と é"]
+        {
             assert_eq!(pieces(text).collect::<String>(), text);
             assert!(pieces(text).all(|piece| piece.trim().chars().count() <= LONGEST), "{text}");
         }

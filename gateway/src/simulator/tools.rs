@@ -30,13 +30,7 @@ pub(crate) fn calls(prompt: &Prompt) -> Vec<ToolCall> {
 
 /// The tools a question names, as `get_weather` or `get weather`.
 fn named<'a>(prompt: &'a Prompt, question: &str) -> Vec<&'a Tool> {
-    let plain = |text: &str| -> String {
-        let lower = text.to_lowercase();
-        let words = lower.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-        format!(" {} ", words.collect::<Vec<_>>().join(" "))
-    };
-    let question = plain(question);
-    prompt.tools.iter().filter(|tool| question.contains(&plain(&tool.name))).collect()
+    prompt.tools.iter().filter(|tool| echo::mentions(question, &tool.name)).collect()
 }
 
 fn arguments(tool: &Tool, question: &str) -> Value {

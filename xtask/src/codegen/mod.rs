@@ -37,12 +37,17 @@ fn generate(sources: &Sources) -> Result<Output> {
     }
     let api = build::build(sources)?;
     let lowered = lower::lower(&sources.openapi, &api)?;
+    let (rust, signatures) = emit::rust::emit(&lowered)?;
     let mut output = Output::default();
     for files in [
         emit::openapi::emit(&api, &lowered)?,
-        emit::rust::emit(&lowered)?,
+        rust,
         emit::operations::emit(&api),
         emit::error_kinds::emit(&api),
+        emit::catalog::emit(&api),
+        emit::resources::emit(&api, &signatures),
+        emit::requests::emit(&api, &sources.openapi)?,
+        emit::routes::emit(&api),
         emit::python::emit(&api),
         emit::typescript::emit(&api),
     ] {

@@ -2,7 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use progenitor_impl::{GenerationSettings, Generator, HooksMode, InterfaceStyle};
-use quote::{format_ident, quote};
+use indexmap::IndexMap;
+use quote::{ToTokens as _, format_ident, quote};
+use serde_json::Value;
+use syn::visit_mut::VisitMut;
 use syn::{Attribute, ImplItem, Item, parse_quote};
 
 use super::header;
@@ -12,11 +15,53 @@ use crate::codegen::names;
 
 const SOURCE: &str = "spec/openapi.yaml";
 
-/// `types.rs` and `client.rs` of `core/src/generated`.
-pub(crate) fn emit(lowered: &Lowered) -> Result<Vec<File>> {
+/// The generated client's functions by name: the facade has the signatures of what it calls.
+pub(crate) type Signatures = IndexMap<String, Signature>;
+
+/// What a function of the generated client takes and gives.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    /// Name and type of each parameter.
+    pub parameters: Vec<(String, String)>,
+    /// The type inside `ResponseValue`.
+    pub answer: String,
+}
+
+impl Signature {
+    /// The parameters as they follow `&self` in a declaration.
+    pub(crate) fn parameters(&self) -> String {
+        self.parameters.iter().map(|(name, ty)| format!(", {name}: {ty}")).collect()
+    }
+
+    /// The parameters as arguments.
+    pub(crate) fn arguments(&self) -> String {
+        self.parameters.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// `mod.rs`, `types.rs` and `client.rs` of `core/src/generated`, and what the client's functions look like.
+pub(crate) fn emit(lowered: &Lowered) -> Result<(Vec<File>, Signatures)> {
     let document: openapiv3::OpenAPI =
         serde_json::from_value(lowered.document.clone()).context("the lowered document is no OpenAPI 3.0")?;
-    Ok(vec![types(&document, lowered)?, client(&document)?])
+    let (client, signatures) = client(&document)?;
+    Ok((vec![module(), types(&document, lowered)?, client], signatures))
+}
+
+/// `mod.rs`: the modules, for rustfmt to leave alone.
+fn module() -> File {
+    let modules = [
+        ("catalog", "pub"),
+        ("client", "pub(crate)"),
+        ("error_kinds", "pub"),
+        ("operations", "pub"),
+        ("resources", "pub"),
+        ("types", "pub"),
+    ];
+    let mut code = format!("// {}\n//! What the specification says, in Rust. Nothing here is edited by hand.\n", header("spec/"));
+    for (name, visibility) in modules {
+        code.push_str(&format!("\n#[rustfmt::skip]\n{visibility} mod {name};\n"));
+    }
+    File { path: "core/src/generated/mod.rs".to_owned(), contents: code }
 }
 
 /// The types, with builders. progenitor makes builders only in its builder style, so the types come from one run
@@ -34,7 +79,12 @@ fn types(document: &openapiv3::OpenAPI, lowered: &Lowered) -> Result<File> {
         .context("progenitor's output has no module `types`")?;
     for item in &mut items {
         tidy(item);
+        reorder(item, &lowered.document);
     }
+    let mut filler = ExtraFiller;
+    items.iter_mut().for_each(|item| filler.visit_item_mut(item));
+    let conversions: Vec<Item> = items.iter().flat_map(|item| from_text(item, &items)).collect();
+    items.extend(conversions);
     for (name, values) in &lowered.open_enums {
         items.extend(open_enum(name, values));
     }
@@ -57,12 +107,20 @@ fn types(document: &openapiv3::OpenAPI, lowered: &Lowered) -> Result<File> {
     })
 }
 
-fn client(document: &openapiv3::OpenAPI) -> Result<File> {
+fn client(document: &openapiv3::OpenAPI) -> Result<(File, Signatures)> {
     let tokens = Generator::new(settings(InterfaceStyle::Positional)).generate_tokens(document)?;
     let mut file: syn::File = syn::parse2(tokens).context("progenitor's output does not parse")?;
     file.items.retain(|item| !matches!(item, Item::Mod(module) if module.ident == "types" || module.ident == "prelude"));
+    let mut signatures = Signatures::new();
     for item in &mut file.items {
         if let Item::Impl(block) = item {
+            for item in &block.items {
+                if let ImplItem::Fn(function) = item
+                    && let Some(signature) = signature(&function.sig)
+                {
+                    signatures.insert(function.sig.ident.to_string(), signature);
+                }
+            }
             // `new` sets a total timeout of 15 s, which kills streams; only `new_with_client` stays.
             block.items.retain(|item| !matches!(item, ImplItem::Fn(function) if function.sig.ident == "new"));
         }
@@ -79,10 +137,24 @@ fn client(document: &openapiv3::OpenAPI) -> Result<File> {
     )])];
     let doc = "//! The client underneath: builds requests and reads answers. Its hooks, where everything between\n\
                //! happens, are in `transport.rs`.\n";
-    Ok(File {
-        path: "core/src/generated/client.rs".to_owned(),
-        contents: format!("// {}\n{doc}\n{}", header(SOURCE), prettyplease::unparse(&file)),
-    })
+    let contents = format!("// {}\n{doc}\n{}", header(SOURCE), prettyplease::unparse(&file));
+    Ok((File { path: "core/src/generated/client.rs".to_owned(), contents }, signatures))
+}
+
+/// The signature of an operation's function; none for other functions.
+fn signature(function: &syn::Signature) -> Option<Signature> {
+    let plain = |tokens: String| tokens.replace("'a ", "").replace(' ', "").replace(',', ", ");
+    let syn::ReturnType::Type(_, answer) = &function.output else { return None };
+    let answer = plain(answer.to_token_stream().to_string());
+    let (_, answer) = answer.split_once("ResponseValue<")?;
+    let (answer, _) = answer.rsplit_once(">, Error")?;
+    let parameters = function.inputs.iter().filter_map(|input| match input {
+        syn::FnArg::Typed(typed) => {
+            Some((plain(typed.pat.to_token_stream().to_string()), plain(typed.ty.to_token_stream().to_string())))
+        }
+        syn::FnArg::Receiver(_) => None,
+    });
+    Some(Signature { parameters: parameters.collect(), answer: answer.to_owned() })
 }
 
 fn settings(style: InterfaceStyle) -> &'static GenerationSettings {
@@ -135,4 +207,73 @@ fn open_enum(name: &str, values: &[String]) -> Vec<Item> {
             fn from(value: &str) -> Self { Self(value.to_owned()) }
         }),
     ]
+}
+
+/// Puts fields in the order of the specification, in which they are then written; typify sorts them by name.
+fn reorder(item: &mut Item, document: &Value) {
+    let Item::Struct(item) = item else { return };
+    let syn::Fields::Named(fields) = &mut item.fields else { return };
+    let properties = &document["components"]["schemas"][item.ident.to_string()]["properties"];
+    let order: Vec<&String> = properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    let mut sorted: Vec<syn::Field> = std::mem::take(&mut fields.named).into_iter().collect();
+    // A name that is no property (`extra`, members of inline objects) goes last, as it stood.
+    sorted.sort_by_key(|field| order.iter().position(|name| **name == wire_name(field)).unwrap_or(usize::MAX));
+    fields.named = sorted.into_iter().collect();
+}
+
+/// What a field is called in JSON.
+fn wire_name(field: &syn::Field) -> String {
+    let mut name = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+    for attr in field.attrs.iter().filter(|attr| attr.path().is_ident("serde")) {
+        let renamed = attr.parse_nested_meta(|meta| {
+            if meta.path.is_ident("rename") {
+                name = meta.value()?.parse::<syn::LitStr>()?.value();
+            } else if meta.input.peek(syn::Token![=]) {
+                meta.value()?.parse::<syn::Expr>()?;
+            }
+            Ok(())
+        });
+        debug_assert!(renamed.is_ok(), "typify writes serde attributes that parse");
+    }
+    name
+}
+
+/// Lets builders be used without naming `extra`.
+struct ExtraFiller;
+
+impl VisitMut for ExtraFiller {
+    fn visit_field_value_mut(&mut self, field: &mut syn::FieldValue) {
+        let is_extra = matches!(&field.member, syn::Member::Named(name) if name == "extra");
+        let is_missing =
+            matches!(&field.expr, syn::Expr::Call(call) if call.func.to_token_stream().to_string() == "Err");
+        if is_extra && is_missing {
+            field.expr = parse_quote!(Ok(::std::default::Default::default()));
+        }
+        syn::visit_mut::visit_field_value_mut(self, field);
+    }
+}
+
+/// Conversions from text to a union that has text among its forms.
+fn from_text(item: &Item, all: &[Item]) -> Vec<Item> {
+    let Item::Enum(union) = item else { return Vec::new() };
+    let holds_text = union.variants.iter().any(|variant| {
+        variant.ident == "String" && variant.fields.to_token_stream().to_string().contains("String")
+    });
+    if !holds_text {
+        return Vec::new();
+    }
+    let ident = &union.ident;
+    let mut conversions: Vec<Item> = vec![parse_quote!(impl ::std::convert::From<&str> for #ident {
+        fn from(value: &str) -> Self { Self::String(value.to_owned()) }
+    })];
+    let from_string: syn::ItemImpl = parse_quote!(impl ::std::convert::From<::std::string::String> for #ident {
+        fn from(value: ::std::string::String) -> Self { Self::String(value) }
+    });
+    let present = all.iter().any(|item| {
+        matches!(item, Item::Impl(block) if block.self_ty == from_string.self_ty && block.trait_ == from_string.trait_)
+    });
+    if !present {
+        conversions.push(Item::Impl(from_string));
+    }
+    conversions
 }

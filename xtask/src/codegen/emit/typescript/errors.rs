@@ -16,17 +16,19 @@ pub(super) fn emit(errors: &Errors) -> String {
         out.push('\n');
         out.push_str(&declaration(class, parent, meaning, errors));
     }
-    out.push_str("\n/** The class of each error kind. */\nexport const errorClasses = {\n");
+    out.push_str("\n/** Name of an error kind: what `error.kind` may be. */\nexport type ErrorKind =");
+    for kind in &errors.kinds {
+        let _ = write!(out, "\n  | {}", quoted(&kind.name));
+    }
+    out.push_str(";\n\n/** The class of each error kind. */\nexport const errorClasses = {\n");
     for kind in &errors.kinds {
         let _ = writeln!(out, "  {}: {},", member(&kind.name), kind.class);
     }
     let _ = writeln!(
         out,
-        "}} as const satisfies Record<string, new (details: ErrorDetails) => {}>;",
+        "}} as const satisfies Record<ErrorKind, new (details: ErrorDetails) => {}>;",
         roots.join(" | ")
     );
-    out.push_str("\n/** Name of an error kind: what `error.kind` may be. */\n");
-    out.push_str("export type ErrorKind = keyof typeof errorClasses;\n");
     out
 }
 

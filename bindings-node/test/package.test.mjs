@@ -1,0 +1,44 @@
+// The package as it is loaded: both module systems, the program, the loader's message.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import * as esm from "gatewright";
+
+const require = createRequire(import.meta.url);
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const PROGRAM = join(ROOT, "bin/gatewright.js");
+
+test("import and require give the same classes under the same names", () => {
+  const cjs = require("gatewright");
+  const names = Object.keys(cjs).sort();
+  assert.ok(names.includes("Client") && names.includes("RateLimitError") && names.includes("report"));
+  const { default: _, "module.exports": __, ...named } = esm;
+  assert.deepEqual(Object.keys(named).sort(), names);
+  for (const name of names) assert.equal(esm[name], cjs[name], name);
+});
+
+test("the program runs, and its exit code is the process's", () => {
+  const help = execFileSync(process.execPath, [PROGRAM, "--help"], { encoding: "utf8" });
+  assert.match(help, /serve/);
+  const wrong = spawnSync(process.execPath, [PROGRAM, "no-such-command"], { encoding: "utf8" });
+  assert.equal(wrong.status, 2);
+  assert.match(wrong.stderr, /no-such-command/);
+});
+
+test("without a native module for the platform, the message names the platform", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "gatewright-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, "dist"));
+  cpSync(join(ROOT, "dist"), join(folder, "dist"), { recursive: true });
+  cpSync(join(ROOT, "package.json"), join(folder, "package.json"));
+  const loading = spawnSync(process.execPath, ["-e", "require('./dist')"], { cwd: folder, encoding: "utf8" });
+  assert.notEqual(loading.status, 0);
+  assert.match(loading.stderr, new RegExp(`no native module for this platform \\(${process.platform}-${process.arch}`));
+});

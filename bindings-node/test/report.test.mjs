@@ -1,0 +1,121 @@
+// The report validator (2.12), by the vectors that all three languages read.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { report } from "gatewright";
+
+// Set when the installed package is tested, away from the repository.
+const VECTORS = process.env.GATEWRIGHT_VECTORS
+  ? join(process.env.GATEWRIGHT_VECTORS, "report")
+  : new URL("../../tests/vectors/report", import.meta.url).pathname;
+
+const read = (path) => JSON.parse(readFileSync(join(VECTORS, path), "utf8"));
+
+/** The bytes of a case; `tests/vectors/README.md` describes the form. */
+function documentOf(vector) {
+  if (vector.base64 !== undefined) return Buffer.from(vector.base64, "base64");
+  if (vector.text !== undefined) return Buffer.from([vector.text].flat().join("\n"));
+  const document = vector.document !== undefined ? structuredClone(vector.document) : read(`bases/${vector.base}.json`);
+  const edit = (pointer, change) => {
+    const steps = pointer
+      .slice(1)
+      .split("/")
+      .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+    const last = steps.pop();
+    change(
+      steps.reduce((value, step) => value[step], document),
+      last,
+    );
+  };
+  const set = (pointer, value) =>
+    edit(pointer, (parent, step) => {
+      // An assignment to "__proto__" would change the object's prototype.
+      Object.defineProperty(parent, step, { value, enumerable: true, configurable: true, writable: true });
+    });
+  for (const [pointer, value] of Object.entries(vector.set ?? {})) set(pointer, value);
+  for (const pointer of vector.remove ?? []) {
+    edit(pointer, (parent, step) => {
+      if (Array.isArray(parent)) parent.splice(Number(step), 1);
+      else delete parent[step];
+    });
+  }
+  for (const [pointer, [text, times]] of Object.entries(vector.fill ?? {})) set(pointer, text.repeat(times));
+  const raw = Object.entries(vector.raw ?? {});
+  raw.forEach(([pointer], index) => {
+    set(pointer, `@raw ${index}@`);
+  });
+  const text = raw.reduce(
+    (text, [, value], index) => text.replaceAll(`"@raw ${index}@"`, () => value),
+    JSON.stringify(document),
+  );
+  return Buffer.from(text);
+}
+
+/** The findings, each cut down to the members that the vector names. */
+const likewise = (found, expected) =>
+  found.map((finding, index) =>
+    Object.fromEntries(Object.keys(expected[index] ?? finding).map((key) => [key, finding[key]])),
+  );
+
+const CAMEL = { models: "models", kit_name: "kitName", strict: "strict", max_bytes: "maxBytes" };
+
+for (const file of readdirSync(VECTORS).filter((name) => name.endsWith(".json"))) {
+  test(`vectors: report/${file}`, () => {
+    const { cases } = read(file);
+    assert.ok(cases.length > 0);
+    for (const vector of cases) {
+      const options = Object.fromEntries(
+        Object.entries(vector.options ?? {}).map(([name, value]) => [CAMEL[name], value]),
+      );
+      const outcome = report.validate(documentOf(vector), options);
+      const { violations = [], advisories = [] } = vector;
+      assert.equal(outcome.valid, vector.valid, vector.name);
+      assert.deepEqual(likewise(outcome.violations, violations), violations, vector.name);
+      assert.deepEqual(likewise(outcome.advisories, advisories), advisories, vector.name);
+    }
+  });
+}
+
+test("a document may be bytes, text or a file", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const text = readFileSync(join(VECTORS, "bases/full.json"), "utf8");
+  const path = join(folder, "report.json");
+  writeFileSync(path, text);
+  const outcomes = [
+    report.validate(text),
+    report.validate(Buffer.from(text)),
+    report.validate(new Uint8Array(Buffer.from(text))),
+    report.validate({ path }),
+    await report.validateFile(path),
+    new report.Validator({ strict: true }).validate(text),
+  ];
+  for (const outcome of outcomes) assert.deepEqual(outcome, { valid: true, violations: [], advisories: [] });
+});
+
+test("a file that cannot be read is an error, not a verdict", async () => {
+  assert.throws(() => report.validate({ path: "/nowhere/report.json" }), { code: "ENOENT" });
+  await assert.rejects(report.validateFile("/nowhere/report.json"), { code: "ENOENT" });
+});
+
+test("a violation has its place in the text, and a message for people", () => {
+  const { valid, violations } = report.validate('{\n  "schema_version": "2.0"\n}');
+  assert.equal(valid, false);
+  const [{ message, section, ...place }] = violations.filter(({ rule }) => rule === "const");
+  assert.deepEqual(place, {
+    pointer: "/schema_version",
+    line: 2,
+    column: 21,
+    rule: "const",
+    property: null,
+    expected: '"1.0"',
+    found: '"2.0"',
+  });
+  assert.match(message, /^\/schema_version: /);
+  assert.equal(section, "2.12");
+});

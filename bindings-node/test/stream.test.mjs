@@ -1,0 +1,250 @@
+// Streams: every event, in order, and an end that is never silent.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { test } from "node:test";
+
+import {
+  CancelledError,
+  Client,
+  DecodeError,
+  RateLimitError,
+  responseOf,
+  Stream,
+  StreamError,
+  StreamTruncatedError,
+} from "gatewright";
+
+import { answerWith, beginEvents, chunk, closedByClient, sendEvents, serve } from "./support/server.mjs";
+
+const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }], stream: true };
+
+function open(server, options) {
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
+  return client.chat.completions.create(PROMPT, options);
+}
+
+const textOf = (event) => event.choices[0].delta.content ?? "";
+
+async function collect(stream) {
+  const events = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+/** A server that sends the first chunks and then keeps the connection open; `socket` is that connection. */
+async function halfway(t, ...texts) {
+  const server = await serve(t, (_, socket) => {
+    server.socket = socket;
+    beginEvents(socket);
+    sendEvents(socket, ...texts.map((text) => chunk(text)));
+  });
+  return server;
+}
+
+test("events arrive parsed, in order, and the stream ends at its terminator (2.3)", async (t) => {
+  const events = [chunk("Hel"), chunk("lo"), chunk(undefined, "stop")];
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, ...events, "[DONE]");
+  });
+  const stream = await open(server);
+  assert.ok(stream instanceof Stream);
+  assert.equal(stream.response.requestId, "req_stream");
+  assert.equal(responseOf(stream), stream.response);
+  assert.deepEqual(await collect(stream), events);
+  assert.equal(JSON.parse(server.requests[0].body).stream, true);
+  assert.deepEqual(await collect(stream), [], "a stream is read once");
+});
+
+test("many events in one packet and one event in many packets are the same events", async (t) => {
+  const events = Array.from({ length: 500 }, (_, index) => chunk(`ü${index}`));
+  events.push(chunk(undefined, "stop"));
+  const bytes = Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+  const server = await serve(t, async (_, socket) => {
+    beginEvents(socket);
+    for (let at = 0; at < bytes.length; at += 1009) socket.write(bytes.subarray(at, at + 1009));
+    socket.end("data: [DONE]\n\n");
+  });
+  assert.deepEqual(await collect(await open(server)), events);
+});
+
+test("an operation that always streams needs no switch", async (t) => {
+  const parts = [
+    { candidates: [{ content: { parts: [{ text: "a" }] } }] },
+    { candidates: [{ content: { parts: [{ text: "b" }] }, finishReason: "STOP" }] },
+  ];
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, ...parts);
+    socket.end();
+  });
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test" });
+  const stream = await client.native.streamGenerateContent({ model: "m", contents: [{ parts: [{ text: "x" }] }] });
+  assert.deepEqual(await collect(stream), parts);
+  assert.equal(server.requests[0].target, "/v1beta/models/m:streamGenerateContent?alt=sse");
+});
+
+test("leaving the loop closes the connection at once", async (t) => {
+  const server = await halfway(t, "one", "two");
+  for await (const event of await open(server)) {
+    assert.equal(textOf(event), "one");
+    break;
+  }
+  await closedByClient(server.socket, 500);
+});
+
+test("close, asyncDispose and an error in the loop close the connection at once", async (t) => {
+  const endings = [
+    (stream) => stream.close(),
+    (stream) => stream[Symbol.asyncDispose](),
+    async (stream) => {
+      await assert.rejects(async () => {
+        for await (const _ of stream) throw new Error("from the loop");
+      }, /from the loop/);
+    },
+  ];
+  for (const end of endings) {
+    const server = await halfway(t, "one");
+    const stream = await open(server);
+    await end(stream);
+    await closedByClient(server.socket, 500);
+    assert.deepEqual(await stream.next(), { done: true, value: undefined });
+  }
+});
+
+test("close ends a read that is waiting", async (t) => {
+  const server = await halfway(t);
+  const stream = await open(server);
+  const waiting = stream.next();
+  setTimeout(() => stream.close(), 20);
+  assert.deepEqual(await waiting, { done: true, value: undefined });
+  await closedByClient(server.socket, 500);
+});
+
+test("a signal ends the stream within 100 ms, with its reason as the cause", async (t) => {
+  const server = await halfway(t, "one");
+  const controller = new AbortController();
+  const stream = await open(server, { signal: controller.signal });
+  assert.equal(textOf((await stream.next()).value), "one");
+  setTimeout(() => controller.abort(), 20);
+  const started = performance.now();
+  const error = await stream.next().then(assert.fail, (error) => error);
+  assert.ok(performance.now() - started < 120, "20 ms until the abort, then at most 100");
+  assert.ok(error instanceof CancelledError);
+  assert.equal(error.cause, controller.signal.reason);
+  await closedByClient(server.socket, 500);
+  assert.deepEqual(await stream.next(), { done: true, value: undefined });
+});
+
+test("reads that overlap get one event each, in order", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"), chunk("b"));
+    setTimeout(() => {
+      sendEvents(socket, chunk("c", "stop"));
+      socket.end("data: [DONE]\n\n");
+    }, 30);
+  });
+  const stream = await open(server);
+  const reads = await Promise.all([stream.next(), stream.next(), stream.next(), stream.next()]);
+  assert.deepEqual(
+    reads.map((read) => (read.done ? null : textOf(read.value))),
+    ["a", "b", "c", null],
+  );
+});
+
+test("a stream that ends early throws after the events it had", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"), chunk("b"));
+    socket.end();
+  });
+  const texts = [];
+  const error = await (async () => {
+    for await (const event of await open(server)) texts.push(textOf(event));
+  })().then(assert.fail, (error) => error);
+  assert.deepEqual(texts, ["a", "b"]);
+  assert.ok(error instanceof StreamTruncatedError);
+  assert.equal(error.requestId, "req_stream");
+  assert.match(error.stack, /stream\.test\.mjs/);
+});
+
+test("an error within the stream throws what it says", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"), { error: { message: "The model broke.", type: "server_error", code: "broken" } });
+  });
+  const error = await collect(await open(server)).then(assert.fail, (error) => error);
+  assert.ok(error instanceof StreamError);
+  assert.equal(error.code, "broken");
+  assert.match(error.message, /The model broke\./);
+});
+
+test("an event that is no JSON throws after the events before it", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"), "{broken");
+  });
+  const stream = await open(server);
+  assert.equal(textOf((await stream.next()).value), "a");
+  await assert.rejects(stream.next(), DecodeError);
+});
+
+test("a stream that is refused is an error of the call", async (t) => {
+  const server = await serve(t, (_, socket) => answerWith(socket, 429, { error: { message: "Slow down." } }));
+  await assert.rejects(open(server), RateLimitError);
+});
+
+/** Runs a module in a new process; gives its exit code and output. It fails if it takes longer than 10 s. */
+async function run(source, env) {
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", source], {
+    cwd: new URL(".", import.meta.url),
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: 10_000,
+  });
+  let output = "";
+  child.stdout.on("data", (data) => (output += data));
+  child.stderr.on("data", (data) => (output += data));
+  const [code, signal] = await once(child, "close");
+  return { code, signal, output };
+}
+
+test("a process with an open client and a half-read stream exits by itself", async (t) => {
+  const server = await halfway(t, "one");
+  const { code, signal, output } = await run(
+    `import { Client } from "gatewright";
+     const client = new Client();
+     const stream = await client.chat.completions.create(${JSON.stringify(PROMPT)});
+     console.log((await stream.next()).value.choices[0].delta.content);`,
+    { GATEWRIGHT_BASE_URL: server.url, GATEWRIGHT_API_KEY: "sk-test" },
+  );
+  assert.deepEqual({ code, signal, output }, { code: 0, signal: null, output: "one\n" });
+});
+
+test("streams that nobody reads to the end leave no unhandled rejection", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"));
+    setTimeout(() => socket.destroy(), 20);
+  });
+  const { code, output } = await run(
+    `import { Client } from "gatewright";
+     process.on("unhandledRejection", (error) => { console.log("unhandled", error); process.exitCode = 1; });
+     const client = new Client({ maxRetries: 0 });
+     const prompt = ${JSON.stringify(PROMPT)};
+     const controller = new AbortController();
+     const aborted = await client.chat.completions.create(prompt, { signal: controller.signal });
+     controller.abort();
+     const unread = await client.chat.completions.create(prompt);
+     const closed = await client.chat.completions.create(prompt);
+     void closed.next();
+     closed.close();
+     await new Promise((resolve) => setTimeout(resolve, 200));
+     console.log("done");`,
+    { GATEWRIGHT_BASE_URL: server.url, GATEWRIGHT_API_KEY: "sk-test" },
+  );
+  assert.deepEqual({ code, output }, { code: 0, output: "done\n" });
+});

@@ -1,0 +1,92 @@
+//! The bridge to asyncio: work runs on our runtime, its outcome settles a future on the caller's loop.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyCFunction;
+use tokio::task::AbortHandle;
+
+use crate::error;
+use crate::runtime::runtime;
+
+/// Work under way. The `async def` that awaits `future` calls `cancel()` when it is done for any reason.
+#[pyclass(frozen, module = "gatewright._native")]
+pub(crate) struct Pending {
+    #[pyo3(get)]
+    future: Py<PyAny>,
+    task: AbortHandle,
+}
+
+#[pymethods]
+impl Pending {
+    /// Drops the work: an open request is closed. Does nothing once it has finished.
+    fn cancel(&self) {
+        self.task.abort();
+    }
+}
+
+/// Starts `work`; `convert` makes the Python value of its result.
+pub(crate) fn spawn<T: Send + 'static>(
+    py: Python<'_>,
+    event_loop: &Bound<'_, PyAny>,
+    work: impl Future<Output = Result<T, gatewright::Error>> + Send + 'static,
+    convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Pending> {
+    let waiter = Waiter::new(event_loop)?;
+    let future = waiter.future(py);
+    let task = runtime(py)?.spawn(async move {
+        let outcome = work.await;
+        waiter.settle(|py| match outcome {
+            Ok(value) => convert(py, value),
+            Err(error) => Err(error::to_python(py, &error)),
+        });
+    });
+    Ok(Pending { future, task: task.abort_handle() })
+}
+
+/// An asyncio future and the loop it belongs to, to be settled from any thread.
+pub(crate) struct Waiter {
+    event_loop: Py<PyAny>,
+    future: Py<PyAny>,
+}
+
+impl Waiter {
+    /// A new future of that loop.
+    pub(crate) fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let future = event_loop.call_method0("create_future")?.unbind();
+        Ok(Self { event_loop: event_loop.clone().unbind(), future })
+    }
+
+    /// The future, for whoever awaits it.
+    pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {
+        self.future.clone_ref(py)
+    }
+
+    /// Settles the future with what `outcome` gives. Does nothing where the loop has closed or the
+    /// interpreter is going down: then nobody waits any more.
+    pub(crate) fn settle(self, outcome: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+        Python::try_attach(|py| {
+            let (value, failed) = match outcome(py) {
+                Ok(value) => (value, false),
+                Err(error) => (error.into_value(py).into_any(), true),
+            };
+            let Ok(settle) = settle_function(py) else { return };
+            let arguments = (settle, self.future.bind(py), value, failed);
+            // The only error: RuntimeError, the loop is closed.
+            drop(self.event_loop.bind(py).call_method1("call_soon_threadsafe", arguments));
+        });
+    }
+}
+
+fn settle_function(py: Python<'_>) -> PyResult<&Bound<'_, PyCFunction>> {
+    static FUNCTION: PyOnceLock<Py<PyCFunction>> = PyOnceLock::new();
+    Ok(FUNCTION.get_or_try_init(py, || wrap_pyfunction!(settle, py).map(Bound::unbind))?.bind(py))
+}
+
+/// Runs on the loop. A future that was cancelled meanwhile stays as it is.
+#[pyfunction]
+fn settle(future: &Bound<'_, PyAny>, value: Bound<'_, PyAny>, failed: bool) -> PyResult<()> {
+    if !future.call_method0("done")?.is_truthy()? {
+        future.call_method1(if failed { "set_exception" } else { "set_result" }, (value,))?;
+    }
+    Ok(())
+}

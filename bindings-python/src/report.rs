@@ -1,0 +1,36 @@
+//! The report validator: bytes in, the verdict as a record out.
+
+use gatewright::report::Validator;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::record;
+
+/// A validator with its settings; made to be kept, since it compiles the schema.
+#[pyclass(frozen, module = "gatewright._native")]
+pub(crate) struct ReportValidator {
+    validator: Validator,
+}
+
+#[pymethods]
+impl ReportValidator {
+    #[new]
+    #[pyo3(signature = (*, strict=false, models=None, kit_name=None))]
+    fn new(py: Python<'_>, strict: bool, models: Option<Vec<String>>, kit_name: Option<String>) -> Self {
+        let mut builder = Validator::builder().strict(strict);
+        if let Some(models) = models {
+            builder = builder.models(models);
+        }
+        if let Some(name) = kit_name {
+            builder = builder.kit_name(name);
+        }
+        Self { validator: py.detach(|| builder.build()) }
+    }
+
+    /// The verdict in plain dicts and lists: valid, violations, advisories.
+    fn validate<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+        let document = document.as_bytes();
+        let outcome = py.detach(|| self.validator.check(document).to_json());
+        record::parse_plain(py, outcome.as_bytes())
+    }
+}

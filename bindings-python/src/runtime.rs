@@ -1,0 +1,60 @@
+//! The tokio runtime behind every call: one per process, waiting that lets Ctrl-C through, and what a fork
+//! does to both.
+
+use std::process;
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use tokio::runtime::{Builder, Runtime};
+
+/// How often a blocked call looks whether a signal has come: well below the 200 ms a person notices.
+pub(crate) const SIGNAL_TICK: Duration = Duration::from_millis(50);
+
+/// Threads that drive connections: the work per event is small, and Python's own thread does the rest.
+const MAX_WORKERS: usize = 4;
+
+/// The runtime of this process.
+///
+/// The lock is only ever taken with the interpreter attached, and a fork by Python happens with the
+/// interpreter attached: so no other thread can be inside it at that moment, and a child never finds it
+/// locked. After a fork the parent's threads do not exist in the child, so a new runtime is made there and
+/// the old one left alone: dropping it would wait for those threads.
+pub(crate) fn runtime(_: Python<'_>) -> PyResult<&'static Runtime> {
+    static CURRENT: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
+    let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    match *current {
+        Some((pid, runtime)) if pid == process::id() => Ok(runtime),
+        _ => {
+            let workers = available_parallelism().map_or(2, usize::from).clamp(2, MAX_WORKERS);
+            let runtime = Builder::new_multi_thread()
+                .worker_threads(workers)
+                .thread_name("gatewright")
+                .enable_all()
+                .build()
+                .map_err(|error| PyRuntimeError::new_err(format!("cannot start the client's threads: {error}")))?;
+            let runtime: &'static Runtime = Box::leak(Box::new(runtime));
+            *current = Some((process::id(), runtime));
+            Ok(runtime)
+        }
+    }
+}
+
+/// Waits for `future` with the interpreter released. Every 50 ms signal handlers get their turn; an
+/// exception of theirs (Ctrl-C raises KeyboardInterrupt) drops the future, which ends the request.
+pub(crate) fn block_on<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
+    let runtime = runtime(py)?;
+    py.detach(|| {
+        runtime.block_on(async {
+            let mut future = std::pin::pin!(future);
+            loop {
+                match tokio::time::timeout(SIGNAL_TICK, &mut future).await {
+                    Ok(value) => return Ok(value),
+                    Err(_) => Python::attach(|py| py.check_signals())?,
+                }
+            }
+        })
+    })
+}

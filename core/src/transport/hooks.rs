@@ -1,0 +1,152 @@
+//! The generated client on this transport: it builds requests and reads values, its hooks hand everything between
+//! to [`Transport`](super::Transport). An error of ours cannot pass through the generated code, nor can the head of
+//! an answer that it fails to read: both travel in the context of the call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use progenitor_client::{ByteStream, ClientHooks, ClientInfo, OperationInfo, ResponseValue};
+use serde::de::DeserializeOwned;
+
+use super::{Answer, AnswerBody, Form};
+use crate::client::Client;
+use crate::error::{Error, ErrorKind};
+use crate::generated::client::Client as GeneratedClient;
+use crate::operation::Operation;
+use crate::response::{Head, RawResponse, Response};
+use crate::stream::{EventStream, RawStream};
+
+/// The status of the stand-in for an answer that never came; not one a server can send.
+const NO_ANSWER_STATUS: u16 = 999;
+
+type GeneratedResult<T> = Result<T, progenitor_client::Error>;
+
+/// One typed call under way: the generated client's inner value.
+#[derive(Debug, Clone)]
+pub(crate) struct CallContext {
+    client: Client,
+    operation: &'static Operation,
+    form: Form,
+    outcome: Arc<Mutex<Outcome>>,
+}
+
+#[derive(Debug, Default)]
+enum Outcome {
+    #[default]
+    NotSent,
+    /// With the body where it was read whole.
+    Answered(Head, Option<Bytes>),
+    Failed(Error),
+}
+
+impl CallContext {
+    pub(crate) fn new(client: Client, operation: &'static Operation, form: Form) -> Self {
+        Self { client, operation, form, outcome: Arc::default() }
+    }
+
+    fn set_outcome(&self, outcome: Outcome) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+    }
+
+    fn take_outcome(&self) -> Outcome {
+        std::mem::take(&mut *self.outcome.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The error behind the generated client's: ours where one is known, else what it says itself.
+    fn error(&self, error: progenitor_client::Error) -> Error {
+        match (self.take_outcome(), error) {
+            (Outcome::Failed(error), _) => error,
+            (Outcome::Answered(head, body), progenitor_client::Error::InvalidResponsePayload(bytes, error)) => {
+                RawResponse::new(head, body.unwrap_or(bytes)).undecodable(self.operation, error)
+            }
+            (_, error) => {
+                let message = format!("the request cannot be built: {error}");
+                Error::new(ErrorKind::InvalidRequest, message).with_operation(self.operation)
+            }
+        }
+    }
+
+    fn head(&self, status: u16, headers: &http::HeaderMap) -> Head {
+        match self.take_outcome() {
+            Outcome::Answered(head, _) => head,
+            Outcome::NotSent | Outcome::Failed(_) => {
+                Head { status, headers: headers.clone(), attempts: 1, elapsed: std::time::Duration::ZERO }
+            }
+        }
+    }
+}
+
+impl ClientHooks<CallContext> for GeneratedClient {
+    async fn pre<E>(
+        &self,
+        request: &mut reqwest::Request,
+        _: &OperationInfo,
+    ) -> Result<(), progenitor_client::Error<E>> {
+        let context = self.inner();
+        let prepared = context.client.transport().prepare(
+            request,
+            context.operation,
+            context.form,
+            context.client.options(),
+        );
+        prepared.map_err(|error| {
+            let message = error.message().to_owned();
+            context.set_outcome(Outcome::Failed(error.with_operation(context.operation)));
+            progenitor_client::Error::Custom(message)
+        })
+    }
+
+    async fn exec(&self, request: reqwest::Request, _: &OperationInfo) -> reqwest::Result<reqwest::Response> {
+        let context = self.inner();
+        let transport = context.client.transport();
+        let sent = transport.exchange(request, context.operation, context.form, context.client.options()).await;
+        let (outcome, response) = match sent {
+            Ok(Answer { head, body: AnswerBody::Open(response) }) => (Outcome::Answered(head, None), response),
+            Ok(Answer { head, body: AnswerBody::Whole(body) }) => {
+                let mut response = http::Response::new(body.clone());
+                *response.status_mut() = http::StatusCode::from_u16(head.status).expect("it came from an answer");
+                *response.headers_mut() = head.headers.clone();
+                (Outcome::Answered(head, Some(body)), response.into())
+            }
+            Err(error) => {
+                let mut response = http::Response::new(Bytes::new());
+                *response.status_mut() = http::StatusCode::from_u16(NO_ANSWER_STATUS).expect("three digits");
+                (Outcome::Failed(error), response.into())
+            }
+        };
+        context.set_outcome(outcome);
+        Ok(response)
+    }
+}
+
+/// Ends a typed call: the value with its head, or our error.
+pub(crate) fn finish<T>(
+    generated: &GeneratedClient,
+    result: GeneratedResult<ResponseValue<T>>,
+) -> Result<Response<T>, Error> {
+    let context = generated.inner();
+    match result {
+        Ok(value) => {
+            let head = context.head(value.status().as_u16(), value.headers());
+            Ok(Response::new(value.into_inner(), head))
+        }
+        Err(error) => Err(context.error(error)),
+    }
+}
+
+/// Begins a typed stream, or gives our error.
+pub(crate) fn finish_stream<T: DeserializeOwned>(
+    generated: &GeneratedClient,
+    result: GeneratedResult<ResponseValue<ByteStream>>,
+) -> Result<EventStream<T>, Error> {
+    let context = generated.inner();
+    match result {
+        Ok(value) => {
+            let head = context.head(value.status().as_u16(), value.headers());
+            let bounds = context.client.transport().stream_bounds();
+            let raw = RawStream::new(context.operation, head, value.into_inner_stream(), bounds);
+            Ok(EventStream::new(raw))
+        }
+        Err(error) => Err(context.error(error)),
+    }
+}

@@ -1,0 +1,260 @@
+//! The chat protocol (2.1 to 2.3): requests read, completions and chunks written.
+
+use std::collections::VecDeque;
+
+use gatewright::ErrorCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::call::{Call, Response};
+use crate::error::{ApiError, json_response};
+use crate::files::unix_seconds;
+use crate::models;
+use crate::service::Provider;
+use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Tool, ToolCall, ToolChoice, Turn, Usage, tokens};
+use crate::sse::{self, Event};
+
+/// Most choices of one request: each costs as much as a request of its own (ours; 2.1 states no bound).
+const MOST_CHOICES: u64 = 128;
+
+/// `POST /v1/chat/completions`.
+pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    let model = models::text_model(text(&body["model"]), "chat")?.id;
+    let prompt = prompt(&body)?;
+    let choices = body["n"].as_u64().unwrap_or(1);
+    if choices > MOST_CHOICES {
+        let message = format!("n is {choices}; this gateway makes at most {MOST_CHOICES} choices");
+        return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("n"));
+    }
+    let replies: Vec<Reply> = (0..usize::try_from(choices).unwrap_or(1)).map(|choice| simulator::reply(&prompt, choice)).collect();
+    // The prompt is read once, whatever the number of choices.
+    let usage = usage(Usage {
+        input: replies.first().map_or(0, |reply| reply.usage.input),
+        output: replies.iter().map(|reply| reply.usage.output).sum(),
+    });
+    let completion = Completion { id: format!("chatcmpl-{}", Uuid::new_v4().simple()), created: unix_seconds(), model };
+    if body["stream"] == true {
+        let include_usage = body["stream_options"]["include_usage"] == true;
+        let terminator = call.operation.terminator.map(Event::terminator);
+        let events = chunks(completion, replies, include_usage.then_some(usage)).map(|chunk| Event::data(&chunk));
+        return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
+    }
+    let choices: Vec<Value> = replies.into_iter().enumerate().map(|(index, reply)| choice(index, reply)).collect();
+    Ok(json_response(&json!({
+        "id": completion.id,
+        "object": "chat.completion",
+        "created": completion.created,
+        "model": model,
+        "choices": choices,
+        "usage": usage,
+    })))
+}
+
+/// What all chunks of an answer share.
+struct Completion {
+    id: String,
+    created: u64,
+    model: &'static str,
+}
+
+fn choice(index: usize, reply: Reply) -> Value {
+    let finish = finish_reason(reply.finish);
+    let message = match reply.content {
+        Content::Text(text) => json!({ "role": "assistant", "content": text, "refusal": null }),
+        Content::ToolCalls(calls) => {
+            let calls: Vec<Value> = calls
+                .into_iter()
+                .map(|call| json!({ "id": call_id(), "type": "function", "function": { "name": call.name, "arguments": call.arguments } }))
+                .collect();
+            json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": calls })
+        }
+    };
+    json!({ "index": index, "message": message, "logprobs": null, "finish_reason": finish })
+}
+
+/// The chunks of a stream, one choice's pieces after the other's in turn. `usage`: adds the chunk that carries it.
+fn chunks(completion: Completion, replies: Vec<Reply>, usage: Option<Value>) -> impl Iterator<Item = Value> + Send {
+    let with_usage = usage.is_some();
+    let mut waiting: VecDeque<_> =
+        replies.into_iter().enumerate().map(|(index, reply)| (index, deltas(reply))).collect();
+    let turns = std::iter::from_fn(move || {
+        loop {
+            let (index, mut deltas) = waiting.pop_front()?;
+            if let Some((delta, finish)) = deltas.next() {
+                waiting.push_back((index, deltas));
+                return Some(json!([{ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish }]));
+            }
+        }
+    });
+    let chunk = move |choices: Value, usage: Option<Value>| {
+        let mut chunk = json!({
+            "id": completion.id,
+            "object": "chat.completion.chunk",
+            "created": completion.created,
+            "model": completion.model,
+            "choices": choices,
+        });
+        if with_usage {
+            chunk["usage"] = usage.unwrap_or_default();
+        }
+        chunk
+    };
+    turns.map(|choices| (choices, None)).chain(usage.map(|usage| (json!([]), Some(usage)))).map(move |(choices, usage)| chunk(choices, usage))
+}
+
+type Deltas = Box<dyn Iterator<Item = (Value, Option<&'static str>)> + Send>;
+
+/// The deltas of one choice: the role, the pieces, and an empty one with the finish reason (2.3).
+fn deltas(reply: Reply) -> Deltas {
+    let last = std::iter::once((json!({}), Some(finish_reason(reply.finish))));
+    match reply.content {
+        Content::Text(text) => {
+            let first = std::iter::once((json!({ "role": "assistant", "content": "" }), None));
+            let pieces = tokens::owned_pieces(text).map(|piece| (json!({ "content": piece }), None));
+            Box::new(first.chain(pieces).chain(last))
+        }
+        Content::ToolCalls(calls) => {
+            let first = std::iter::once((json!({ "role": "assistant", "content": null }), None));
+            let pieces = calls.into_iter().enumerate().flat_map(|(index, call)| call_deltas(index, call));
+            Box::new(first.chain(pieces.map(|delta| (delta, None))).chain(last))
+        }
+    }
+}
+
+fn call_deltas(index: usize, call: ToolCall) -> impl Iterator<Item = Value> + Send {
+    let head = json!({ "tool_calls": [{
+        "index": index, "id": call_id(), "type": "function", "function": { "name": call.name, "arguments": "" },
+    }]});
+    let pieces = tokens::owned_pieces(call.arguments)
+        .map(move |piece| json!({ "tool_calls": [{ "index": index, "function": { "arguments": piece } }] }));
+    std::iter::once(head).chain(pieces)
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": { "cached_tokens": 0 },
+        "completion_tokens_details": { "reasoning_tokens": 0 },
+    })
+}
+
+fn finish_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::ToolCalls => "tool_calls",
+    }
+}
+
+/// A new id of a tool call.
+pub(crate) fn call_id() -> String {
+    format!("call_{}", Uuid::new_v4().simple())
+}
+
+fn prompt(body: &Value) -> Result<Prompt, ApiError> {
+    let tools = list(&body["tools"])
+        .filter(|tool| tool["type"] == "function")
+        .map(|tool| Tool {
+            name: text(&tool["function"]["name"]).to_owned(),
+            parameters: tool["function"]["parameters"].clone(),
+        })
+        .collect();
+    let named = &body["tool_choice"]["function"]["name"];
+    Ok(Prompt {
+        turns: turns(list(&body["messages"])),
+        tool_choice: tool_choice(&body["tool_choice"], named, &tools)?,
+        tools,
+        parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
+        format: format(&body["response_format"], &body["response_format"]["json_schema"]["schema"]),
+        max_tokens: limit(&body["max_completion_tokens"]).or_else(|| limit(&body["max_tokens"])),
+        stop: texts(&body["stop"]),
+    })
+}
+
+fn turns<'a>(messages: impl Iterator<Item = &'a Value> + Clone) -> Vec<Turn> {
+    let called = messages.clone().flat_map(|message| list(&message["tool_calls"]));
+    let turn = |message: &Value| {
+        let content = content(&message["content"]);
+        match text(&message["role"]) {
+            "user" => Turn::User(content),
+            "assistant" => {
+                let calls: String = list(&message["tool_calls"]).map(|call| call["function"].to_string()).collect();
+                Turn::Assistant(content + &calls)
+            }
+            "tool" => {
+                let call = called.clone().find(|call| call["id"] == message["tool_call_id"]);
+                let name = call.and_then(|call| call["function"]["name"].as_str()).map(str::to_owned);
+                Turn::ToolResult { name, output: content }
+            }
+            _ => Turn::Instruction(content),
+        }
+    };
+    messages.clone().map(turn).collect()
+}
+
+// Readers of JSON that the other protocols share. The body was checked before, so what is missing is optional.
+
+/// The elements of an array; none if it is not one.
+pub(crate) fn list(value: &Value) -> std::slice::Iter<'_, Value> {
+    value.as_array().map_or(&[][..], Vec::as_slice).iter()
+}
+
+/// A string; empty if it is none.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Text content: a string, or the texts of its parts on lines of their own.
+pub(crate) fn content(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str().or_else(|| part["refusal"].as_str()));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A bound on tokens.
+pub(crate) fn limit(value: &Value) -> Option<usize> {
+    value.as_u64().map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+/// One string or several.
+pub(crate) fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        _ => list(value).filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
+}
+
+/// The tool choice of the chat and responses protocols. `named`: where the protocol has a forced tool's name.
+/// Errors: the forced tool is not among the tools, or a tool is required and there is none.
+pub(crate) fn tool_choice(choice: &Value, named: &Value, tools: &Vec<Tool>) -> Result<ToolChoice, ApiError> {
+    let refuse = |message: String| ApiError::new(ErrorCode::INVALID_VALUE, message).param("tool_choice");
+    match (choice.as_str(), named.as_str()) {
+        (Some("none"), _) => Ok(ToolChoice::None),
+        (Some("required"), _) if tools.is_empty() => {
+            Err(refuse("tool_choice is required but tools holds no function".to_owned()))
+        }
+        (Some("required"), _) => Ok(ToolChoice::Required),
+        (_, Some(name)) if tools.iter().any(|tool| tool.name == name) => Ok(ToolChoice::Named(name.to_owned())),
+        (_, Some(name)) if choice["type"] == "function" => {
+            Err(refuse(format!("tool_choice names the function {name:?}, which is not among tools")))
+        }
+        _ => Ok(ToolChoice::Auto),
+    }
+}
+
+/// The form of the answer in the chat and responses protocols. `schema`: where the protocol has the JSON Schema.
+pub(crate) fn format(format: &Value, schema: &Value) -> Format {
+    match text(&format["type"]) {
+        "json_object" => Format::JsonObject,
+        "json_schema" => Format::JsonSchema(schema.clone()),
+        _ => Format::Text,
+    }
+}

@@ -1,0 +1,74 @@
+//! Image generation (2.8, 2.10, 2.11).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gatewright::{ErrorCode, catalog};
+use serde_json::{Value, json};
+
+use crate::call::{Call, Response};
+use crate::chat::text;
+use crate::error::{ApiError, json_response};
+use crate::files::{Kind, unix_seconds};
+use crate::models;
+use crate::service::Provider;
+use crate::simulator::image;
+
+/// What the request means without them (2.8).
+const DEFAULT_SIZE: &str = "1024x1024";
+
+/// `POST /v1/images/generations`.
+pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    let model = models::image_model(text(&body["model"]))?;
+    let prompt = text(&body["prompt"]).to_owned();
+    let count = u32::try_from(body["n"].as_u64().unwrap_or(1)).unwrap_or(1);
+    let size = body["size"].as_str().unwrap_or(DEFAULT_SIZE);
+    let size = dimensions(size).ok_or_else(|| {
+        ApiError::new(ErrorCode::INVALID_VALUE, format!("size {size:?} is not of the form <width>x<height> (2.8)")).param("size")
+    })?;
+    let inline = body["response_format"] == "b64_json";
+    let revised = revise(&prompt, &body);
+
+    let files = Arc::clone(&provider.files);
+    let drawn = tokio::task::spawn_blocking(move || {
+        let draw = |variation| image::draw(&prompt, variation, size);
+        let store = |picture: Vec<u8>| {
+            if inline { BASE64_STANDARD.encode(picture) } else { files.keep(Kind::Png, picture) }
+        };
+        (0..count).map(draw).map(store).collect::<Vec<String>>()
+    });
+    let drawn = drawn.await.map_err(|_| ApiError::new(ErrorCode::SERVER_ERROR, "drawing the image failed"))?;
+
+    let public = provider.public_url(&call.headers);
+    let lifetime = Duration::from_secs(catalog::IMAGE_URL_LIFETIME_S.into());
+    let data: Vec<Value> = drawn
+        .into_iter()
+        .map(|result| {
+            if inline {
+                return json!({ "b64_json": result });
+            }
+            let mut image = json!({ "url": format!("{public}{}", provider.files.address(&result, lifetime)) });
+            if model.revises_prompt {
+                image["revised_prompt"] = json!(revised);
+            }
+            image
+        })
+        .collect();
+    Ok(json_response(&json!({ "created": unix_seconds(), "data": data })))
+}
+
+/// `1024x1792` as width and height in pixels.
+fn dimensions(size: &str) -> Option<(u32, u32)> {
+    let (width, height) = size.split_once('x')?;
+    Some((width.parse().ok()?, height.parse().ok()?))
+}
+
+/// The prompt as the simulated model rewrites it (2.11).
+fn revise(prompt: &str, body: &Value) -> String {
+    let style = body["style"].as_str().unwrap_or("vivid");
+    let quality = body["quality"].as_str().unwrap_or("standard");
+    format!("{}, in a {style} style, {quality} quality", prompt.trim_end_matches('.'))
+}

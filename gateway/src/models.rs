@@ -1,0 +1,116 @@
+//! Which models there are (sections 1, 2.9, 2.10): the lists of both styles, and look-ups by the other operations.
+
+use gatewright::{ErrorCode, catalog};
+use serde_json::{Value, json};
+
+use crate::call::{Call, Response};
+use crate::error::{ApiError, json_response};
+
+/// When the models were made, as the lists tell it: the start of 2026. The catalog states no dates.
+const CREATED: u64 = 1_767_225_600;
+/// Models on one page of the native list where the client does not say.
+const PAGE_SIZE: usize = 50;
+/// Most models on one page of the native list.
+const LARGEST_PAGE: usize = 1000;
+
+/// `GET /v1/models`: all models of the catalog.
+pub(crate) fn list() -> Response {
+    let entry = |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
+    let text = catalog::TEXT_MODELS.iter().map(|model| entry(model.id, model.family));
+    // The catalog gives these no family.
+    let videos = catalog::VIDEO_MODELS.iter().map(|model| entry(model.id, "gateway"));
+    let images = catalog::IMAGE_MODELS.iter().map(|model| entry(model.id, "gateway"));
+    let data: Vec<Value> = text.chain(videos).chain(images).collect();
+    json_response(&json!({ "object": "list", "data": data }))
+}
+
+/// `GET /v1beta/models`: the models that the native protocol serves, page by page.
+pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
+    let size = match call.query("pageSize") {
+        None => PAGE_SIZE,
+        Some(text) => text.parse().ok().filter(|size| (1..=LARGEST_PAGE).contains(size)).ok_or_else(|| {
+            let message = format!("pageSize must be a whole number from 1 to {LARGEST_PAGE}, not {text:?}");
+            ApiError::new(ErrorCode::INVALID_VALUE, message).param("pageSize")
+        })?,
+    };
+    let served: Vec<&catalog::TextModel> =
+        catalog::TEXT_MODELS.iter().filter(|model| serves(model, "native")).collect();
+    // A page begins with the model its token names.
+    let start = match call.query("pageToken").filter(|token| !token.is_empty()) {
+        None => 0,
+        Some(token) => served.iter().position(|model| model.id == token).ok_or_else(|| {
+            ApiError::new(ErrorCode::INVALID_VALUE, "pageToken is not one this list gave out").param("pageToken")
+        })?,
+    };
+    let models: Vec<Value> = served[start..].iter().take(size).map(|model| native_entry(model.id)).collect();
+    let mut page = json!({ "models": models });
+    if let Some(next) = served.get(start + size) {
+        page["nextPageToken"] = json!(next.id);
+    }
+    Ok(json_response(&page))
+}
+
+fn native_entry(id: &str) -> Value {
+    json!({
+        "name": format!("models/{id}"),
+        "baseModelId": id,
+        "version": "1",
+        "displayName": id,
+        "description": "Answered by the simulated provider.",
+        "inputTokenLimit": 1_000_000,
+        "outputTokenLimit": 1_000_000,
+        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+    })
+}
+
+/// The text model of a request, if the protocol serves it (1, 4 rules 1 and 2).
+pub(crate) fn text_model(id: &str, protocol: &str) -> Result<&'static catalog::TextModel, ApiError> {
+    let Some(model) = catalog::TEXT_MODELS.iter().find(|model| model.id == id) else {
+        return Err(missing(id, "text"));
+    };
+    if serves(model, protocol) {
+        return Ok(model);
+    }
+    let others = family(model).map_or(&[][..], |family| family.protocols);
+    let message = format!(
+        "the model {id:?} is of {}, which the {protocol} protocol does not serve; use {} (4 rule 1)",
+        model.family,
+        others.join(" or "),
+    );
+    Err(ApiError::new(ErrorCode::MODEL_NOT_FOUND, message).param("model"))
+}
+
+/// The video model of a request (2.9).
+pub(crate) fn video_model(id: &str) -> Result<&'static catalog::VideoModel, ApiError> {
+    catalog::VIDEO_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, "video"))
+}
+
+/// The image model of a request (2.10).
+pub(crate) fn image_model(id: &str) -> Result<&'static catalog::ImageModel, ApiError> {
+    catalog::IMAGE_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, "image"))
+}
+
+fn missing(id: &str, wanted: &str) -> ApiError {
+    let kind = if catalog::TEXT_MODELS.iter().any(|model| model.id == id) {
+        Some("text")
+    } else if catalog::VIDEO_MODELS.iter().any(|model| model.id == id) {
+        Some("video")
+    } else if catalog::IMAGE_MODELS.iter().any(|model| model.id == id) {
+        Some("image")
+    } else {
+        None
+    };
+    let message = match kind {
+        Some(kind) => format!("the model {id:?} is a {kind} model; this endpoint takes {wanted} models"),
+        None => format!("there is no model {id:?}; GET /v1/models lists those there are"),
+    };
+    ApiError::new(ErrorCode::MODEL_NOT_FOUND, message).param("model")
+}
+
+fn serves(model: &catalog::TextModel, protocol: &str) -> bool {
+    family(model).is_some_and(|family| family.protocols.contains(&protocol))
+}
+
+fn family(model: &catalog::TextModel) -> Option<&'static catalog::Family> {
+    catalog::FAMILIES.iter().find(|family| family.id == model.family)
+}

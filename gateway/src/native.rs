@@ -1,0 +1,233 @@
+//! The native generate-content protocol (2.5).
+
+use gatewright::ErrorCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::call::{Call, Response};
+use crate::chat::{limit, list, text, texts};
+use crate::error::{ApiError, json_response};
+use crate::models;
+use crate::service::Provider;
+use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Tool, ToolChoice, Turn, tokens};
+use crate::sse::{self, Event};
+
+/// Most candidates of one request (ours).
+const MOST_CANDIDATES: u64 = 128;
+
+/// `POST /v1beta/models/{model}:generateContent`.
+pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
+    let answer = answer(call)?;
+    let usage = answer.usage();
+    let Answer { model, id, replies } = answer;
+    let candidates: Vec<Value> = replies
+        .into_iter()
+        .enumerate()
+        .map(|(index, reply)| {
+            let finish = finish_reason(reply.finish);
+            candidate(index, parts(reply.content), Some(finish))
+        })
+        .collect();
+    Ok(json_response(&json!({
+        "candidates": candidates,
+        "usageMetadata": usage,
+        "modelVersion": model,
+        "responseId": id,
+    })))
+}
+
+/// `POST /v1beta/models/{model}:streamGenerateContent?alt=sse`: as [`generate`], a piece of each candidate an event.
+/// The last event of a candidate has its finish reason, and every event the usage so far known.
+pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    for (name, value) in call.operation.fixed_query {
+        if call.query(name) != Some(value) {
+            let message = format!("this method streams server-sent events; call it with ?{name}={value}");
+            return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param(*name));
+        }
+    }
+    let answer = answer(call)?;
+    let usage = answer.usage();
+    let Answer { model, id, replies } = answer;
+    let candidates = replies.into_iter().enumerate().flat_map(|(index, reply)| pieces(index, reply));
+    let events = candidates.map(move |candidate| {
+        Event::data(&json!({
+            "candidates": [candidate],
+            "usageMetadata": usage,
+            "modelVersion": model,
+            "responseId": id,
+        }))
+    });
+    Ok(sse::respond(events, provider.config.event_delay))
+}
+
+/// `POST /v1beta/models/{model}:countTokens`: of `contents`, or of a whole `generateContentRequest`.
+pub(crate) fn count_tokens(call: &Call) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    models::text_model(call.path("model"), "native")?;
+    let request = if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
+    let total = prompt(request)?.tokens();
+    Ok(json_response(&json!({ "totalTokens": total })))
+}
+
+/// What was answered, not yet written out.
+struct Answer {
+    model: &'static str,
+    id: String,
+    replies: Vec<Reply>,
+}
+
+impl Answer {
+    fn usage(&self) -> Value {
+        let input = self.replies.first().map_or(0, |reply| reply.usage.input);
+        let output: usize = self.replies.iter().map(|reply| reply.usage.output).sum();
+        json!({ "promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output })
+    }
+}
+
+fn answer(call: &Call) -> Result<Answer, ApiError> {
+    let body = call.checked_body()?;
+    let model = models::text_model(call.path("model"), "native")?.id;
+    let prompt = prompt(&body)?;
+    let count = body["generationConfig"]["candidateCount"].as_u64().unwrap_or(1);
+    if count > MOST_CANDIDATES {
+        let message = format!("candidateCount is {count}; this gateway makes at most {MOST_CANDIDATES}");
+        return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("generationConfig.candidateCount"));
+    }
+    let replies = (0..usize::try_from(count).unwrap_or(1)).map(|index| simulator::reply(&prompt, index)).collect();
+    Ok(Answer { model, id: Uuid::new_v4().simple().to_string(), replies })
+}
+
+fn candidate(index: usize, parts: Vec<Value>, finish: Option<&str>) -> Value {
+    let mut candidate = json!({ "index": index, "content": { "role": "model", "parts": parts } });
+    if let Some(reason) = finish {
+        candidate["finishReason"] = json!(reason);
+    }
+    candidate
+}
+
+fn parts(content: Content) -> Vec<Value> {
+    match content {
+        Content::Text(text) => vec![json!({ "text": text })],
+        Content::ToolCalls(calls) => calls
+            .into_iter()
+            .map(|call| {
+                let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+                json!({ "functionCall": { "name": call.name, "args": arguments } })
+            })
+            .collect(),
+    }
+}
+
+/// A candidate cut into events. Function calls are not cut.
+fn pieces(index: usize, reply: Reply) -> Box<dyn Iterator<Item = Value> + Send> {
+    let finish = finish_reason(reply.finish);
+    match reply.content {
+        Content::Text(text) => {
+            let mut pieces = tokens::owned_pieces(text).peekable();
+            let mut ended = false;
+            Box::new(std::iter::from_fn(move || {
+                if ended {
+                    return None;
+                }
+                let piece = pieces.next().unwrap_or_default();
+                ended = pieces.peek().is_none();
+                Some(candidate(index, vec![json!({ "text": piece })], ended.then_some(finish)))
+            }))
+        }
+        calls @ Content::ToolCalls(_) => Box::new(std::iter::once(candidate(index, parts(calls), Some(finish)))),
+    }
+}
+
+fn finish_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop | Finish::ToolCalls => "STOP",
+        Finish::Length => "MAX_TOKENS",
+    }
+}
+
+fn prompt(body: &Value) -> Result<Prompt, ApiError> {
+    let config = &body["generationConfig"];
+    let calling = &body["toolConfig"]["functionCallingConfig"];
+    let allowed = texts(&calling["allowedFunctionNames"]);
+    let mut tools: Vec<Tool> = list(&body["tools"])
+        .flat_map(|tool| list(&tool["functionDeclarations"]))
+        .map(|function| Tool {
+            name: text(&function["name"]).to_owned(),
+            parameters: schema(&function["parametersJsonSchema"], &function["parameters"]),
+        })
+        .collect();
+    let tool_choice = match text(&calling["mode"]) {
+        "NONE" => ToolChoice::None,
+        "ANY" => {
+            tools.retain(|tool| allowed.is_empty() || allowed.contains(&tool.name));
+            if tools.is_empty() {
+                let message = "mode ANY forces a call, but no function that is declared may be called";
+                return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("toolConfig.functionCallingConfig"));
+            }
+            ToolChoice::Required
+        }
+        _ => ToolChoice::Auto,
+    };
+    let wanted = schema(&config["responseJsonSchema"], &config["responseSchema"]);
+    let format = match (wanted.is_null(), text(&config["responseMimeType"])) {
+        (false, _) => Format::JsonSchema(wanted),
+        (true, "application/json") => Format::JsonObject,
+        (true, _) => Format::Text,
+    };
+    let mut turns: Vec<Turn> = list(&body["systemInstruction"]["parts"])
+        .filter_map(|part| part["text"].as_str())
+        .map(|text| Turn::Instruction(text.to_owned()))
+        .collect();
+    turns.extend(list(&body["contents"]).flat_map(|content| {
+        let model = content["role"] == "model";
+        list(&content["parts"]).filter_map(move |part| turn(part, model))
+    }));
+    Ok(Prompt {
+        turns,
+        tools,
+        tool_choice,
+        parallel_tool_calls: true,
+        format,
+        max_tokens: limit(&config["maxOutputTokens"]),
+        stop: texts(&config["stopSequences"]),
+    })
+}
+
+fn turn(part: &Value, model: bool) -> Option<Turn> {
+    let answer = &part["functionResponse"];
+    if answer.is_object() {
+        let name = answer["name"].as_str().map(str::to_owned);
+        return Some(Turn::ToolResult { name, output: answer["response"].to_string() });
+    }
+    let call = &part["functionCall"];
+    if call.is_object() {
+        return Some(Turn::Assistant(call.to_string()));
+    }
+    let text = part["text"].as_str()?.to_owned();
+    Some(if model { Turn::Assistant(text) } else { Turn::User(text) })
+}
+
+/// The JSON Schema, or the older form, whose type words are in capitals.
+fn schema(json_schema: &Value, older: &Value) -> Value {
+    if !json_schema.is_null() {
+        return json_schema.clone();
+    }
+    let mut schema = older.clone();
+    lower_types(&mut schema);
+    schema
+}
+
+fn lower_types(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            for (keyword, value) in keywords {
+                match value {
+                    Value::String(word) if keyword == "type" => *word = word.to_lowercase(),
+                    _ => lower_types(value),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(lower_types),
+        _ => {}
+    }
+}

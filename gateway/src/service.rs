@@ -1,0 +1,111 @@
+//! The operations of the specification, each answered by its own module from the simulated provider.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gatewright::operations::Operation;
+use http::{HeaderMap, header};
+
+use crate::auth::{ApiKey, Gatekeeper};
+use crate::call::{Call, Response};
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::files::Files;
+use crate::generated::routes::Service;
+use crate::responses::History;
+use crate::videos::Tasks;
+use crate::webhook::WebhookSecret;
+use crate::{chat, images, models, native, responses, videos};
+
+/// The simulated provider and what it keeps between requests.
+pub(crate) struct Provider {
+    pub(crate) config: Config,
+    pub(crate) key: ApiKey,
+    pub(crate) gatekeeper: Gatekeeper,
+    pub(crate) webhook_secret: WebhookSecret,
+    pub(crate) files: Arc<Files>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) history: History,
+    address: SocketAddr,
+}
+
+impl Provider {
+    /// `address`: what the gateway is bound to.
+    pub(crate) fn new(config: Config, address: SocketAddr) -> Self {
+        let key = config.key.clone().unwrap_or_else(ApiKey::random);
+        Self {
+            gatekeeper: Gatekeeper::new(&key),
+            key,
+            webhook_secret: config.webhook_secret.clone().unwrap_or_else(WebhookSecret::random),
+            files: Arc::new(Files::new(config.max_file_bytes)),
+            tasks: Arc::default(),
+            history: History::default(),
+            config,
+            address,
+        }
+    }
+
+    /// Scheme, host and port for the addresses of files: the configured one, else what the client called.
+    pub(crate) fn public_url(&self, headers: &HeaderMap) -> String {
+        if let Some(public) = &self.config.public_url {
+            return public.trim_end_matches('/').to_owned();
+        }
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let authority = host.and_then(|host| host.parse::<http::uri::Authority>().ok());
+        match authority.filter(|authority| !authority.as_str().contains('@')) {
+            Some(authority) => format!("http://{authority}"),
+            None => format!("http://{}", self.address),
+        }
+    }
+}
+
+/// An operation's answer, errors in the operation's own form.
+fn finish(operation: &Operation, answer: Result<Response, ApiError>) -> Response {
+    answer.unwrap_or_else(|error| error.into_response(operation.error_style))
+}
+
+impl Service for Provider {
+    async fn create_chat_completion(&self, call: Call) -> Response {
+        finish(call.operation, chat::create(self, &call))
+    }
+
+    async fn create_response(&self, call: Call) -> Response {
+        finish(call.operation, responses::create(self, &call))
+    }
+
+    async fn compact_response(&self, call: Call) -> Response {
+        finish(call.operation, responses::compact(self, &call))
+    }
+
+    async fn list_models(&self, _call: Call) -> Response {
+        models::list()
+    }
+
+    async fn generate_content(&self, call: Call) -> Response {
+        finish(call.operation, native::generate(&call))
+    }
+
+    async fn stream_generate_content(&self, call: Call) -> Response {
+        finish(call.operation, native::stream(self, &call))
+    }
+
+    async fn count_tokens(&self, call: Call) -> Response {
+        finish(call.operation, native::count_tokens(&call))
+    }
+
+    async fn list_native_models(&self, call: Call) -> Response {
+        finish(call.operation, models::list_native(&call))
+    }
+
+    async fn create_video(&self, call: Call) -> Response {
+        finish(call.operation, videos::create(self, &call))
+    }
+
+    async fn retrieve_video(&self, call: Call) -> Response {
+        finish(call.operation, videos::retrieve(self, &call))
+    }
+
+    async fn create_image(&self, call: Call) -> Response {
+        finish(call.operation, images::create(self, &call).await)
+    }
+}

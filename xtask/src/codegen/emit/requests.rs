@@ -1,0 +1,119 @@
+//! Emits the JSON Schemas of request bodies and parameters, constraints intact: what `limits::check` and the
+//! gateway enforce, since the generated types do not.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use super::openapi::file;
+use crate::codegen::load::{Document, text};
+use crate::codegen::model::{Api, File};
+
+/// `core/src/generated/requests.schema.json`: `operations` names each operation's body in `$defs` and gives the
+/// schemas of its parameters.
+pub(crate) fn emit(api: &Api, document: &Document) -> Result<Vec<File>> {
+    let mut definitions = Map::new();
+    for (name, schema) in api.schemas.iter().filter(|(_, schema)| schema.in_request) {
+        // Hoisted inline objects stay where they are written.
+        if let Some(node) = document.schema(name) {
+            definitions.insert(schema.name.clone(), enforceable(node, document)?);
+        }
+    }
+    let mut operations = Map::new();
+    for operation in &api.operations {
+        let mut parameters = Map::new();
+        for parameter in &operation.parameters {
+            let schema = parameter_schema(document, &operation.path, &parameter.name);
+            parameters.insert(parameter.name.clone(), enforceable(&schema, document)?);
+        }
+        operations.insert(operation.id.clone(), json!({"body": operation.request, "parameters": parameters}));
+    }
+    let bundle = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "operations": operations,
+        "$defs": definitions,
+    });
+    Ok(vec![file("core/src/generated/requests.schema.json", &bundle)?])
+}
+
+/// The schema of a parameter, wherever on the path item it is declared.
+fn parameter_schema(document: &Document, path: &str, name: &str) -> Value {
+    let item = &document.0["paths"][path];
+    let methods = item.as_object().into_iter().flatten().filter_map(|(_, node)| node.get("parameters"));
+    let all = methods.chain(item.get("parameters")).filter_map(Value::as_array).flatten();
+    all.filter_map(|parameter| document.follow(parameter).ok())
+        .find(|parameter| text(parameter, "name") == name)
+        .map(|parameter| parameter["schema"].clone())
+        .unwrap_or_default()
+}
+
+/// A schema with its references turned to `$defs` and its open unions opened.
+fn enforceable(node: &Value, document: &Document) -> Result<Value> {
+    let Some(members) = node.as_object() else { return Ok(node.clone()) };
+    let mut out = Map::new();
+    for (key, value) in members {
+        let value = match key.as_str() {
+            "$ref" => json!(value.as_str().unwrap_or_default().replace("#/components/schemas/", "#/$defs/")),
+            "oneOf" if node.get("x-open-union") == Some(&Value::Bool(true)) => {
+                out.extend(open_union(node, document)?);
+                continue;
+            }
+            // Tells generators what the conditions made of the oneOf tell validators.
+            "discriminator" => continue,
+            "properties" => {
+                let mut inner = Map::new();
+                for (name, schema) in value.as_object().into_iter().flatten() {
+                    inner.insert(name.clone(), enforceable(schema, document)?);
+                }
+                Value::Object(inner)
+            }
+            "items" | "additionalProperties" | "not" | "if" | "then" | "else" => enforceable(value, document)?,
+            "oneOf" | "anyOf" | "allOf" => {
+                let all: Result<Vec<Value>> =
+                    value.as_array().into_iter().flatten().map(|schema| enforceable(schema, document)).collect();
+                Value::Array(all?)
+            }
+            _ => value.clone(),
+        };
+        out.insert(key.clone(), value);
+    }
+    Ok(Value::Object(out))
+}
+
+/// An open union as conditions: a known discriminator brings its variant's rules, an unknown one passes.
+fn open_union(node: &Value, document: &Document) -> Result<Map<String, Value>> {
+    let mut out = Map::new();
+    out.insert("type".to_owned(), json!("object"));
+    let Some(property) = node.pointer("/discriminator/propertyName").and_then(Value::as_str) else {
+        // Variants told apart by their keys: any object may be a variant that is not known yet.
+        return Ok(out);
+    };
+    let mut conditions = Vec::new();
+    let mut always_there = true;
+    let mut constants = BTreeSet::new();
+    for variant in node["oneOf"].as_array().into_iter().flatten() {
+        let target = document.follow(variant)?;
+        let discriminator = &target["properties"][property];
+        let values: Vec<Value> = match (discriminator.get("const"), discriminator.get("enum")) {
+            (Some(value), _) => vec![value.clone()],
+            (_, Some(Value::Array(values))) => values.clone(),
+            // A nested open union, or any string: nothing to enforce before its kind is known.
+            _ => continue,
+        };
+        let required = target["required"].as_array().is_some_and(|names| names.iter().any(|name| name == property));
+        always_there &= required;
+        constants.extend(values.iter().map(Value::to_string));
+        let mut condition = json!({"properties": {property: {"enum": values}}});
+        if required {
+            condition["required"] = json!([property]);
+        }
+        conditions.push(json!({"if": condition, "then": enforceable(variant, document)?}));
+    }
+    out.insert("properties".to_owned(), json!({property: {"type": "string"}}));
+    if always_there && !constants.is_empty() {
+        out.insert("required".to_owned(), json!([property]));
+    }
+    out.insert("allOf".to_owned(), Value::Array(conditions));
+    Ok(out)
+}

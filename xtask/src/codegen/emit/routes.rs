@@ -1,0 +1,162 @@
+//! Emits the gateway's route table: a new operation is routed, and answered with 501, before anyone implements it.
+
+use std::fmt::Write as _;
+
+use super::header;
+use crate::codegen::model::{Api, File, Operation};
+use crate::codegen::names;
+
+/// The matching, which does not depend on the specification.
+const MATCHING: &str = r#"
+/// One operation and the segments of its path.
+struct Route {
+    operation: &'static Operation,
+    segments: &'static [Segment],
+}
+
+/// A piece of a path between two `/`.
+enum Segment {
+    Literal(&'static str),
+    /// Any text that is not empty, between what stands before and after it in the segment.
+    Parameter { name: &'static str, before: &'static str, after: &'static str },
+}
+
+/// What a method and a path lead to.
+#[derive(Debug)]
+pub enum Match<'path> {
+    /// An operation; path parameters as they stand in the path, still percent-encoded.
+    Found {
+        /// The operation called.
+        operation: &'static Operation,
+        /// Name and raw value.
+        path: Vec<(&'static str, &'path str)>,
+    },
+    /// The path is known, the method is not: the operations it has.
+    MethodNotAllowed(Vec<&'static Operation>),
+    /// No operation has this path.
+    NotFound,
+}
+
+/// Finds the operation of a method and a path (without its query). Literal segments go before parameters.
+pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'path> {
+    let segments: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
+    let mut others = Vec::new();
+    for route in ROUTES {
+        let Some(parameters) = parameters(route.segments, &segments) else { continue };
+        if route.operation.method.as_str() == method.as_str() {
+            return Match::Found { operation: route.operation, path: parameters };
+        }
+        others.push(route.operation);
+    }
+    if others.is_empty() { Match::NotFound } else { Match::MethodNotAllowed(others) }
+}
+
+/// The parameters of a path that has these segments.
+fn parameters<'path>(expected: &[Segment], found: &[&'path str]) -> Option<Vec<(&'static str, &'path str)>> {
+    if expected.len() != found.len() {
+        return None;
+    }
+    let mut parameters = Vec::new();
+    for (expected, found) in expected.iter().zip(found) {
+        match expected {
+            Segment::Literal(text) if text == found => {}
+            Segment::Literal(_) => return None,
+            Segment::Parameter { name, before, after } => {
+                let value = found.strip_prefix(before)?.strip_suffix(after)?;
+                if value.is_empty() {
+                    return None;
+                }
+                parameters.push((*name, value));
+            }
+        }
+    }
+    Some(parameters)
+}
+"#;
+
+/// `gateway/src/generated`.
+pub(crate) fn emit(api: &Api) -> Vec<File> {
+    let source = header("spec/openapi.yaml");
+    let module = format!("// {source}\n//! What the gateway takes from the specification.\n\n#[rustfmt::skip]\npub mod routes;\n");
+    let mut code = format!(
+        "// {source}\n//! Which operation a request calls, and the service that answers it. An operation nobody implements is\n\
+         //! routed and answered with 501.\n\n\
+         use std::future::Future;\n\nuse gatewright::operations::{{self, Operation}};\n\nuse crate::{{Call, Response, not_implemented}};\n"
+    );
+    code.push_str(MATCHING);
+    table(&mut code, api);
+    service(&mut code, api);
+    let file = |name: &str, contents| File { path: format!("gateway/src/generated/{name}"), contents };
+    vec![file("mod.rs", module), file("routes.rs", code)]
+}
+
+fn table(code: &mut String, api: &Api) {
+    let mut routes: Vec<(Vec<Segment<'_>>, &Operation)> =
+        api.operations.iter().map(|operation| (segments(&operation.path), operation)).collect();
+    // Literal before parameter, longer fixed text first: the first that fits is the most specific.
+    routes.sort_by_key(|(segments, _)| segments.iter().map(Segment::rank).collect::<Vec<_>>());
+    code.push_str("\nstatic ROUTES: &[Route] = &[\n");
+    for (segments, operation) in &routes {
+        _ = writeln!(code, "    Route {{\n        operation: &operations::{},\n        segments: &[", names::constant(&operation.id));
+        for segment in segments {
+            _ = match segment {
+                Segment::Literal(text) => writeln!(code, "            Segment::Literal({text:?}),"),
+                Segment::Parameter { name, before, after } => writeln!(
+                    code,
+                    "            Segment::Parameter {{ name: {name:?}, before: {before:?}, after: {after:?} }},"
+                ),
+            };
+        }
+        code.push_str("        ],\n    },\n");
+    }
+    code.push_str("];\n");
+}
+
+#[derive(Debug, PartialEq)]
+enum Segment<'a> {
+    Literal(&'a str),
+    Parameter { name: &'a str, before: &'a str, after: &'a str },
+}
+
+impl Segment<'_> {
+    /// Sorts the more specific first.
+    fn rank(&self) -> (bool, std::cmp::Reverse<usize>, String) {
+        match self {
+            Self::Literal(text) => (false, std::cmp::Reverse(0), (*text).to_owned()),
+            Self::Parameter { before, after, .. } => {
+                (true, std::cmp::Reverse(before.len() + after.len()), (*after).to_owned())
+            }
+        }
+    }
+}
+
+fn segments(path: &str) -> Vec<Segment<'_>> {
+    let split = |segment| -> Option<Segment<'_>> {
+        let (before, rest): (&str, &str) = str::split_once(segment, '{')?;
+        let (name, after) = rest.split_once('}')?;
+        Some(Segment::Parameter { name, before, after })
+    };
+    path.trim_start_matches('/').split('/').map(|segment| split(segment).unwrap_or(Segment::Literal(segment))).collect()
+}
+
+fn service(code: &mut String, api: &Api) {
+    code.push_str("\n/// What answers the operations. Each is 501 until an implementation takes its place.\npub trait Service: Send + Sync {\n");
+    let methods: Vec<String> = api
+        .operations
+        .iter()
+        .map(|operation| {
+            format!(
+                "    /// {} ({}): `{} {}`.\n    fn {}(&self, call: Call) -> impl Future<Output = Response> + Send {{\n        async move {{ not_implemented(call.operation) }}\n    }}\n",
+                operation.summary, operation.source, operation.method.upper(), operation.path, operation.id,
+            )
+        })
+        .collect();
+    code.push_str(&methods.join("\n"));
+    code.push_str(
+        "}\n\n/// Hands a call to the method of its operation.\npub async fn dispatch(service: &impl Service, call: Call) -> Response {\n    match call.operation.id {\n",
+    );
+    for operation in &api.operations {
+        _ = writeln!(code, "        {:?} => service.{}(call).await,", operation.id, operation.id);
+    }
+    code.push_str("        _ => not_implemented(call.operation),\n    }\n}\n");
+}

@@ -37,30 +37,24 @@ export interface ErrorDetails {
 export class GatewrightError extends Error {
   /** The kind of failure; one class for each. */
   declare readonly kind: ErrorKind;
-  readonly operation: string | undefined;
-  readonly status: number | undefined;
-  readonly requestId: string | undefined;
-  readonly code: string | undefined;
-  readonly param: string | undefined;
-  readonly type: string | undefined;
-  readonly retryAfterMs: number | undefined;
-  readonly attempts: number | undefined;
-  readonly body: unknown;
-  readonly violations: readonly RequestViolation[];
+  declare readonly operation: string | undefined;
+  declare readonly status: number | undefined;
+  declare readonly requestId: string | undefined;
+  declare readonly code: string | undefined;
+  declare readonly param: string | undefined;
+  declare readonly type: string | undefined;
+  declare readonly retryAfterMs: number | undefined;
+  declare readonly attempts: number | undefined;
+  declare readonly body: unknown;
+  declare readonly violations: readonly RequestViolation[] | undefined;
 
-  constructor(details: ErrorDetails) {
-    super(details.message, details.cause === undefined ? undefined : { cause: details.cause });
+  constructor({ message, cause, ...details }: ErrorDetails) {
+    super(message, cause === undefined ? undefined : { cause });
     Object.defineProperty(this, "name", { value: new.target.name, configurable: true, writable: true });
-    this.kind = details.kind;
-    this.operation = details.operation;
-    this.status = details.status;
-    this.requestId = details.requestId;
-    this.code = details.code;
-    this.param = details.param;
-    this.type = details.type;
-    this.retryAfterMs = details.retryAfterMs;
-    this.attempts = details.attempts;
-    this.body = details.body;
-    this.violations = details.violations ?? [];
+    // Only what is known becomes a member: a printed error shows no row of undefined.
+    for (const [name, value] of Object.entries(details)) {
+      if (value !== undefined)
+        Object.defineProperty(this, name, { value, enumerable: true, configurable: true });
+    }
   }
 }

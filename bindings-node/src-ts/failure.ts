@@ -22,11 +22,15 @@ export class CallSite {
 /** The error for a failure the native core wrote as JSON. `reason`: why the caller aborted, if it did. */
 export function failure(json: string, site: CallSite, reason?: unknown): GatewrightError {
   const { causes, ...details } = JSON.parse(json) as NativeFailure;
-  const chain = causes.reduceRight<Error | undefined>(
-    (cause, message) => new Error(message, cause === undefined ? undefined : { cause }),
-    undefined,
-  );
+  const chain = causes.reduceRight<Error | undefined>((cause, message) => causeOf(message, cause), undefined);
   return placed(new (classOf(details.kind))({ ...details, cause: reason ?? chain }), site);
+}
+
+/** An error that stands for one of the core's: it has a message and no place in JavaScript. */
+function causeOf(message: string, cause: Error | undefined): Error {
+  const error = new Error(message, cause === undefined ? undefined : { cause });
+  error.stack = `Error: ${message}`;
+  return error;
 }
 
 /** The error for something found out on this side. */

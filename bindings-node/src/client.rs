@@ -7,7 +7,7 @@ use bytes::Bytes;
 use gatewright::{Error, RequestOptions};
 use http::HeaderMap;
 use napi::Env;
-use napi::bindgen_prelude::{Either, PromiseRaw, Result};
+use napi::bindgen_prelude::{Either, PromiseRaw};
 use napi_derive::napi;
 use tokio::sync::Notify;
 
@@ -132,7 +132,7 @@ impl Client {
         env: &'env Env,
         call: Call,
         cancellation: Option<&Cancellation>,
-    ) -> Result<PromiseRaw<'env, Answer>> {
+    ) -> napi::Result<PromiseRaw<'env, Answer>> {
         let client = self.client.clone();
         let signal = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
         env.spawn_future(async move {
@@ -159,7 +159,7 @@ impl Client {
         env: &'env Env,
         call: Call,
         cancellation: Option<&Cancellation>,
-    ) -> Result<PromiseRaw<'env, Answer>> {
+    ) -> napi::Result<PromiseRaw<'env, Answer>> {
         let client = self.client.clone();
         let signal = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
         env.spawn_future(async move {
@@ -183,7 +183,7 @@ impl Client {
 /// The answer, or the failure as one; cancelling drops the work and with it the connection.
 pub(crate) async fn unless(
     signal: Option<Arc<Notify>>,
-    work: impl Future<Output = std::result::Result<Answer, Error>>,
+    work: impl Future<Output = Result<Answer, Error>>,
 ) -> Answer {
     let outcome = match signal {
         None => work.await,
@@ -196,7 +196,7 @@ pub(crate) async fn unless(
     outcome.unwrap_or_else(|error| Answer { error: Some(describe(&error)), ..Answer::default() })
 }
 
-fn build(options: ClientOptions) -> std::result::Result<gatewright::Client, Error> {
+fn build(options: ClientOptions) -> Result<gatewright::Client, Error> {
     let mut builder = gatewright::Client::builder()
         .user_agent(options.user_agent)
         .validate(options.validate.unwrap_or_default());
@@ -225,7 +225,7 @@ fn build(options: ClientOptions) -> std::result::Result<gatewright::Client, Erro
 }
 
 impl Call {
-    fn into_core(self) -> std::result::Result<gatewright::Call, Error> {
+    fn into_core(self) -> Result<gatewright::Call, Error> {
         let operation = gatewright::operations::by_id(&self.operation)
             .ok_or_else(|| misconfigured(format!("no operation is called {}", self.operation)))?;
         Ok(gatewright::Call {
@@ -262,24 +262,29 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 /// A duration from the milliseconds JavaScript gave.
-pub(crate) fn duration(name: &str, milliseconds: Option<f64>) -> std::result::Result<Option<Duration>, Error> {
+pub(crate) fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<Duration>, Error> {
     milliseconds
         .map(|value| {
-            Duration::try_from_secs_f64(value / 1000.0)
-                .map_err(|_| misconfigured(format!("{name}: {value} is no number of milliseconds; give 0 or more")))
+            Duration::try_from_secs_f64(value / 1000.0).map_err(|_| {
+                misconfigured(format!("{name}: {value} is no number of milliseconds; give 0 or more"))
+            })
         })
         .transpose()
 }
 
 /// A count from the number JavaScript gave, which may be anything.
-fn count(name: &str, number: Option<f64>) -> std::result::Result<Option<u32>, Error> {
+fn count(name: &str, number: Option<f64>) -> Result<Option<u32>, Error> {
     number
         .map(|value| {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range, checked here")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "in range, checked here"
+            )]
             let whole = (0.0..=f64::from(u32::MAX)).contains(&value).then_some(value as u32);
-            whole
-                .filter(|whole| f64::from(*whole) == value)
-                .ok_or_else(|| misconfigured(format!("{name}: {value} is no count; give a whole number from 0")))
+            whole.filter(|whole| f64::from(*whole) == value).ok_or_else(|| {
+                misconfigured(format!("{name}: {value} is no count; give a whole number from 0"))
+            })
         })
         .transpose()
 }

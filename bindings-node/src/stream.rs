@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gatewright::RawStream;
 use napi::Env;
-use napi::bindgen_prelude::{PromiseRaw, Result};
+use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use tokio::sync::{Mutex, Notify};
 
@@ -46,7 +46,7 @@ impl Stream {
 impl Stream {
     /// Waits for at least one event, then gives all that are ready. Never rejects.
     #[napi]
-    pub fn next_batch<'env>(&self, env: &'env Env) -> Result<PromiseRaw<'env, Batch>> {
+    pub fn next_batch<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
         let shared = Arc::clone(&self.shared);
         env.spawn_future(async move { Ok(shared.next_batch().await) })
     }

@@ -32,7 +32,9 @@ const COMPLETION = {
   object: "chat.completion",
   created: 1,
   model: "model-sol",
-  choices: [{ index: 0, message: { role: "assistant", content: "Hello 👋", refusal: null }, finish_reason: "stop" }],
+  choices: [
+    { index: 0, message: { role: "assistant", content: "Hello 👋", refusal: null }, finish_reason: "stop" },
+  ],
   usage: null,
   alpha: { nested: [1, null, { x: 1.5 }] },
 };
@@ -132,7 +134,12 @@ test("a path parameter cannot leave its place", async (t) => {
 
 test("a status becomes the class of its kind, with everything the gateway said (7)", async (t) => {
   const body = {
-    error: { message: "No such model.", type: "invalid_request_error", param: "model", code: "model_not_found" },
+    error: {
+      message: "No such model.",
+      type: "invalid_request_error",
+      param: "model",
+      code: "model_not_found",
+    },
   };
   const cases = [
     [400, BadRequestError],
@@ -149,7 +156,9 @@ test("a status becomes the class of its kind, with everything the gateway said (
     status = code;
     const error = await client.chat.completions.create(PROMPT).then(assert.fail, (error) => error);
     assert.equal(error.constructor, kind, `${code}`);
-    assert.ok(error instanceof APIStatusError && error instanceof APIError && error instanceof GatewrightError);
+    assert.ok(
+      error instanceof APIStatusError && error instanceof APIError && error instanceof GatewrightError,
+    );
     assert.equal(error.name, kind.name);
     assert.equal(error.status, code);
     assert.equal(error.requestId, "req_test");
@@ -179,7 +188,9 @@ test("an error's stack leads to the line that made the call, its cause to what h
 
 test("an answer that is no JSON keeps status, request id and text", async (t) => {
   const page = "<html>busy</html>";
-  const server = await serve(t, (_, socket) => answerWith(socket, 200, page, { "content-type": "text/html" }));
+  const server = await serve(t, (_, socket) =>
+    answerWith(socket, 200, page, { "content-type": "text/html" }),
+  );
   const error = await clientOf(server)
     .models.list()
     .then(assert.fail, (error) => error);
@@ -232,9 +243,18 @@ test("retries are made as often as asked, and counted", async (t) => {
 });
 
 test("options that do not hold are refused when the client is made", () => {
-  const made = (options) => () => new Client({ baseUrl: "http://127.0.0.1:9", apiKey: "sk-test", ...options });
-  for (const options of [{ baseUrl: "ftp://x" }, { timeoutMs: -1 }, { timeoutMs: Number.NaN }, { maxRetries: 1.5 }]) {
-    assert.throws(made(options), (error) => error instanceof ConfigurationError && /client\.test/.test(error.stack));
+  const made = (options) => () =>
+    new Client({ baseUrl: "http://127.0.0.1:9", apiKey: "sk-test", ...options });
+  for (const options of [
+    { baseUrl: "ftp://x" },
+    { timeoutMs: -1 },
+    { timeoutMs: Number.NaN },
+    { maxRetries: 1.5 },
+  ]) {
+    assert.throws(
+      made(options),
+      (error) => error instanceof ConfigurationError && /client\.test/.test(error.stack),
+    );
   }
 });
 

@@ -21,7 +21,7 @@ test("import and require give the same classes under the same names", () => {
   assert.ok(names.includes("Client") && names.includes("RateLimitError") && names.includes("report"));
   const { default: _, "module.exports": __, ...named } = esm;
   assert.deepEqual(Object.keys(named).sort(), names);
-  for (const name of names) assert.equal(esm[name], cjs[name], name);
+  for (const name of names) assert.equal(named[name], cjs[name], name);
 });
 
 test("the program runs, and its exit code is the process's", () => {
@@ -40,5 +40,8 @@ test("without a native module for the platform, the message names the platform",
   cpSync(join(ROOT, "package.json"), join(folder, "package.json"));
   const loading = spawnSync(process.execPath, ["-e", "require('./dist')"], { cwd: folder, encoding: "utf8" });
   assert.notEqual(loading.status, 0);
-  assert.match(loading.stderr, new RegExp(`no native module for this platform \\(${process.platform}-${process.arch}`));
+  assert.match(
+    loading.stderr,
+    new RegExp(`no native module for this platform \\(${process.platform}-${process.arch}`),
+  );
 });

@@ -20,7 +20,8 @@ const read = (path) => JSON.parse(readFileSync(join(VECTORS, path), "utf8"));
 function documentOf(vector) {
   if (vector.base64 !== undefined) return Buffer.from(vector.base64, "base64");
   if (vector.text !== undefined) return Buffer.from([vector.text].flat().join("\n"));
-  const document = vector.document !== undefined ? structuredClone(vector.document) : read(`bases/${vector.base}.json`);
+  const document =
+    vector.document !== undefined ? structuredClone(vector.document) : read(`bases/${vector.base}.json`);
   const edit = (pointer, change) => {
     const steps = pointer
       .slice(1)

@@ -81,7 +81,10 @@ test("an operation that always streams needs no switch", async (t) => {
     socket.end();
   });
   const client = new Client({ baseUrl: server.url, apiKey: "sk-test" });
-  const stream = await client.native.streamGenerateContent({ model: "m", contents: [{ parts: [{ text: "x" }] }] });
+  const stream = await client.native.streamGenerateContent({
+    model: "m",
+    contents: [{ parts: [{ text: "x" }] }],
+  });
   assert.deepEqual(await collect(stream), parts);
   assert.equal(server.requests[0].target, "/v1beta/models/m:streamGenerateContent?alt=sse");
 });
@@ -174,7 +177,9 @@ test("a stream that ends early throws after the events it had", async (t) => {
 test("an error within the stream throws what it says", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
-    sendEvents(socket, chunk("a"), { error: { message: "The model broke.", type: "server_error", code: "broken" } });
+    sendEvents(socket, chunk("a"), {
+      error: { message: "The model broke.", type: "server_error", code: "broken" },
+    });
   });
   const error = await collect(await open(server)).then(assert.fail, (error) => error);
   assert.ok(error instanceof StreamError);

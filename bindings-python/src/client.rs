@@ -191,15 +191,17 @@ impl NativeClient {
     /// The core's client, made anew in a forked child. As with the runtime, the lock is only taken with the
     /// interpreter attached, so that no fork can leave it locked.
     fn client(&self, py: Python<'_>) -> PyResult<gatewright::Client> {
+        self.current().map_err(|error| error::to_python(py, &error))
+    }
+
+    /// Runs no Python, so that the interpreter cannot pass to another thread while the lock is held.
+    fn current(&self) -> Result<gatewright::Client, gatewright::Error> {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.client.is_some() && live.pid != process::id() {
-            live.forget_parent();
-            let client = self.builder.clone().build().map_err(|error| error::to_python(py, &error))?;
+            let client = self.builder.clone().build()?;
             *live = Live { pid: process::id(), client: Some(client) };
         }
-        live.client
-            .clone()
-            .ok_or_else(|| error::of_kind(py, ErrorKind::Configuration, "the client is closed"))
+        live.client.clone().ok_or_else(|| gatewright::Error::new(ErrorKind::Configuration, "the client is closed"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The native half of the Python package: registration only.
 
 mod asyncio;
+mod cli;
 mod client;
 mod error;
 mod generated;
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::NativeStream>()?;
     module.add_class::<asyncio::Pending>()?;
     module.add_class::<report::ReportValidator>()?;
+    module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
     module.add("NOT_GIVEN", not_given::NotGiven::instance(py)?)?;
     Ok(())
 }

@@ -73,13 +73,13 @@ impl NativeStream {
         let inbox = self.inbox(py)?;
         let mut state = inbox.lock();
         let events = mem::take(&mut state.events);
-        if events.is_empty() && state.ended {
-            return match state.failure.take() {
-                Some(failure) => Err(error::to_python(py, &failure)),
-                None => Ok(None),
-            };
-        }
+        let over = events.is_empty() && state.ended;
+        let failure = if over { state.failure.take() } else { None };
+        // No Python runs while the lock is held: another thread could get its turn and wait for the lock.
         drop(state);
+        if over {
+            return failure.map_or(Ok(None), |failure| Err(error::to_python(py, &failure)));
+        }
         inbox.space.notify_one();
         let list = PyList::empty(py);
         for event in &events {

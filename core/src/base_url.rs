@@ -119,7 +119,7 @@ impl BaseUrl {
 
 /// Refuses a value that could mean another path to some server on the way: separators, dot segments, escapes of
 /// them, control characters, nothing.
-fn check_parameter(name: &str, value: &str) -> Result<(), Error> {
+pub(crate) fn check_parameter(name: &str, value: &str) -> Result<(), Error> {
     let why = if value.is_empty() {
         "is empty"
     } else if value == "." || value == ".." {

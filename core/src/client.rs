@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use crate::base_url::{BaseUrl, DEFAULT_BASE_URL};
 use crate::error::{Error, ErrorKind};
-use crate::generated::client::Client as GeneratedClient;
 use crate::operation::Operation;
 use crate::options::{Call, RequestOptions};
 use crate::response::RawResponse;
 use crate::retry::DEFAULT_MAX_RETRIES;
 use crate::secret::ApiKey;
 use crate::stream::RawStream;
-use crate::transport::{CallContext, Form, Settings, Transport};
+use crate::transport::{Settings, Transport, TypedCall};
 
 /// Environment variable with the gateway's address.
 pub const BASE_URL_VARIABLE: &str = "GATEWRIGHT_BASE_URL";
@@ -90,21 +89,13 @@ impl Client {
         self.transport.open(call).await
     }
 
-    /// The generated client for one call of an operation; its result goes through
-    /// [`finish`](crate::transport::finish).
-    pub(crate) fn generated(&self, operation: &'static Operation) -> GeneratedClient {
-        self.generated_in(operation, Form::Document)
-    }
-
-    /// The generated client for one stream of an operation; its result goes through
-    /// [`finish_stream`](crate::transport::finish_stream).
-    pub(crate) fn generated_stream(&self, operation: &'static Operation) -> GeneratedClient {
-        self.generated_in(operation, Form::Stream)
-    }
-
-    fn generated_in(&self, operation: &'static Operation, form: Form) -> GeneratedClient {
-        let context = CallContext::new(self.clone(), operation, form);
-        GeneratedClient::new_with_client(self.base_url(), self.transport.http().clone(), context)
+    /// A call through the generated client, for the generated resources.
+    pub(crate) fn typed_call(
+        &self,
+        operation: &'static Operation,
+        path: &[(&str, &str)],
+    ) -> Result<TypedCall, Error> {
+        TypedCall::new(self, operation, path)
     }
 
     pub(crate) fn transport(&self) -> &Transport {

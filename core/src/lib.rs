@@ -15,18 +15,23 @@ mod base_url;
 mod client;
 mod error;
 mod error_body;
+#[expect(unreachable_pub, reason = "what of it is public is named below")]
 mod generated;
 pub mod limits;
 mod operation;
 mod options;
+mod polling;
 pub mod report;
 mod response;
 mod retry;
+#[cfg(test)]
+mod schema_loop;
 mod secret;
 pub mod sse;
 mod stream;
 mod tls;
 mod transport;
+mod videos;
 
 pub use crate::base_url::DEFAULT_BASE_URL;
 pub use crate::client::{
@@ -37,6 +42,7 @@ pub use crate::error::{Error, ErrorCode, ErrorKind};
 pub use crate::generated::{catalog, operations, resources, types};
 pub use crate::operation::Operation;
 pub use crate::options::{Call, RequestOptions};
+pub use crate::polling::{DEFAULT_WAIT_TIMEOUT, WaitOptions};
 pub use crate::response::{RawResponse, Response};
 pub use crate::retry::DEFAULT_MAX_RETRIES;
 pub use crate::sse::StreamEvent;

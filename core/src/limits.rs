@@ -294,7 +294,8 @@ fn types(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(kind) => with_article(&kind.to_string()),
         TypeKind::Multiple(kinds) => {
-            let kinds: Vec<String> = kinds.iter().map(|kind| with_article(&kind.to_string())).collect();
+            let mut kinds: Vec<String> = kinds.iter().map(|kind| with_article(&kind.to_string())).collect();
+            kinds.sort_by_key(|kind| kind == "null");
             kinds.join(" or ")
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind};
 use crate::operation::Operation;
@@ -70,6 +71,17 @@ impl RawResponse {
     /// The gateway's id of the request.
     pub fn request_id(&self) -> Option<&str> {
         request_id(&self.headers)
+    }
+
+    /// Parses the body. Errors: Decode.
+    pub fn parse<T: DeserializeOwned>(self, operation: &Operation) -> Result<Response<T>, Error> {
+        match serde_json::from_slice(&self.body) {
+            Ok(value) => {
+                let Self { status, headers, attempts, elapsed, .. } = self;
+                Ok(Response::new(value, Head { status, headers, attempts, elapsed }))
+            }
+            Err(error) => Err(self.undecodable(operation, error)),
+        }
     }
 
     /// The error for a body that is not what the operation returns; it carries this answer's status, request id

@@ -23,7 +23,7 @@ use crate::retry;
 use crate::secret::ApiKey;
 use crate::stream::{Bounds, RawStream};
 
-pub(crate) use self::hooks::{CallContext, finish, finish_stream};
+pub(crate) use self::hooks::{CallContext, TypedCall};
 
 /// Of the body of an error so much is kept, in bytes.
 pub const MAX_ERROR_BODY_BYTES: usize = 1024 * 1024;

@@ -28,7 +28,10 @@ for await (const chunk of stream) {
 }
 console.log("stream:", text);
 
-const response = await client.responses.create({ model: "model-terra", input: "Reply with exactly: a response" });
+const response = await client.responses.create({
+  model: "model-terra",
+  input: "Reply with exactly: a response",
+});
 for (const item of response.output) {
   if (item.type !== "message") continue;
   for (const part of item.content) {
@@ -61,7 +64,7 @@ const image = await client.images.generate({
   size: "256x256",
   response_format: "b64_json",
 });
-const picture = Buffer.from(image.data[0].b64_json, "base64");
+const picture = Buffer.from(image.data[0].b64_json ?? "", "base64");
 await writeFile(join(folder, "image.png"), picture);
 console.log("image: PNG of", picture.length, "bytes");
 
@@ -69,9 +72,11 @@ const task = await client.videos.generations.createAndWait(
   { model: "video_model_4", prompt: "waves on a beach", duration: 3, resolution: "720p" },
   { intervalMs: 200 },
 );
-const video = await fetch(task.output.url);
+const { output } = task;
+if (output === undefined) throw new Error("a completed task has an output");
+const video = await fetch(output.url);
 await writeFile(join(folder, "video.mp4"), Buffer.from(await video.arrayBuffer()));
-console.log("video:", task.status, task.output.resolution, `${task.output.duration} s`, task.output.format);
+console.log("video:", task.status, output.resolution, `${output.duration} s`, output.format);
 
 try {
   await client.images.generate({ model: "image_model_1", prompt: "two cats", n: 2, size: "512x512" });

@@ -100,8 +100,9 @@ impl Gatekeeper {
                 "no API key was sent; send the header \"Authorization: Bearer <API_KEY>\" (5)",
             ));
         }
-        hmac::verify(&self.pepper, presented, self.digest.as_ref())
-            .map_err(|_| ApiError::new(ErrorCode::INVALID_API_KEY, "the API key is not one of this gateway (5)"))
+        hmac::verify(&self.pepper, presented, self.digest.as_ref()).map_err(|_| {
+            ApiError::new(ErrorCode::INVALID_API_KEY, "the API key is not one of this gateway (5)")
+        })
     }
 }
 

@@ -11,7 +11,9 @@ use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
 use crate::models;
 use crate::service::Provider;
-use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Tool, ToolCall, ToolChoice, Turn, Usage, tokens};
+use crate::simulator::{
+    self, Content, Finish, Format, Prompt, Reply, Tool, ToolCall, ToolChoice, Turn, Usage, tokens,
+};
 use crate::sse::{self, Event};
 
 /// Most choices of one request: each costs as much as a request of its own (ours; 2.1 states no bound).
@@ -27,20 +29,24 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
         let message = format!("n is {choices}; this gateway makes at most {MOST_CHOICES} choices");
         return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("n"));
     }
-    let replies: Vec<Reply> = (0..usize::try_from(choices).unwrap_or(1)).map(|choice| simulator::reply(&prompt, choice)).collect();
+    let replies: Vec<Reply> =
+        (0..usize::try_from(choices).unwrap_or(1)).map(|choice| simulator::reply(&prompt, choice)).collect();
     // The prompt is read once, whatever the number of choices.
     let usage = usage(Usage {
         input: replies.first().map_or(0, |reply| reply.usage.input),
         output: replies.iter().map(|reply| reply.usage.output).sum(),
     });
-    let completion = Completion { id: format!("chatcmpl-{}", Uuid::new_v4().simple()), created: unix_seconds(), model };
+    let completion =
+        Completion { id: format!("chatcmpl-{}", Uuid::new_v4().simple()), created: unix_seconds(), model };
     if body["stream"] == true {
         let include_usage = body["stream_options"]["include_usage"] == true;
         let terminator = call.operation.terminator.map(Event::terminator);
-        let events = chunks(completion, replies, include_usage.then_some(usage)).map(|chunk| Event::data(&chunk));
+        let events =
+            chunks(completion, replies, include_usage.then_some(usage)).map(|chunk| Event::data(&chunk));
         return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
     }
-    let choices: Vec<Value> = replies.into_iter().enumerate().map(|(index, reply)| choice(index, reply)).collect();
+    let choices: Vec<Value> =
+        replies.into_iter().enumerate().map(|(index, reply)| choice(index, reply)).collect();
     Ok(json_response(&json!({
         "id": completion.id,
         "object": "chat.completion",
@@ -74,7 +80,11 @@ fn choice(index: usize, reply: Reply) -> Value {
 }
 
 /// The chunks of a stream, one choice's pieces after the other's in turn. `usage`: adds the chunk that carries it.
-fn chunks(completion: Completion, replies: Vec<Reply>, usage: Option<Value>) -> impl Iterator<Item = Value> + Send {
+fn chunks(
+    completion: Completion,
+    replies: Vec<Reply>,
+    usage: Option<Value>,
+) -> impl Iterator<Item = Value> + Send {
     let with_usage = usage.is_some();
     let mut waiting: VecDeque<_> =
         replies.into_iter().enumerate().map(|(index, reply)| (index, deltas(reply))).collect();
@@ -83,7 +93,9 @@ fn chunks(completion: Completion, replies: Vec<Reply>, usage: Option<Value>) -> 
             let (index, mut deltas) = waiting.pop_front()?;
             if let Some((delta, finish)) = deltas.next() {
                 waiting.push_back((index, deltas));
-                return Some(json!([{ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish }]));
+                return Some(
+                    json!([{ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish }]),
+                );
             }
         }
     });
@@ -100,7 +112,10 @@ fn chunks(completion: Completion, replies: Vec<Reply>, usage: Option<Value>) -> 
         }
         chunk
     };
-    turns.map(|choices| (choices, None)).chain(usage.map(|usage| (json!([]), Some(usage)))).map(move |(choices, usage)| chunk(choices, usage))
+    turns
+        .map(|choices| (choices, None))
+        .chain(usage.map(|usage| (json!([]), Some(usage))))
+        .map(move |(choices, usage)| chunk(choices, usage))
 }
 
 type Deltas = Box<dyn Iterator<Item = (Value, Option<&'static str>)> + Send>;
@@ -181,7 +196,8 @@ fn turns<'a>(messages: impl Iterator<Item = &'a Value> + Clone) -> Vec<Turn> {
         match text(&message["role"]) {
             "user" => Turn::User(content),
             "assistant" => {
-                let calls: String = list(&message["tool_calls"]).map(|call| call["function"].to_string()).collect();
+                let calls: String =
+                    list(&message["tool_calls"]).map(|call| call["function"].to_string()).collect();
                 Turn::Assistant(content + &calls)
             }
             "tool" => {
@@ -212,7 +228,8 @@ pub(crate) fn content(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {
-            let texts = parts.iter().filter_map(|part| part["text"].as_str().or_else(|| part["refusal"].as_str()));
+            let texts =
+                parts.iter().filter_map(|part| part["text"].as_str().or_else(|| part["refusal"].as_str()));
             texts.collect::<Vec<_>>().join("\n")
         }
         _ => String::new(),
@@ -242,7 +259,9 @@ pub(crate) fn tool_choice(choice: &Value, named: &Value, tools: &Vec<Tool>) -> R
             Err(refuse("tool_choice is required but tools holds no function".to_owned()))
         }
         (Some("required"), _) => Ok(ToolChoice::Required),
-        (_, Some(name)) if tools.iter().any(|tool| tool.name == name) => Ok(ToolChoice::Named(name.to_owned())),
+        (_, Some(name)) if tools.iter().any(|tool| tool.name == name) => {
+            Ok(ToolChoice::Named(name.to_owned()))
+        }
         (_, Some(name)) if choice["type"] == "function" => {
             Err(refuse(format!("tool_choice names the function {name:?}, which is not among tools")))
         }

@@ -59,8 +59,7 @@ impl ApiError {
             _ => (self.code.status, self.standard_body()),
         };
         let mut response = json_response(&body);
-        *response.status_mut() =
-            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         if let Some(methods) = self.allow.and_then(|methods| HeaderValue::try_from(methods).ok()) {
             response.headers_mut().insert(header::ALLOW, methods);
         }
@@ -78,12 +77,18 @@ impl ApiError {
             "code": self.code.code,
         });
         if !self.violations.is_empty() {
-            error["violations"] = self.violations.iter().map(|violation| json!({
-                "pointer": violation.pointer,
-                "rule": violation.rule,
-                "message": violation.message,
-                "section": violation.section,
-            })).collect();
+            error["violations"] = self
+                .violations
+                .iter()
+                .map(|violation| {
+                    json!({
+                        "pointer": violation.pointer,
+                        "rule": violation.rule,
+                        "message": violation.message,
+                        "section": violation.section,
+                    })
+                })
+                .collect();
         }
         json!({ "error": error })
     }

@@ -102,13 +102,16 @@ impl Files {
             return Err(ApiError::new(ErrorCode::METHOD_NOT_ALLOWED, message).allow("GET, HEAD".to_owned()));
         }
         let parameter = |wanted| query.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.as_str());
-        let unsigned =
-            || ApiError::new(ErrorCode::INVALID_SIGNATURE, "this is not an address that the gateway gave out");
+        let unsigned = || {
+            ApiError::new(ErrorCode::INVALID_SIGNATURE, "this is not an address that the gateway gave out")
+        };
         let expiry: u64 = parameter("exp").and_then(|value| value.parse().ok()).ok_or_else(unsigned)?;
-        let signature =
-            parameter("sig").and_then(|value| BASE64_URL_SAFE_NO_PAD.decode(value).ok()).ok_or_else(unsigned)?;
+        let signature = parameter("sig")
+            .and_then(|value| BASE64_URL_SAFE_NO_PAD.decode(value).ok())
+            .ok_or_else(unsigned)?;
         // The signature covers the name, so a name that was never given out ends here, dots and slashes included.
-        hmac::verify(&self.signing, signed_text(name, expiry).as_bytes(), &signature).map_err(|_| unsigned())?;
+        hmac::verify(&self.signing, signed_text(name, expiry).as_bytes(), &signature)
+            .map_err(|_| unsigned())?;
         if expiry <= unix_seconds() {
             return Err(ApiError::new(ErrorCode::FILE_EXPIRED, "the address of this file has expired (8)"));
         }
@@ -201,7 +204,8 @@ mod tests {
         let files = Files::new(1000);
         let name = files.keep(Kind::Png, vec![1, 2, 3]);
         let (path, parameters) = query(&files.address(&name, Duration::ZERO));
-        let error = files.serve(&Method::GET, &path, &parameters, &HeaderMap::new()).expect_err("expired (8)");
+        let error =
+            files.serve(&Method::GET, &path, &parameters, &HeaderMap::new()).expect_err("expired (8)");
         assert_eq!(error.into_response(gatewright::operations::ErrorStyle::Standard).status(), 410);
     }
 

@@ -27,7 +27,11 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
     let count = u32::try_from(body["n"].as_u64().unwrap_or(1)).unwrap_or(1);
     let size = body["size"].as_str().unwrap_or(DEFAULT_SIZE);
     let size = dimensions(size).ok_or_else(|| {
-        ApiError::new(ErrorCode::INVALID_VALUE, format!("size {size:?} is not of the form <width>x<height> (2.8)")).param("size")
+        ApiError::new(
+            ErrorCode::INVALID_VALUE,
+            format!("size {size:?} is not of the form <width>x<height> (2.8)"),
+        )
+        .param("size")
     })?;
     let inline = body["response_format"] == "b64_json";
     let revised = revise(&prompt, &body);
@@ -40,7 +44,8 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
         };
         (0..count).map(draw).map(store).collect::<Vec<String>>()
     });
-    let drawn = drawn.await.map_err(|_| ApiError::new(ErrorCode::SERVER_ERROR, "drawing the image failed"))?;
+    let drawn =
+        drawn.await.map_err(|_| ApiError::new(ErrorCode::SERVER_ERROR, "drawing the image failed"))?;
 
     let public = provider.public_url(&call.headers);
     let lifetime = Duration::from_secs(catalog::IMAGE_URL_LIFETIME_S.into());
@@ -50,7 +55,8 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
             if inline {
                 return json!({ "b64_json": result });
             }
-            let mut image = json!({ "url": format!("{public}{}", provider.files.address(&result, lifetime)) });
+            let mut image =
+                json!({ "url": format!("{public}{}", provider.files.address(&result, lifetime)) });
             if model.revises_prompt {
                 image["revised_prompt"] = json!(revised);
             }

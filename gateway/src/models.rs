@@ -15,7 +15,8 @@ const LARGEST_PAGE: usize = 1000;
 
 /// `GET /v1/models`: all models of the catalog.
 pub(crate) fn list() -> Response {
-    let entry = |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
+    let entry =
+        |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
     let text = catalog::TEXT_MODELS.iter().map(|model| entry(model.id, model.family));
     // The catalog gives these no family.
     let videos = catalog::VIDEO_MODELS.iter().map(|model| entry(model.id, "gateway"));
@@ -28,10 +29,13 @@ pub(crate) fn list() -> Response {
 pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
     let size = match call.query("pageSize") {
         None => PAGE_SIZE,
-        Some(text) => text.parse().ok().filter(|size| (1..=LARGEST_PAGE).contains(size)).ok_or_else(|| {
-            let message = format!("pageSize must be a whole number from 1 to {LARGEST_PAGE}, not {text:?}");
-            ApiError::new(ErrorCode::INVALID_VALUE, message).param("pageSize")
-        })?,
+        Some(text) => {
+            text.parse().ok().filter(|size| (1..=LARGEST_PAGE).contains(size)).ok_or_else(|| {
+                let message =
+                    format!("pageSize must be a whole number from 1 to {LARGEST_PAGE}, not {text:?}");
+                ApiError::new(ErrorCode::INVALID_VALUE, message).param("pageSize")
+            })?
+        }
     };
     let served: Vec<&catalog::TextModel> =
         catalog::TEXT_MODELS.iter().filter(|model| serves(model, "native")).collect();
@@ -39,7 +43,8 @@ pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
     let start = match call.query("pageToken").filter(|token| !token.is_empty()) {
         None => 0,
         Some(token) => served.iter().position(|model| model.id == token).ok_or_else(|| {
-            ApiError::new(ErrorCode::INVALID_VALUE, "pageToken is not one this list gave out").param("pageToken")
+            ApiError::new(ErrorCode::INVALID_VALUE, "pageToken is not one this list gave out")
+                .param("pageToken")
         })?,
     };
     let models: Vec<Value> = served[start..].iter().take(size).map(|model| native_entry(model.id)).collect();

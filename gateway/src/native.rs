@@ -64,7 +64,8 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 pub(crate) fn count_tokens(call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(call.path("model"), "native")?;
-    let request = if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
+    let request =
+        if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
     let total = prompt(request)?.tokens();
     Ok(json_response(&json!({ "totalTokens": total })))
 }
@@ -93,7 +94,8 @@ fn answer(call: &Call) -> Result<Answer, ApiError> {
         let message = format!("candidateCount is {count}; this gateway makes at most {MOST_CANDIDATES}");
         return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("generationConfig.candidateCount"));
     }
-    let replies = (0..usize::try_from(count).unwrap_or(1)).map(|index| simulator::reply(&prompt, index)).collect();
+    let replies =
+        (0..usize::try_from(count).unwrap_or(1)).map(|index| simulator::reply(&prompt, index)).collect();
     Ok(Answer { model, id: Uuid::new_v4().simple().to_string(), replies })
 }
 
@@ -134,7 +136,9 @@ fn pieces(index: usize, reply: Reply) -> Box<dyn Iterator<Item = Value> + Send> 
                 Some(candidate(index, vec![json!({ "text": piece })], ended.then_some(finish)))
             }))
         }
-        calls @ Content::ToolCalls(_) => Box::new(std::iter::once(candidate(index, parts(calls), Some(finish)))),
+        calls @ Content::ToolCalls(_) => {
+            Box::new(std::iter::once(candidate(index, parts(calls), Some(finish))))
+        }
     }
 }
 
@@ -162,7 +166,8 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
             tools.retain(|tool| allowed.is_empty() || allowed.contains(&tool.name));
             if tools.is_empty() {
                 let message = "mode ANY forces a call, but no function that is declared may be called";
-                return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("toolConfig.functionCallingConfig"));
+                return Err(ApiError::new(ErrorCode::INVALID_VALUE, message)
+                    .param("toolConfig.functionCallingConfig"));
             }
             ToolChoice::Required
         }

@@ -125,7 +125,8 @@ impl Gateway {
                     continue;
                 }
             };
-            let connection = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.clone()));
+            let connection =
+                server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.clone()));
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 if let Err(error) = connection.await {
@@ -200,7 +201,10 @@ async fn route(
             return Err(ApiError::new(ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods.join(", ")));
         }
         Match::NotFound => {
-            return Err(ApiError::new(ErrorCode::NOT_FOUND, format!("no operation has the path {}", head.uri.path())));
+            return Err(ApiError::new(
+                ErrorCode::NOT_FOUND,
+                format!("no operation has the path {}", head.uri.path()),
+            ));
         }
     };
     *style = operation.error_style;
@@ -211,7 +215,8 @@ async fn route(
     } else {
         Bytes::new()
     };
-    let call = Call { operation, path, query, headers: head.headers, body, request_id: request_id.to_owned() };
+    let call =
+        Call { operation, path, query, headers: head.headers, body, request_id: request_id.to_owned() };
     Ok(dispatch(provider, call).await)
 }
 
@@ -219,7 +224,9 @@ async fn route(
 /// the native header.
 fn native_alias(path: &str, headers: &HeaderMap) -> String {
     let native = match path.strip_prefix("/v1/models") {
-        Some("") => headers.contains_key(auth::NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION),
+        Some("") => {
+            headers.contains_key(auth::NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION)
+        }
         Some(rest) => rest.starts_with('/') && rest.contains(':'),
         None => false,
     };
@@ -228,15 +235,20 @@ fn native_alias(path: &str, headers: &HeaderMap) -> String {
 
 /// Decodes path parameters once. What could mean another path to anything further on is not found.
 fn decode_parameters(parameters: &[(&str, &str)]) -> Result<Vec<(String, String)>, ApiError> {
-    let decode = |&(name, raw): &(&str, &str)| {
-        let value = percent_decode_str(raw).decode_utf8().ok().filter(|value| {
-            !value.contains(['/', '\\', '%']) && !value.contains("..") && value != "." && !value.contains(char::is_control)
-        });
-        match value {
-            Some(value) => Ok((name.to_owned(), value.into_owned())),
-            None => Err(ApiError::new(ErrorCode::NOT_FOUND, format!("the path holds no valid {name}")).param(name)),
-        }
-    };
+    let decode =
+        |&(name, raw): &(&str, &str)| {
+            let value = percent_decode_str(raw).decode_utf8().ok().filter(|value| {
+                !value.contains(['/', '\\', '%'])
+                    && !value.contains("..")
+                    && value != "."
+                    && !value.contains(char::is_control)
+            });
+            match value {
+                Some(value) => Ok((name.to_owned(), value.into_owned())),
+                None => Err(ApiError::new(ErrorCode::NOT_FOUND, format!("the path holds no valid {name}"))
+                    .param(name)),
+            }
+        };
     parameters.iter().map(decode).collect()
 }
 
@@ -249,7 +261,8 @@ async fn read_body(
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = text(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     if !media_type.eq_ignore_ascii_case("application/json") {
-        let message = format!("{} takes a body of type application/json (4), not {media_type:?}", operation.id);
+        let message =
+            format!("{} takes a body of type application/json (4), not {media_type:?}", operation.id);
         return Err(ApiError::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     if !matches!(text(header::CONTENT_ENCODING), "" | "identity") {

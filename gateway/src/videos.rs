@@ -80,7 +80,8 @@ enum State {
 impl Task {
     /// The record of 2.7. `public`: scheme, host and port for the file's address.
     fn record(&self, files: &Files, public: &str) -> Value {
-        let mut record = json!({ "id": self.id, "status": "processing", "created": self.created, "model": self.model });
+        let mut record =
+            json!({ "id": self.id, "status": "processing", "created": self.created, "model": self.model });
         match &self.state {
             State::Processing => {}
             State::Completed(file) => {
@@ -107,9 +108,13 @@ impl Tasks {
         let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *guard;
         if kept.order.len() >= MOST_TASKS {
-            let finished = |id: &String| kept.tasks.get(id).is_none_or(|task| !matches!(task.state, State::Processing));
+            let finished =
+                |id: &String| kept.tasks.get(id).is_none_or(|task| !matches!(task.state, State::Processing));
             let oldest = kept.order.iter().position(finished).ok_or_else(|| {
-                ApiError::new(ErrorCode::SERVER_IS_OVERLOADED, format!("{MOST_TASKS} video tasks are processing"))
+                ApiError::new(
+                    ErrorCode::SERVER_IS_OVERLOADED,
+                    format!("{MOST_TASKS} video tasks are processing"),
+                )
             })?;
             if let Some(id) = kept.order.remove(oldest) {
                 kept.tasks.remove(&id);
@@ -142,13 +147,17 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
         let message = format!("resolution {resolution:?} with aspect_ratio {aspect_ratio:?} is none of 2.6");
         ApiError::new(ErrorCode::INVALID_VALUE, message).param("resolution")
     })?;
-    let duration_s = body["duration"].as_u64().and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(DEFAULT_DURATION_S);
+    let duration_s = body["duration"]
+        .as_u64()
+        .and_then(|seconds| u32::try_from(seconds).ok())
+        .unwrap_or(DEFAULT_DURATION_S);
     let delivery = match body["webhook_url"].as_str() {
         Some(url) => Some(webhook::accept(url, &provider.config, &provider.webhook_secret)?),
         None => None,
     };
     let id = format!("video_{}", Uuid::new_v4().simple());
-    let task = Task { id, created: unix_seconds(), model: model.id, duration_s, size, state: State::Processing };
+    let task =
+        Task { id, created: unix_seconds(), model: model.id, duration_s, size, state: State::Processing };
     provider.tasks.add(task.clone())?;
 
     let public = provider.public_url(&call.headers);

@@ -93,13 +93,13 @@ export interface ChatCompletionRequest {
   /**
    * A supported model id.
    *
-   * At least 1 characters.
+   * At least 1 character.
    */
   model: string;
   /**
    * Conversation so far.
    *
-   * At least 1 items.
+   * At least 1 item.
    */
   messages: ChatMessage[];
   /**
@@ -722,7 +722,7 @@ export interface ResponseRequest {
   /**
    * A model id of the family this endpoint serves.
    *
-   * At least 1 characters.
+   * At least 1 character.
    */
   model: string;
   /** The prompt text, or a list of items. */
@@ -1272,7 +1272,7 @@ export interface CompactRequest {
   /**
    * A model id of the family this endpoint serves.
    *
-   * At least 1 characters.
+   * At least 1 character.
    */
   model: string;
   /** The conversation so far. */
@@ -1693,7 +1693,7 @@ export interface GenerateContentRequest {
   /**
    * The conversation.
    *
-   * At least 1 items.
+   * At least 1 item.
    */
   contents: NativeContent[];
   /**
@@ -1753,7 +1753,7 @@ export interface NativeContent {
 /**
  * One part. The source shows text; the other members are ours, and unknown ones pass through.
  *
- * At least 1 members.
+ * At least 1 member.
  *
  * Source: specification 2.5.
  */
@@ -2079,13 +2079,13 @@ export interface VideoGenerationRequest {
   /**
    * A video model id; see the catalog (2.9).
    *
-   * At least 1 characters.
+   * At least 1 character.
    */
   model: string;
   /**
    * Text description: subject, action, environment, camera angle, style.
    *
-   * At least 1 characters.
+   * At least 1 character.
    */
   prompt: string;
   /**
@@ -2185,13 +2185,13 @@ export interface ImageGenerationRequest {
   /**
    * An image model id; see the catalog (2.10).
    *
-   * At least 1 characters.
+   * At least 1 character.
    */
   model: string;
   /**
    * What to draw; the maximum length varies by model.
    *
-   * At least 1 characters.
+   * At least 1 character.
    */
   prompt: string;
   /**

@@ -27,7 +27,7 @@ pub struct TextModel {
     pub source: &'static str,
 }
 
-/// A model that makes videos, and its limits; `None` is "not stated".
+/// A model that makes videos, and its limits; `None`: not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VideoModel {
@@ -47,7 +47,7 @@ pub struct VideoModel {
     pub source: &'static str,
 }
 
-/// A model that makes images, and its limits; `None` is "not stated".
+/// A model that makes images, and its limits; `None`: not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageModel {

@@ -10,7 +10,7 @@
 )]
 ///One answer.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChoice {
     ///Place among the choices.
     pub index: i64,
@@ -41,7 +41,7 @@ impl ChatChoice {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChoiceFinishReason(pub ::std::string::String);
 impl ::std::ops::Deref for ChatChoiceFinishReason {
     type Target = ::std::string::String;
@@ -72,7 +72,7 @@ impl ::std::str::FromStr for ChatChoiceFinishReason {
 }
 ///What is new of one choice.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChunkChoice {
     ///Place among the choices.
     pub index: i64,
@@ -104,7 +104,7 @@ impl ChatChunkChoice {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChunkChoiceFinishReason(pub ::std::string::String);
 impl ::std::ops::Deref for ChatChunkChoiceFinishReason {
     type Target = ::std::string::String;
@@ -135,7 +135,7 @@ impl ::std::str::FromStr for ChatChunkChoiceFinishReason {
 }
 ///Chat completion response (stream false).
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletion {
     ///Completion identifier.
     pub id: ::std::string::String,
@@ -164,7 +164,7 @@ impl ChatCompletion {
 }
 ///Chat completion stream chunk (stream true).
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionChunk {
     ///The same on every chunk.
     pub id: ::std::string::String,
@@ -194,7 +194,7 @@ impl ChatCompletionChunk {
 }
 ///The assistant's message.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionMessage {
     ///Always assistant.
     pub role: ChatCompletionMessageRole,
@@ -231,7 +231,7 @@ impl ChatCompletionMessage {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionMessageRole(pub ::std::string::String);
 impl ::std::ops::Deref for ChatCompletionMessageRole {
     type Target = ::std::string::String;
@@ -262,7 +262,7 @@ impl ::std::str::FromStr for ChatCompletionMessageRole {
 }
 ///Chat completion request.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionRequest {
     ///A supported model id.
     pub model: ::std::string::String,
@@ -362,7 +362,7 @@ impl ChatCompletionRequest {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionRequestReasoningEffort(pub ::std::string::String);
 impl ::std::ops::Deref for ChatCompletionRequestReasoningEffort {
     type Target = ::std::string::String;
@@ -396,7 +396,7 @@ impl ::std::str::FromStr for ChatCompletionRequestReasoningEffort {
 ///`ChatCompletionRequestStop`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatCompletionRequestStop {
     String(::std::string::String),
     Array(::std::vec::Vec<::std::string::String>),
@@ -410,7 +410,7 @@ for ChatCompletionRequestStop {
 ///Whether and which tool is called.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatCompletionRequestToolChoice {
     String(::std::string::String),
     ChatNamedToolChoice(ChatNamedToolChoice),
@@ -422,7 +422,7 @@ impl ::std::convert::From<ChatNamedToolChoice> for ChatCompletionRequestToolChoi
 }
 ///Parts of the generated tokens.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionTokensDetails {
     ///Spent on reasoning.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -437,7 +437,7 @@ impl ChatCompletionTokensDetails {
 }
 ///One part of a message's content; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatContentPart {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -457,7 +457,7 @@ impl ChatContentPart {
 }
 ///The new piece; empty on the last chunk.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatDelta {
     ///New text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -495,7 +495,7 @@ impl ChatDelta {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatDeltaRole(pub ::std::string::String);
 impl ::std::ops::Deref for ChatDeltaRole {
     type Target = ::std::string::String;
@@ -526,7 +526,7 @@ impl ::std::str::FromStr for ChatDeltaRole {
 }
 ///A function that the caller can run.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunction {
     ///Name of the function.
     pub name: ::std::string::String,
@@ -549,7 +549,7 @@ impl ChatFunction {
 }
 ///A function and its arguments.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionCall {
     ///Name of the function.
     pub name: ::std::string::String,
@@ -565,7 +565,7 @@ impl ChatFunctionCall {
 }
 ///A piece of a function call.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionCallDelta {
     ///On the first piece.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -583,7 +583,7 @@ impl ChatFunctionCallDelta {
 }
 ///A function by name.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionName {
     ///Name of the function.
     pub name: ::std::string::String,
@@ -597,7 +597,7 @@ impl ChatFunctionName {
 }
 ///An image by address or as a data URL.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatImagePart {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -624,7 +624,7 @@ impl ChatImagePart {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatImagePartType {
     #[serde(rename = "image_url")]
     ImageUrl,
@@ -670,7 +670,7 @@ impl ::std::default::Default for ChatImagePartType {
 }
 ///Where an image is.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatImageUrl {
     ///Address or data URL.
     pub url: ::std::string::String,
@@ -698,7 +698,7 @@ impl ChatImageUrl {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatImageUrlDetail(pub ::std::string::String);
 impl ::std::ops::Deref for ChatImageUrlDetail {
     type Target = ::std::string::String;
@@ -729,7 +729,7 @@ impl ::std::str::FromStr for ChatImageUrlDetail {
 }
 ///A JSON Schema that the answer must follow.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatJsonSchemaFormat {
     ///Name of the form.
     pub name: ::std::string::String,
@@ -752,7 +752,7 @@ impl ChatJsonSchemaFormat {
 }
 ///One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatMessage {
     ///Who speaks.
     pub role: ChatMessageRole,
@@ -779,7 +779,7 @@ impl ChatMessage {
 ///`ChatMessageContent`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatMessageContent {
     String(::std::string::String),
     Array(::std::vec::Vec<ChatContentPart>),
@@ -802,7 +802,7 @@ impl ::std::convert::From<::std::vec::Vec<ChatContentPart>> for ChatMessageConte
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatMessageRole {
     #[serde(rename = "system")]
     System,
@@ -859,7 +859,7 @@ impl ::std::convert::TryFrom<::std::string::String> for ChatMessageRole {
 }
 ///Forces one tool.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatNamedToolChoice {
     ///Kind of the tool.
     #[serde(rename = "type")]
@@ -886,7 +886,7 @@ impl ChatNamedToolChoice {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatNamedToolChoiceType {
     #[serde(rename = "function")]
     Function,
@@ -932,7 +932,7 @@ impl ::std::default::Default for ChatNamedToolChoiceType {
 }
 ///Parts of the input tokens.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatPromptTokensDetails {
     ///Read from a cache.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -947,7 +947,7 @@ impl ChatPromptTokensDetails {
 }
 ///Form the answer must have.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatResponseFormat {
     ///Kind of the form.
     #[serde(rename = "type")]
@@ -975,7 +975,7 @@ impl ChatResponseFormat {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatResponseFormatType(pub ::std::string::String);
 impl ::std::ops::Deref for ChatResponseFormatType {
     type Target = ::std::string::String;
@@ -1006,7 +1006,7 @@ impl ::std::str::FromStr for ChatResponseFormatType {
 }
 ///Options of a chat stream.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatStreamOptions {
     ///Adds a last chunk with empty choices and the usage.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -1021,7 +1021,7 @@ impl ChatStreamOptions {
 }
 ///Text.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatTextPart {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -1049,7 +1049,7 @@ impl ChatTextPart {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatTextPartType {
     #[serde(rename = "text")]
     Text,
@@ -1095,7 +1095,7 @@ impl ::std::default::Default for ChatTextPartType {
 }
 ///A tool the model may call; kinds other than function pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatTool {
     ///Kind of the tool.
     #[serde(rename = "type")]
@@ -1112,7 +1112,7 @@ impl ChatTool {
 }
 ///A call of a tool.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCall {
     ///Id of the call; a tool message names it.
     pub id: ::std::string::String,
@@ -1130,7 +1130,7 @@ impl ChatToolCall {
 }
 ///A piece of a tool call; pieces with the same index belong together.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCallDelta {
     ///Place among the calls.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -1164,7 +1164,7 @@ impl ChatToolCallDelta {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCallDeltaType(pub ::std::string::String);
 impl ::std::ops::Deref for ChatToolCallDeltaType {
     type Target = ::std::string::String;
@@ -1206,7 +1206,7 @@ impl ::std::str::FromStr for ChatToolCallDeltaType {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCallType(pub ::std::string::String);
 impl ::std::ops::Deref for ChatToolCallType {
     type Target = ::std::string::String;
@@ -1248,7 +1248,7 @@ impl ::std::str::FromStr for ChatToolCallType {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolType(pub ::std::string::String);
 impl ::std::ops::Deref for ChatToolType {
     type Target = ::std::string::String;
@@ -1279,7 +1279,7 @@ impl ::std::str::FromStr for ChatToolType {
 }
 ///Tokens used.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatUsage {
     ///Tokens of the input.
     pub prompt_tokens: i64,
@@ -1303,7 +1303,7 @@ impl ChatUsage {
 }
 ///Compaction request.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactRequest {
     ///A model id of the family this endpoint serves.
     pub model: ::std::string::String,
@@ -1327,7 +1327,7 @@ impl CompactRequest {
 ///`CompactRequestInput`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum CompactRequestInput {
     String(::std::string::String),
     Array(::std::vec::Vec<InputItem>),
@@ -1339,7 +1339,7 @@ impl ::std::convert::From<::std::vec::Vec<InputItem>> for CompactRequestInput {
 }
 ///A compacted conversation.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactedResponse {
     ///Id of the compaction.
     pub id: ::std::string::String,
@@ -1360,7 +1360,7 @@ impl CompactedResponse {
 }
 ///Stands for a conversation that was compacted.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactionItem {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -1391,7 +1391,7 @@ impl CompactionItem {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum CompactionItemType {
     #[serde(rename = "compaction")]
     Compaction,
@@ -1437,7 +1437,7 @@ impl ::std::default::Default for CompactionItemType {
 }
 ///As last input item, asks for one compaction item instead of an answer.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactionTriggerItem {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -1463,7 +1463,7 @@ impl CompactionTriggerItem {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum CompactionTriggerItemType {
     #[serde(rename = "compaction_trigger")]
     CompactionTrigger,
@@ -1509,7 +1509,7 @@ impl ::std::default::Default for CompactionTriggerItemType {
 }
 ///What to count; contents, or a whole generate-content request.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountTokensRequest {
     ///The conversation.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
@@ -1534,7 +1534,7 @@ impl CountTokensRequest {
 }
 ///The count.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountTokensResponse {
     ///Tokens.
     #[serde(rename = "totalTokens")]
@@ -1549,7 +1549,7 @@ impl CountTokensResponse {
 }
 ///A call of a custom tool.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CustomToolCallItem {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -1576,7 +1576,7 @@ impl CustomToolCallItem {
 }
 ///A function call of the model.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct FunctionCallItem {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -1614,7 +1614,7 @@ impl FunctionCallItem {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct FunctionCallItemStatus(pub ::std::string::String);
 impl ::std::ops::Deref for FunctionCallItemStatus {
     type Target = ::std::string::String;
@@ -1656,7 +1656,7 @@ impl ::std::str::FromStr for FunctionCallItemStatus {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum FunctionCallItemType {
     #[serde(rename = "function_call")]
     FunctionCall,
@@ -1702,7 +1702,7 @@ impl ::std::default::Default for FunctionCallItemType {
 }
 ///The result of a function call.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct FunctionCallOutputItem {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -1728,7 +1728,7 @@ impl FunctionCallOutputItem {
 ///The result, as text or parts.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum FunctionCallOutputItemOutput {
     String(::std::string::String),
     Array(::std::vec::Vec<InputContent>),
@@ -1752,7 +1752,7 @@ for FunctionCallOutputItemOutput {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum FunctionCallOutputItemType {
     #[serde(rename = "function_call_output")]
     FunctionCallOutput,
@@ -1798,7 +1798,7 @@ impl ::std::default::Default for FunctionCallOutputItemType {
 }
 ///Native generate-content request. The source shows contents; the other fields are ours.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct GenerateContentRequest {
     ///The conversation.
     pub contents: ::std::vec::Vec<NativeContent>,
@@ -1848,7 +1848,7 @@ impl GenerateContentRequest {
 }
 ///Native response, or one event of a native stream.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct GenerateContentResponse {
     ///The answers.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
@@ -1887,7 +1887,7 @@ impl GenerateContentResponse {
 }
 ///One image.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct Image {
     ///Present when response_format is url. Expires after 1 hour.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -1908,7 +1908,7 @@ impl Image {
 }
 ///Image generation request. What a model takes is in the catalog (2.8, 2.10).
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ImageGenerationRequest {
     ///An image model id; see the catalog (2.10).
     pub model: ::std::string::String,
@@ -1950,7 +1950,7 @@ impl ImageGenerationRequest {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ImageGenerationRequestQuality {
     #[serde(rename = "standard")]
     Standard,
@@ -2006,7 +2006,7 @@ impl ::std::convert::TryFrom<::std::string::String> for ImageGenerationRequestQu
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ImageGenerationRequestResponseFormat {
     #[serde(rename = "url")]
     Url,
@@ -2063,7 +2063,7 @@ for ImageGenerationRequestResponseFormat {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ImageGenerationRequestStyle {
     #[serde(rename = "vivid")]
     Vivid,
@@ -2108,7 +2108,7 @@ impl ::std::convert::TryFrom<::std::string::String> for ImageGenerationRequestSt
 }
 ///Image generation response.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ImageGenerationResponse {
     ///Unix time in seconds.
     pub created: i64,
@@ -2124,7 +2124,7 @@ impl ImageGenerationResponse {
 }
 ///One part of a message; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputContent {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -2170,7 +2170,7 @@ impl InputContent {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputContentDetail(pub ::std::string::String);
 impl ::std::ops::Deref for InputContentDetail {
     type Target = ::std::string::String;
@@ -2201,7 +2201,7 @@ impl ::std::str::FromStr for InputContentDetail {
 }
 ///An image of the caller.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputImageContent {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -2233,7 +2233,7 @@ impl InputImageContent {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputImageContentDetail(pub ::std::string::String);
 impl ::std::ops::Deref for InputImageContentDetail {
     type Target = ::std::string::String;
@@ -2275,7 +2275,7 @@ impl ::std::str::FromStr for InputImageContentDetail {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum InputImageContentType {
     #[serde(rename = "input_image")]
     InputImage,
@@ -2321,7 +2321,7 @@ impl ::std::default::Default for InputImageContentType {
 }
 ///One item of the input; unknown kinds are accepted and passed on.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputItem {
     ///Kind of the item.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
@@ -2369,7 +2369,7 @@ impl InputItem {
 ///The text or its parts.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum InputItemContent {
     String(::std::string::String),
     Array(::std::vec::Vec<InputContent>),
@@ -2382,7 +2382,7 @@ impl ::std::convert::From<::std::vec::Vec<InputContent>> for InputItemContent {
 ///The result, as text or parts.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum InputItemOutput {
     String(::std::string::String),
     Array(::std::vec::Vec<InputContent>),
@@ -2405,7 +2405,7 @@ impl ::std::convert::From<::std::vec::Vec<InputContent>> for InputItemOutput {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputItemRole(pub ::std::string::String);
 impl ::std::ops::Deref for InputItemRole {
     type Target = ::std::string::String;
@@ -2436,7 +2436,7 @@ impl ::std::str::FromStr for InputItemRole {
 }
 ///A message; type may be left out.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputMessage {
     ///Kind of the item.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
@@ -2462,7 +2462,7 @@ impl InputMessage {
 ///The text or its parts.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum InputMessageContent {
     String(::std::string::String),
     Array(::std::vec::Vec<InputContent>),
@@ -2485,7 +2485,7 @@ impl ::std::convert::From<::std::vec::Vec<InputContent>> for InputMessageContent
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputMessageRole(pub ::std::string::String);
 impl ::std::ops::Deref for InputMessageRole {
     type Target = ::std::string::String;
@@ -2527,7 +2527,7 @@ impl ::std::str::FromStr for InputMessageRole {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum InputMessageType {
     #[serde(rename = "message")]
     Message,
@@ -2568,7 +2568,7 @@ impl ::std::convert::TryFrom<::std::string::String> for InputMessageType {
 }
 ///Text of the caller.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputTextContent {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -2596,7 +2596,7 @@ impl InputTextContent {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum InputTextContentType {
     #[serde(rename = "input_text")]
     InputText,
@@ -2642,7 +2642,7 @@ impl ::std::default::Default for InputTextContentType {
 }
 ///A model.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct Model {
     ///Model id.
     pub id: ::std::string::String,
@@ -2662,7 +2662,7 @@ impl Model {
 }
 ///Model list.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ModelList {
     ///Kind of the record.
     pub object: ::std::string::String,
@@ -2678,7 +2678,7 @@ impl ModelList {
 }
 ///Data with its media type.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeBlob {
     ///Media type.
     #[serde(rename = "mimeType")]
@@ -2695,7 +2695,7 @@ impl NativeBlob {
 }
 ///One answer.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeCandidate {
     ///Place among the answers.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -2729,7 +2729,7 @@ impl NativeCandidate {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeCandidateFinishReason(pub ::std::string::String);
 impl ::std::ops::Deref for NativeCandidateFinishReason {
     type Target = ::std::string::String;
@@ -2760,7 +2760,7 @@ impl ::std::str::FromStr for NativeCandidateFinishReason {
 }
 ///One turn.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeContent {
     ///The parts.
     pub parts: ::std::vec::Vec<NativePart>,
@@ -2788,7 +2788,7 @@ impl NativeContent {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeContentRole(pub ::std::string::String);
 impl ::std::ops::Deref for NativeContentRole {
     type Target = ::std::string::String;
@@ -2819,7 +2819,7 @@ impl ::std::str::FromStr for NativeContentRole {
 }
 ///What went wrong, native form.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeError {
     ///HTTP status.
     pub code: i64,
@@ -2840,7 +2840,7 @@ impl NativeError {
 }
 ///Error body of the native endpoints.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeErrorBody {
     pub error: NativeError,
     #[serde(flatten)]
@@ -2853,7 +2853,7 @@ impl NativeErrorBody {
 }
 ///One detail of a native error.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeErrorDetail {
     ///Type address.
     #[serde(rename = "@type", skip_serializing_if = "::std::option::Option::is_none")]
@@ -2885,7 +2885,7 @@ impl NativeErrorDetail {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeErrorStatus(pub ::std::string::String);
 impl ::std::ops::Deref for NativeErrorStatus {
     type Target = ::std::string::String;
@@ -2916,7 +2916,7 @@ impl ::std::str::FromStr for NativeErrorStatus {
 }
 ///A function and its arguments.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionCall {
     ///Id of the call.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -2936,7 +2936,7 @@ impl NativeFunctionCall {
 }
 ///Whether and which function is called.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionCallingConfig {
     ///ANY forces a call.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -2969,7 +2969,7 @@ impl NativeFunctionCallingConfig {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionCallingConfigMode(pub ::std::string::String);
 impl ::std::ops::Deref for NativeFunctionCallingConfigMode {
     type Target = ::std::string::String;
@@ -3000,7 +3000,7 @@ impl ::std::str::FromStr for NativeFunctionCallingConfigMode {
 }
 ///A function that the caller can run.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionDeclaration {
     ///Name of the function.
     pub name: ::std::string::String,
@@ -3026,7 +3026,7 @@ impl NativeFunctionDeclaration {
 }
 ///A function's result.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionResponse {
     ///Id of the call.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3045,7 +3045,7 @@ impl NativeFunctionResponse {
 }
 ///How to generate.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeGenerationConfig {
     ///Higher is more random.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3117,7 +3117,7 @@ impl NativeGenerationConfig {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeGenerationConfigResponseMimeType(pub ::std::string::String);
 impl ::std::ops::Deref for NativeGenerationConfigResponseMimeType {
     type Target = ::std::string::String;
@@ -3150,7 +3150,7 @@ impl ::std::str::FromStr for NativeGenerationConfigResponseMimeType {
 }
 ///A model of the native list.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeModel {
     ///models/ and the model id.
     pub name: ::std::string::String,
@@ -3201,7 +3201,7 @@ impl NativeModel {
 }
 ///One page of the native model list.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeModelList {
     ///The models.
     pub models: ::std::vec::Vec<NativeModel>,
@@ -3221,7 +3221,7 @@ impl NativeModelList {
 }
 ///One part. The source shows text; the other members are ours, and unknown ones pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativePart {
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3263,7 +3263,7 @@ impl NativePart {
 }
 ///Tools; kinds other than functions pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeTool {
     ///Functions that the caller can run.
     #[serde(
@@ -3282,7 +3282,7 @@ impl NativeTool {
 }
 ///Whether and which function is called.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeToolConfig {
     #[serde(
         rename = "functionCallingConfig",
@@ -3299,7 +3299,7 @@ impl NativeToolConfig {
 }
 ///Tokens used.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeUsage {
     ///Tokens of the input.
     #[serde(
@@ -3341,7 +3341,7 @@ impl NativeUsage {
 }
 ///One part of an output message; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputContent {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -3370,7 +3370,7 @@ impl OutputContent {
 }
 ///One item of the output; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputItem {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -3428,7 +3428,7 @@ impl OutputItem {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputItemRole(pub ::std::string::String);
 impl ::std::ops::Deref for OutputItemRole {
     type Target = ::std::string::String;
@@ -3459,7 +3459,7 @@ impl ::std::str::FromStr for OutputItemRole {
 }
 ///A message of the model.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputMessage {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -3493,7 +3493,7 @@ impl OutputMessage {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputMessageRole(pub ::std::string::String);
 impl ::std::ops::Deref for OutputMessageRole {
     type Target = ::std::string::String;
@@ -3535,7 +3535,7 @@ impl ::std::str::FromStr for OutputMessageRole {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputMessageStatus(pub ::std::string::String);
 impl ::std::ops::Deref for OutputMessageStatus {
     type Target = ::std::string::String;
@@ -3566,7 +3566,7 @@ impl ::std::str::FromStr for OutputMessageStatus {
 }
 ///Text of the model.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputTextContent {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -3602,7 +3602,7 @@ impl OutputTextContent {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum OutputTextContentType {
     #[serde(rename = "output_text")]
     OutputText,
@@ -3648,7 +3648,7 @@ impl ::std::default::Default for OutputTextContentType {
 }
 ///What the model thought.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ReasoningItem {
     ///Kind of the item.
     #[serde(rename = "type")]
@@ -3688,7 +3688,7 @@ impl ReasoningItem {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ReasoningItemType {
     #[serde(rename = "reasoning")]
     Reasoning,
@@ -3734,7 +3734,7 @@ impl ::std::default::Default for ReasoningItemType {
 }
 ///Why the model declined.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct RefusalContent {
     ///Kind of the part.
     #[serde(rename = "type")]
@@ -3762,7 +3762,7 @@ impl RefusalContent {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum RefusalContentType {
     #[serde(rename = "refusal")]
     Refusal,
@@ -3808,7 +3808,7 @@ impl ::std::default::Default for RefusalContentType {
 }
 ///One broken rule of a request.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct RequestViolation {
     ///JSON Pointer into the request body.
     pub pointer: ::std::string::String,
@@ -3829,7 +3829,7 @@ impl RequestViolation {
 }
 ///A response.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct Response {
     ///Id of the response.
     pub id: ::std::string::String,
@@ -3900,7 +3900,7 @@ impl Response {
 }
 ///Terminal: the whole response.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCompletedEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -3919,7 +3919,7 @@ impl ResponseCompletedEvent {
 }
 ///A new part.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseContentPartAddedEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -3944,7 +3944,7 @@ impl ResponseContentPartAddedEvent {
 }
 ///A part is complete.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseContentPartDoneEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -3969,7 +3969,7 @@ impl ResponseContentPartDoneEvent {
 }
 ///The response exists.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCreatedEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -3988,7 +3988,7 @@ impl ResponseCreatedEvent {
 }
 ///Why a response failed.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseError {
     ///Machine-readable code.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
@@ -4005,7 +4005,7 @@ impl ResponseError {
 }
 ///The stream failed; comes flat, or nested under error.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseErrorEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4035,7 +4035,7 @@ impl ResponseErrorEvent {
 }
 ///Terminal: the response failed.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseFailedEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4054,7 +4054,7 @@ impl ResponseFailedEvent {
 }
 ///New piece of arguments.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseFunctionCallArgumentsDeltaEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4078,7 +4078,7 @@ impl ResponseFunctionCallArgumentsDeltaEvent {
 }
 ///Arguments are complete.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseFunctionCallArgumentsDoneEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4105,7 +4105,7 @@ impl ResponseFunctionCallArgumentsDoneEvent {
 }
 ///The model works.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseInProgressEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4124,7 +4124,7 @@ impl ResponseInProgressEvent {
 }
 ///Why a response is incomplete.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseIncompleteDetails {
     ///The reason.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4150,7 +4150,7 @@ impl ResponseIncompleteDetails {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseIncompleteDetailsReason(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseIncompleteDetailsReason {
     type Target = ::std::string::String;
@@ -4181,7 +4181,7 @@ impl ::std::str::FromStr for ResponseIncompleteDetailsReason {
 }
 ///Terminal: the response stopped early.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseIncompleteEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4200,7 +4200,7 @@ impl ResponseIncompleteEvent {
 }
 ///Parts of the input tokens.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseInputTokensDetails {
     ///Read from a cache.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4218,7 +4218,7 @@ impl ResponseInputTokensDetails {
 }
 ///Forces one tool.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseNamedToolChoice {
     ///Kind of the tool.
     #[serde(rename = "type")]
@@ -4247,7 +4247,7 @@ impl ResponseNamedToolChoice {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseNamedToolChoiceType(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseNamedToolChoiceType {
     type Target = ::std::string::String;
@@ -4278,7 +4278,7 @@ impl ::std::str::FromStr for ResponseNamedToolChoiceType {
 }
 ///A new item.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseOutputItemAddedEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4299,7 +4299,7 @@ impl ResponseOutputItemAddedEvent {
 }
 ///An item is complete.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseOutputItemDoneEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4320,7 +4320,7 @@ impl ResponseOutputItemDoneEvent {
 }
 ///Parts of the generated tokens.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseOutputTokensDetails {
     ///Spent on reasoning.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4335,7 +4335,7 @@ impl ResponseOutputTokensDetails {
 }
 ///How the model may think.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseReasoningOptions {
     ///How long.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4364,7 +4364,7 @@ impl ResponseReasoningOptions {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseReasoningOptionsEffort(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseReasoningOptionsEffort {
     type Target = ::std::string::String;
@@ -4406,7 +4406,7 @@ impl ::std::str::FromStr for ResponseReasoningOptionsEffort {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseReasoningOptionsSummary(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseReasoningOptionsSummary {
     type Target = ::std::string::String;
@@ -4437,7 +4437,7 @@ impl ::std::str::FromStr for ResponseReasoningOptionsSummary {
 }
 ///Responses request. The source shows model and input as a string; the other fields, and input as a list of items, are ours.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseRequest {
     ///A model id of the family this endpoint serves.
     pub model: ::std::string::String,
@@ -4510,7 +4510,7 @@ impl ResponseRequest {
 ///The prompt text, or a list of items.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ResponseRequestInput {
     String(::std::string::String),
     Array(::std::vec::Vec<InputItem>),
@@ -4523,7 +4523,7 @@ impl ::std::convert::From<::std::vec::Vec<InputItem>> for ResponseRequestInput {
 ///Whether and which tool is called.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ResponseRequestToolChoice {
     String(::std::string::String),
     ResponseNamedToolChoice(ResponseNamedToolChoice),
@@ -4546,7 +4546,7 @@ impl ::std::convert::From<ResponseNamedToolChoice> for ResponseRequestToolChoice
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseRequestTruncation(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseRequestTruncation {
     type Target = ::std::string::String;
@@ -4588,7 +4588,7 @@ impl ::std::str::FromStr for ResponseRequestTruncation {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseStatus(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseStatus {
     type Target = ::std::string::String;
@@ -4619,7 +4619,7 @@ impl ::std::str::FromStr for ResponseStatus {
 }
 ///One event of a responses stream; unknown types pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseStreamEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4676,7 +4676,7 @@ impl ResponseStreamEvent {
 }
 ///New text.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextDeltaEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4702,7 +4702,7 @@ impl ResponseTextDeltaEvent {
 }
 ///A text is complete.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextDoneEvent {
     ///Name of the event.
     #[serde(rename = "type")]
@@ -4728,7 +4728,7 @@ impl ResponseTextDoneEvent {
 }
 ///Form the answer must have.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextFormat {
     ///Kind of the form.
     #[serde(rename = "type")]
@@ -4763,7 +4763,7 @@ impl ResponseTextFormat {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextFormatType(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseTextFormatType {
     type Target = ::std::string::String;
@@ -4794,7 +4794,7 @@ impl ::std::str::FromStr for ResponseTextFormatType {
 }
 ///Form of the text.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextOptions {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub format: ::std::option::Option<ResponseTextFormat>,
@@ -4822,7 +4822,7 @@ impl ResponseTextOptions {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextOptionsVerbosity(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseTextOptionsVerbosity {
     type Target = ::std::string::String;
@@ -4853,7 +4853,7 @@ impl ::std::str::FromStr for ResponseTextOptionsVerbosity {
 }
 ///A tool; only function tools are described, other kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTool {
     ///Kind of the tool.
     #[serde(rename = "type")]
@@ -4893,7 +4893,7 @@ impl ResponseTool {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseToolType(pub ::std::string::String);
 impl ::std::ops::Deref for ResponseToolType {
     type Target = ::std::string::String;
@@ -4924,7 +4924,7 @@ impl ::std::str::FromStr for ResponseToolType {
 }
 ///Tokens used.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseUsage {
     ///Tokens of the input.
     pub input_tokens: i64,
@@ -4946,7 +4946,7 @@ impl ResponseUsage {
 }
 ///What went wrong; all four members are always present.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct StandardError {
     ///For a person.
     pub message: ::std::string::String,
@@ -4972,7 +4972,7 @@ impl StandardError {
 }
 ///Error body of the chat, responses, model, image and video endpoints.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct StandardErrorBody {
     pub error: StandardError,
     #[serde(flatten)]
@@ -4996,7 +4996,7 @@ impl StandardErrorBody {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct StandardErrorType(pub ::std::string::String);
 impl ::std::ops::Deref for StandardErrorType {
     type Target = ::std::string::String;
@@ -5027,7 +5027,7 @@ impl ::std::str::FromStr for StandardErrorType {
 }
 ///Why a task failed; members other than message are not shown.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoError {
     ///For a person.
     pub message: ::std::string::String,
@@ -5044,7 +5044,7 @@ impl VideoError {
 }
 ///Video generation request.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoGenerationRequest {
     ///A video model id; see the catalog (2.9).
     pub model: ::std::string::String,
@@ -5083,7 +5083,7 @@ impl VideoGenerationRequest {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum VideoGenerationRequestAspectRatio {
     #[serde(rename = "16:9")]
     X169,
@@ -5144,7 +5144,7 @@ for VideoGenerationRequestAspectRatio {
     PartialEq,
     PartialOrd
 )]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum VideoGenerationRequestResolution {
     #[serde(rename = "720p")]
     X720p,
@@ -5190,7 +5190,7 @@ for VideoGenerationRequestResolution {
 }
 ///The finished video; present when completed.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoOutput {
     ///Address of the video file.
     pub url: ::std::string::String,
@@ -5221,7 +5221,7 @@ impl VideoOutput {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoOutputFormat(pub ::std::string::String);
 impl ::std::ops::Deref for VideoOutputFormat {
     type Target = ::std::string::String;
@@ -5252,7 +5252,7 @@ impl ::std::str::FromStr for VideoOutputFormat {
 }
 ///Video task record: returned by submission, by the status look-up, and posted to the webhook.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoTask {
     ///Task id.
     pub id: ::std::string::String,
@@ -5290,7 +5290,7 @@ impl VideoTask {
     PartialOrd
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoTaskStatus(pub ::std::string::String);
 impl ::std::ops::Deref for VideoTaskStatus {
     type Target = ::std::string::String;
@@ -18796,4 +18796,151 @@ impl ::std::convert::From<&str> for VideoOutputFormat {
     fn from(value: &str) -> Self {
         Self(value.to_owned())
     }
+}
+#[cfg(test)]
+pub(crate) fn schemas() -> ::schemars::Map<
+    ::std::string::String,
+    ::schemars::schema::Schema,
+> {
+    let mut generator = ::schemars::r#gen::SchemaGenerator::default();
+    generator.subschema_for::<StandardErrorBody>();
+    generator.subschema_for::<StandardErrorType>();
+    generator.subschema_for::<StandardError>();
+    generator.subschema_for::<RequestViolation>();
+    generator.subschema_for::<NativeErrorBody>();
+    generator.subschema_for::<NativeErrorStatus>();
+    generator.subschema_for::<NativeError>();
+    generator.subschema_for::<NativeErrorDetail>();
+    generator.subschema_for::<ChatCompletionRequestReasoningEffort>();
+    generator.subschema_for::<ChatCompletionRequest>();
+    generator.subschema_for::<ChatMessage>();
+    generator.subschema_for::<ChatContentPart>();
+    generator.subschema_for::<ChatTextPart>();
+    generator.subschema_for::<ChatImagePart>();
+    generator.subschema_for::<ChatImageUrlDetail>();
+    generator.subschema_for::<ChatImageUrl>();
+    generator.subschema_for::<ChatStreamOptions>();
+    generator.subschema_for::<ChatToolType>();
+    generator.subschema_for::<ChatTool>();
+    generator.subschema_for::<ChatFunction>();
+    generator.subschema_for::<ChatNamedToolChoice>();
+    generator.subschema_for::<ChatFunctionName>();
+    generator.subschema_for::<ChatResponseFormatType>();
+    generator.subschema_for::<ChatResponseFormat>();
+    generator.subschema_for::<ChatJsonSchemaFormat>();
+    generator.subschema_for::<ChatToolCallType>();
+    generator.subschema_for::<ChatToolCall>();
+    generator.subschema_for::<ChatFunctionCall>();
+    generator.subschema_for::<ChatCompletion>();
+    generator.subschema_for::<ChatChoiceFinishReason>();
+    generator.subschema_for::<ChatChoice>();
+    generator.subschema_for::<ChatCompletionMessageRole>();
+    generator.subschema_for::<ChatCompletionMessage>();
+    generator.subschema_for::<ChatUsage>();
+    generator.subschema_for::<ChatPromptTokensDetails>();
+    generator.subschema_for::<ChatCompletionTokensDetails>();
+    generator.subschema_for::<ChatCompletionChunk>();
+    generator.subschema_for::<ChatChunkChoiceFinishReason>();
+    generator.subschema_for::<ChatChunkChoice>();
+    generator.subschema_for::<ChatDeltaRole>();
+    generator.subschema_for::<ChatDelta>();
+    generator.subschema_for::<ChatToolCallDeltaType>();
+    generator.subschema_for::<ChatToolCallDelta>();
+    generator.subschema_for::<ChatFunctionCallDelta>();
+    generator.subschema_for::<ResponseRequestTruncation>();
+    generator.subschema_for::<ResponseRequest>();
+    generator.subschema_for::<InputItemRole>();
+    generator.subschema_for::<InputItem>();
+    generator.subschema_for::<InputMessageRole>();
+    generator.subschema_for::<InputMessage>();
+    generator.subschema_for::<InputContentDetail>();
+    generator.subschema_for::<InputContent>();
+    generator.subschema_for::<InputTextContent>();
+    generator.subschema_for::<InputImageContentDetail>();
+    generator.subschema_for::<InputImageContent>();
+    generator.subschema_for::<OutputTextContent>();
+    generator.subschema_for::<RefusalContent>();
+    generator.subschema_for::<FunctionCallOutputItem>();
+    generator.subschema_for::<FunctionCallItemStatus>();
+    generator.subschema_for::<FunctionCallItem>();
+    generator.subschema_for::<ReasoningItem>();
+    generator.subschema_for::<CompactionItem>();
+    generator.subschema_for::<CompactionTriggerItem>();
+    generator.subschema_for::<CustomToolCallItem>();
+    generator.subschema_for::<ResponseToolType>();
+    generator.subschema_for::<ResponseTool>();
+    generator.subschema_for::<ResponseNamedToolChoiceType>();
+    generator.subschema_for::<ResponseNamedToolChoice>();
+    generator.subschema_for::<ResponseTextOptionsVerbosity>();
+    generator.subschema_for::<ResponseTextOptions>();
+    generator.subschema_for::<ResponseTextFormatType>();
+    generator.subschema_for::<ResponseTextFormat>();
+    generator.subschema_for::<ResponseReasoningOptionsEffort>();
+    generator.subschema_for::<ResponseReasoningOptionsSummary>();
+    generator.subschema_for::<ResponseReasoningOptions>();
+    generator.subschema_for::<ResponseStatus>();
+    generator.subschema_for::<Response>();
+    generator.subschema_for::<ResponseError>();
+    generator.subschema_for::<ResponseIncompleteDetailsReason>();
+    generator.subschema_for::<ResponseIncompleteDetails>();
+    generator.subschema_for::<ResponseUsage>();
+    generator.subschema_for::<ResponseInputTokensDetails>();
+    generator.subschema_for::<ResponseOutputTokensDetails>();
+    generator.subschema_for::<OutputItemRole>();
+    generator.subschema_for::<OutputItem>();
+    generator.subschema_for::<OutputMessageRole>();
+    generator.subschema_for::<OutputMessageStatus>();
+    generator.subschema_for::<OutputMessage>();
+    generator.subschema_for::<OutputContent>();
+    generator.subschema_for::<CompactRequest>();
+    generator.subschema_for::<CompactedResponse>();
+    generator.subschema_for::<ResponseStreamEvent>();
+    generator.subschema_for::<ResponseCreatedEvent>();
+    generator.subschema_for::<ResponseInProgressEvent>();
+    generator.subschema_for::<ResponseCompletedEvent>();
+    generator.subschema_for::<ResponseFailedEvent>();
+    generator.subschema_for::<ResponseIncompleteEvent>();
+    generator.subschema_for::<ResponseOutputItemAddedEvent>();
+    generator.subschema_for::<ResponseOutputItemDoneEvent>();
+    generator.subschema_for::<ResponseContentPartAddedEvent>();
+    generator.subschema_for::<ResponseContentPartDoneEvent>();
+    generator.subschema_for::<ResponseTextDeltaEvent>();
+    generator.subschema_for::<ResponseTextDoneEvent>();
+    generator.subschema_for::<ResponseFunctionCallArgumentsDeltaEvent>();
+    generator.subschema_for::<ResponseFunctionCallArgumentsDoneEvent>();
+    generator.subschema_for::<ResponseErrorEvent>();
+    generator.subschema_for::<ModelList>();
+    generator.subschema_for::<Model>();
+    generator.subschema_for::<GenerateContentRequest>();
+    generator.subschema_for::<NativeContentRole>();
+    generator.subschema_for::<NativeContent>();
+    generator.subschema_for::<NativePart>();
+    generator.subschema_for::<NativeBlob>();
+    generator.subschema_for::<NativeFunctionCall>();
+    generator.subschema_for::<NativeFunctionResponse>();
+    generator.subschema_for::<NativeTool>();
+    generator.subschema_for::<NativeFunctionDeclaration>();
+    generator.subschema_for::<NativeToolConfig>();
+    generator.subschema_for::<NativeFunctionCallingConfigMode>();
+    generator.subschema_for::<NativeFunctionCallingConfig>();
+    generator.subschema_for::<NativeGenerationConfigResponseMimeType>();
+    generator.subschema_for::<NativeGenerationConfig>();
+    generator.subschema_for::<GenerateContentResponse>();
+    generator.subschema_for::<NativeCandidateFinishReason>();
+    generator.subschema_for::<NativeCandidate>();
+    generator.subschema_for::<NativeUsage>();
+    generator.subschema_for::<CountTokensRequest>();
+    generator.subschema_for::<CountTokensResponse>();
+    generator.subschema_for::<NativeModelList>();
+    generator.subschema_for::<NativeModel>();
+    generator.subschema_for::<VideoGenerationRequest>();
+    generator.subschema_for::<VideoTaskStatus>();
+    generator.subschema_for::<VideoTask>();
+    generator.subschema_for::<VideoOutputFormat>();
+    generator.subschema_for::<VideoOutput>();
+    generator.subschema_for::<VideoError>();
+    generator.subschema_for::<ImageGenerationRequest>();
+    generator.subschema_for::<ImageGenerationResponse>();
+    generator.subschema_for::<Image>();
+    generator.take_definitions()
 }

@@ -18,7 +18,9 @@ const SAFE_INTEGER: u128 = (1 << 53) - 1;
 pub(super) fn advise(root: &Node<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     userinfo(root, &mut findings);
-    if let Some(checks) = root.get("checks") {
+    if let Some(checks) = root.get("checks")
+        && matches!(checks.value, Value::Array(_))
+    {
         layers(checks, &mut findings);
         duplicate_cells(checks, &mut findings);
         model_access(root, checks, &mut findings);
@@ -115,7 +117,8 @@ fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Vec<Finding>) {
         let Some(node) = summary.get(property) else { continue };
         let Some(stated) = node.as_count() else { continue };
         if u64::try_from(counted) != Ok(stated) {
-            let message = format!("{property} is {stated}, but {counted} checks have status \"{status}\"");
+            let message =
+                format!("{property} is {stated}, but the checks with status \"{status}\" are {counted}");
             let finding = advisory(node, format!("/summary/{property}"), "tally", message);
             findings.push(finding.expected(counted.to_string()).found(stated.to_string()));
         }

@@ -3,12 +3,14 @@
 //! Every wording is made from the schema and the document, so that no rule is written twice: `anyOf` is
 //! unwrapped to what its branches miss, and an error under `then` says the condition of its `if`.
 
+use std::collections::HashSet;
+
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value as Json;
 
 use super::finding::{Finding, excerpt, quoted};
-use super::tree::{Node, Value, first_equal_pair};
+use super::tree::{Member, Node, Value, first_equal_pair};
 
 pub(super) struct Explainer<'a> {
     schema: &'a Json,
@@ -26,8 +28,11 @@ impl<'a> Explainer<'a> {
         let pointer = error.instance_path().as_str();
         let node = self.root.at(pointer).unwrap_or(self.root);
         match error.kind() {
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-                unexpected.iter().map(|name| Self::unknown(pointer, node, name, error)).collect()
+            Kind::AdditionalProperties { unexpected } => {
+                let unexpected: HashSet<&str> = unexpected.iter().map(String::as_str).collect();
+                let members = node.members().iter();
+                let unknown = members.filter(|member| unexpected.contains(&*member.name));
+                unknown.map(|member| Self::unknown(pointer, member)).collect()
             }
             Kind::AnyOf { context } => match missing_in_every_branch(context) {
                 Some(names) => vec![self.missing(pointer, node, &names, error)],
@@ -41,10 +46,11 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    fn unknown(pointer: &str, node: &Node<'_>, name: &str, error: &ValidationError<'_>) -> Finding {
-        let offset = node.member(name).map_or(node.start(), super::tree::Member::name_start);
-        let message = format!("there is no property {} here", quoted(name));
-        Finding::new(offset, pointer.to_owned(), keyword(error), message).property(name.to_owned())
+    fn unknown(pointer: &str, member: &Member<'_>) -> Finding {
+        let message = format!("there is no property {} here", quoted(&member.name));
+        let rule = "additionalProperties";
+        Finding::new(member.name_start(), pointer.to_owned(), rule, message)
+            .property(member.name.clone().into_owned())
     }
 
     fn missing(
@@ -78,7 +84,11 @@ impl<'a> Explainer<'a> {
         let (expected, message) = match kind {
             Kind::Type { kind } => {
                 let expected = types(kind);
-                (expected.clone(), format!("{found} is {}, not {expected}", type_of(node)))
+                let message = match type_of(node) {
+                    "null" => format!("null is not {expected}"),
+                    name => format!("{found} is {name}, not {expected}"),
+                };
+                (expected, message)
             }
             Kind::Constant { expected_value } => {
                 (expected_value.to_string(), format!("{found} is not {expected_value}"))
@@ -171,9 +181,7 @@ fn missing_in_every_branch(branches: &[Vec<ValidationError<'_>>]) -> Option<Vec<
 
 /// The failed keyword, under a name that lives as long as the program.
 fn keyword(error: &ValidationError<'_>) -> &'static str {
-    const KEYWORDS: [&str; 16] = [
-        "additionalProperties",
-        "anyOf",
+    const KEYWORDS: [&str; 13] = [
         "const",
         "enum",
         "format",
@@ -186,7 +194,6 @@ fn keyword(error: &ValidationError<'_>) -> &'static str {
         "pattern",
         "required",
         "type",
-        "unevaluatedProperties",
         "uniqueItems",
     ];
     let name = error.kind().keyword();

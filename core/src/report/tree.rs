@@ -61,13 +61,13 @@ impl<'a> Node<'a> {
 
     /// The value of a member, if this is an object that has it.
     pub(super) fn get(&self, name: &str) -> Option<&Node<'a>> {
-        self.member(name).map(|member| &member.node)
+        self.members().iter().find(|member| member.name == name).map(|member| &member.node)
     }
 
-    pub(super) fn member(&self, name: &str) -> Option<&Member<'a>> {
+    pub(super) fn members(&self) -> &[Member<'a>] {
         match &self.value {
-            Value::Object(members) => members.iter().find(|member| member.name == name),
-            _ => None,
+            Value::Object(members) => members,
+            _ => &[],
         }
     }
 

@@ -9,10 +9,11 @@ use progenitor_client::{ByteStream, ClientHooks, ClientInfo, OperationInfo, Resp
 use serde::de::DeserializeOwned;
 
 use super::{Answer, AnswerBody, Form};
+use crate::base_url::check_parameter;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::generated::client::Client as GeneratedClient;
-use crate::operation::Operation;
+use crate::operation::{Operation, StreamMode};
 use crate::response::{Head, RawResponse, Response};
 use crate::stream::{EventStream, RawStream};
 
@@ -26,7 +27,6 @@ type GeneratedResult<T> = Result<T, progenitor_client::Error>;
 pub(crate) struct CallContext {
     client: Client,
     operation: &'static Operation,
-    form: Form,
     outcome: Arc<Mutex<Outcome>>,
 }
 
@@ -40,8 +40,13 @@ enum Outcome {
 }
 
 impl CallContext {
-    pub(crate) fn new(client: Client, operation: &'static Operation, form: Form) -> Self {
-        Self { client, operation, form, outcome: Arc::default() }
+    /// The generator makes the streamed form of an operation one of its own, named after it.
+    fn form(&self, info: &OperationInfo) -> Form {
+        match self.operation.stream {
+            StreamMode::Always => Form::Stream,
+            StreamMode::Parameter(_) if info.operation_id != self.operation.id => Form::Stream,
+            StreamMode::Parameter(_) | StreamMode::Never => Form::Document,
+        }
     }
 
     fn set_outcome(&self, outcome: Outcome) {
@@ -80,13 +85,13 @@ impl ClientHooks<CallContext> for GeneratedClient {
     async fn pre<E>(
         &self,
         request: &mut reqwest::Request,
-        _: &OperationInfo,
+        info: &OperationInfo,
     ) -> Result<(), progenitor_client::Error<E>> {
         let context = self.inner();
         let prepared = context.client.transport().prepare(
             request,
             context.operation,
-            context.form,
+            context.form(info),
             context.client.options(),
         );
         prepared.map_err(|error| {
@@ -96,10 +101,10 @@ impl ClientHooks<CallContext> for GeneratedClient {
         })
     }
 
-    async fn exec(&self, request: reqwest::Request, _: &OperationInfo) -> reqwest::Result<reqwest::Response> {
+    async fn exec(&self, request: reqwest::Request, info: &OperationInfo) -> reqwest::Result<reqwest::Response> {
         let context = self.inner();
         let transport = context.client.transport();
-        let sent = transport.exchange(request, context.operation, context.form, context.client.options()).await;
+        let sent = transport.exchange(request, context.operation, context.form(info), context.client.options()).await;
         let (outcome, response) = match sent {
             Ok(Answer { head, body: AnswerBody::Open(response) }) => (Outcome::Answered(head, None), response),
             Ok(Answer { head, body: AnswerBody::Whole(body) }) => {
@@ -119,34 +124,59 @@ impl ClientHooks<CallContext> for GeneratedClient {
     }
 }
 
-/// Ends a typed call: the value with its head, or our error.
-pub(crate) fn finish<T>(
-    generated: &GeneratedClient,
-    result: GeneratedResult<ResponseValue<T>>,
-) -> Result<Response<T>, Error> {
-    let context = generated.inner();
-    match result {
-        Ok(value) => {
-            let head = context.head(value.status().as_u16(), value.headers());
-            Ok(Response::new(value.into_inner(), head))
-        }
-        Err(error) => Err(context.error(error)),
-    }
+/// One typed call, as the generated resources make it: build the request with [`TypedCall::generated`], hand the
+/// answer to [`TypedCall::value`] or [`TypedCall::stream`].
+pub(crate) struct TypedCall {
+    generated: GeneratedClient,
 }
 
-/// Begins a typed stream, or gives our error.
-pub(crate) fn finish_stream<T: DeserializeOwned>(
-    generated: &GeneratedClient,
-    result: GeneratedResult<ResponseValue<ByteStream>>,
-) -> Result<EventStream<T>, Error> {
-    let context = generated.inner();
-    match result {
-        Ok(value) => {
-            let head = context.head(value.status().as_u16(), value.headers());
-            let bounds = context.client.transport().stream_bounds();
-            let raw = RawStream::new(context.operation, head, value.into_inner_stream(), bounds);
-            Ok(EventStream::new(raw))
+impl TypedCall {
+    /// Errors: a path parameter could leave its place in the path (InvalidRequest).
+    pub(crate) fn new(
+        client: &Client,
+        operation: &'static Operation,
+        path: &[(&str, &str)],
+    ) -> Result<Self, Error> {
+        for (name, value) in path {
+            check_parameter(name, value).map_err(|error| error.with_operation(operation))?;
         }
-        Err(error) => Err(context.error(error)),
+        let context = CallContext { client: client.clone(), operation, outcome: Arc::default() };
+        let http = client.transport().http().clone();
+        Ok(Self { generated: GeneratedClient::new_with_client(client.base_url(), http, context) })
+    }
+
+    pub(crate) fn generated(&self) -> &GeneratedClient {
+        &self.generated
+    }
+
+    /// The value with its head, or our error.
+    #[expect(clippy::unused_async, reason = "generated resources await every step of a call alike")]
+    pub(crate) async fn value<T>(self, answer: GeneratedResult<ResponseValue<T>>) -> Result<Response<T>, Error> {
+        let context = self.generated.inner();
+        match answer {
+            Ok(value) => {
+                let head = context.head(value.status().as_u16(), value.headers());
+                Ok(Response::new(value.into_inner(), head))
+            }
+            Err(error) => Err(context.error(error)),
+        }
+    }
+
+    /// The stream that has begun, or our error.
+    #[expect(clippy::unused_async, reason = "generated resources await every step of a call alike")]
+    pub(crate) async fn stream<T: DeserializeOwned>(
+        self,
+        answer: GeneratedResult<ResponseValue<ByteStream>>,
+    ) -> Result<EventStream<T>, Error> {
+        let context = self.generated.inner();
+        match answer {
+            Ok(value) => {
+                let head = context.head(value.status().as_u16(), value.headers());
+                let bounds = context.client.transport().stream_bounds();
+                let raw = RawStream::new(context.operation, head, value.into_inner_stream(), bounds);
+                Ok(EventStream::new(raw))
+            }
+            Err(error) => Err(context.error(error)),
+        }
     }
 }

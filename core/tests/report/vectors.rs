@@ -134,7 +134,9 @@ pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
             "models" => builder.models(value.as_array().expect("ids").iter().filter_map(Value::as_str)),
             "kit_name" => builder.kit_name(value.as_str().expect("a name")),
             "strict" => builder.strict(value.as_bool().expect("a boolean")),
-            "max_bytes" => builder.max_bytes(usize::try_from(value.as_u64().expect("a size")).expect("small")),
+            "max_bytes" => {
+                builder.max_bytes(usize::try_from(value.as_u64().expect("a size")).expect("small"))
+            }
             other => panic!("unknown option {other}"),
         };
     }

@@ -46,6 +46,8 @@ pub(crate) enum Turn {
     User(String),
     /// What the model said or called before; counts as input, nothing else.
     Assistant(String),
+    /// What a compaction kept of turns that are gone.
+    Summary(String),
     /// What a tool that the model called gave back.
     ToolResult {
         name: Option<String>,
@@ -56,7 +58,7 @@ pub(crate) enum Turn {
 impl Turn {
     fn text(&self) -> &str {
         match self {
-            Self::Instruction(text) | Self::User(text) | Self::Assistant(text) => text,
+            Self::Instruction(text) | Self::User(text) | Self::Assistant(text) | Self::Summary(text) => text,
             Self::ToolResult { output, .. } => output,
         }
     }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::lint::METHODS;
 use super::load::{Document, Sources, child, schema_name, text};
 use super::model::{
-    Additional, Api, Constraints, ErrorStyle, Field, HttpMethod, Kind, Location, Object, Operation, Parameter, Protocol,
-    Schema, Stream, StreamMode, StringEnum, Type, Union, Webhook,
+    Additional, Api, Constraints, ErrorStyle, Field, HttpMethod, Kind, Location, Object, Operation,
+    Parameter, Protocol, Schema, Stream, StreamMode, StringEnum, Type, Union, Webhook,
 };
 use super::names;
 
@@ -187,7 +187,10 @@ impl Builder<'_> {
         } else {
             Type::Union(Union {
                 variants,
-                discriminator: node.pointer("/discriminator/propertyName").and_then(Value::as_str).map(str::to_owned),
+                discriminator: node
+                    .pointer("/discriminator/propertyName")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
                 open: node.get("x-open-union") == Some(&Value::Bool(true)),
             })
         };
@@ -209,7 +212,8 @@ impl Builder<'_> {
             Location::Path => placed(parameter).unwrap_or(usize::MAX),
             _ => usize::MAX,
         });
-        let request = node.pointer("/requestBody/content/application~1json/schema/$ref").and_then(Value::as_str);
+        let request =
+            node.pointer("/requestBody/content/application~1json/schema/$ref").and_then(Value::as_str);
         let mut response = None;
         let mut item_schema = None;
         for (status, answer) in node["responses"].as_object().into_iter().flatten() {
@@ -292,7 +296,8 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
 }
 
 fn attribute<T: serde::de::DeserializeOwned>(node: &Value, key: &str) -> Result<T> {
-    serde_json::from_value(node.get(key).cloned().unwrap_or_default()).with_context(|| format!("{key} is not known"))
+    serde_json::from_value(node.get(key).cloned().unwrap_or_default())
+        .with_context(|| format!("{key} is not known"))
 }
 
 fn http_method(method: &str) -> Result<HttpMethod> {
@@ -308,8 +313,22 @@ fn http_method(method: &str) -> Result<HttpMethod> {
 
 /// A schema's constraints, for documentation; the schema itself is what enforces them.
 fn constraints(node: &Value) -> Result<Constraints> {
-    let known = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
-        "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "pattern", "format"];
+    let known = [
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+        "pattern",
+        "format",
+    ];
     let members = node.as_object().into_iter().flatten().filter(|(key, _)| known.contains(&key.as_str()));
     let picked: serde_json::Map<String, Value> =
         members.map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -357,14 +376,17 @@ pub(crate) fn merge_all_of(document: &Document, node: &Value) -> Result<Value> {
 
 /// Notes for every schema whether requests and responses reach it.
 fn mark_reached(api: &mut Api, error_bodies: &[Type]) {
-    let mut requests: Vec<String> = api.operations.iter().filter_map(|operation| operation.request.clone()).collect();
+    let mut requests: Vec<String> =
+        api.operations.iter().filter_map(|operation| operation.request.clone()).collect();
     let mut responses = Vec::new();
     for operation in &api.operations {
         operation.response.iter().for_each(|ty| references(ty, &mut responses));
         operation.stream.iter().for_each(|stream| references(&stream.item, &mut responses));
     }
     api.webhooks.iter().for_each(|webhook| references(&webhook.payload, &mut responses));
-    error_bodies.iter().for_each(|ty| references(ty, &mut responses));
+    for ty in error_bodies {
+        references(ty, &mut responses);
+    }
     for (list, request) in [(&mut requests, true), (&mut responses, false)] {
         while let Some(name) = list.pop() {
             let schema = &mut api.schemas[&name];
@@ -393,6 +415,12 @@ fn references(ty: &Type, names: &mut Vec<String>) {
         Type::Ref(name) => names.push(name.clone()),
         Type::Array(inner) | Type::Map(inner) | Type::Nullable(inner) => references(inner, names),
         Type::Union(union) => union.variants.iter().for_each(|ty| references(ty, names)),
-        Type::Any | Type::String | Type::Integer | Type::Number | Type::Boolean | Type::Const(_) | Type::Enum(_) => {}
+        Type::Any
+        | Type::String
+        | Type::Integer
+        | Type::Number
+        | Type::Boolean
+        | Type::Const(_)
+        | Type::Enum(_) => {}
     }
 }

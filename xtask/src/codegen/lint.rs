@@ -1,51 +1,108 @@
-//! Phase 1, lint: the house rules of the specification. Every problem names its place (a JSON Pointer into
-//! `spec/openapi.yaml`) and the way out. Strict: a member this generator does not know is a problem, since
+//! Phase 1, lint: the house rules of the specification. Every problem names its place (a file and a JSON Pointer
+//! into it) and the way out. Strict: a member this generator does not know is a problem, since
 //! nothing would be generated from it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
 use super::build::is_null;
 use super::load::{Document, child, schema_name, text};
+use super::model::Errors;
 use super::names;
 
 /// One broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// JSON Pointer into the specification.
-    pub pointer: String,
+    /// File and JSON Pointer: `spec/openapi.yaml#/paths`.
+    pub place: String,
     /// What is wrong and what to do.
     pub message: String,
 }
 
 /// Keywords of a schema. What lowering cannot carry over, it records; what is not here is refused.
 pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
-    "$ref", "type", "const", "enum", "format", "title", "description", "default", "examples", "deprecated",
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minLength", "maxLength", "pattern",
-    "items", "minItems", "maxItems", "uniqueItems",
-    "properties", "required", "additionalProperties", "minProperties", "maxProperties", "dependentRequired",
-    "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "discriminator",
-    "x-source", "x-extensible-enum", "x-open-union",
+    "$ref",
+    "type",
+    "const",
+    "enum",
+    "format",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "items",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "properties",
+    "required",
+    "additionalProperties",
+    "minProperties",
+    "maxProperties",
+    "dependentRequired",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "discriminator",
+    "x-source",
+    "x-extensible-enum",
+    "x-open-union",
 ];
 
 const DOCUMENT: &[&str] = &[
-    "openapi", "info", "jsonSchemaDialect", "servers", "security", "tags", "paths", "webhooks", "components", "x-source",
+    "openapi",
+    "info",
+    "jsonSchemaDialect",
+    "servers",
+    "security",
+    "tags",
+    "paths",
+    "webhooks",
+    "components",
+    "x-source",
 ];
 const PATH_ITEM: &[&str] = &["get", "post", "put", "patch", "delete", "parameters", "summary", "description"];
 const OPERATION: &[&str] = &[
-    "operationId", "summary", "description", "tags", "parameters", "requestBody", "responses", "security", "deprecated",
-    "x-source", "x-resource", "x-method", "x-protocol", "x-error-style", "x-stream",
+    "operationId",
+    "summary",
+    "description",
+    "tags",
+    "parameters",
+    "requestBody",
+    "responses",
+    "security",
+    "deprecated",
+    "x-source",
+    "x-resource",
+    "x-method",
+    "x-protocol",
+    "x-error-style",
+    "x-stream",
 ];
 const WEBHOOK: &[&str] =
     &["operationId", "summary", "description", "tags", "requestBody", "responses", "security", "x-source"];
-const PARAMETER: &[&str] = &["$ref", "name", "in", "required", "description", "schema", "deprecated", "x-source"];
+const PARAMETER: &[&str] =
+    &["$ref", "name", "in", "required", "description", "schema", "deprecated", "x-source"];
 const BODY: &[&str] = &["$ref", "description", "required", "content", "x-source"];
 const RESPONSE: &[&str] = &["$ref", "description", "headers", "content", "x-source"];
 const HEADER: &[&str] = &["$ref", "description", "required", "schema", "x-source"];
 const MEDIA: &[&str] = &["schema", "example", "examples", "x-item-schema"];
-const COMPONENTS: &[&str] = &["schemas", "parameters", "responses", "requestBodies", "headers", "securitySchemes"];
+const COMPONENTS: &[&str] =
+    &["schemas", "parameters", "responses", "requestBodies", "headers", "securitySchemes"];
 const STREAM: &[&str] = &["parameter", "always", "terminator"];
 
 /// Methods an operation may have, as keys of a path item.
@@ -58,6 +115,48 @@ pub(crate) fn lint(document: &Document) -> Vec<Problem> {
     lint.problems
 }
 
+/// Broken rules of `spec/errors.json`: every class has one meaning and a known parent, every status one kind.
+pub(crate) fn lint_errors(errors: &Errors) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut report = |place: String, message: String| {
+        problems.push(Problem { place: format!("spec/errors.json#{place}"), message });
+    };
+    let classes =
+        errors.bases.iter().map(|base| &base.class).chain(errors.kinds.iter().map(|kind| &kind.class));
+    let known: Vec<&String> = classes.collect();
+    let mut seen = HashSet::new();
+    for class in &known {
+        if !seen.insert(*class) {
+            report("/kinds".to_owned(), format!("the class {class} is defined twice; rename one"));
+        }
+    }
+    let mut statuses: BTreeMap<u16, &str> = BTreeMap::new();
+    for (index, kind) in errors.kinds.iter().enumerate() {
+        if !known.contains(&&kind.parent) {
+            report(
+                format!("/kinds/{index}/parent"),
+                format!("{} is no class here; add it or correct it", kind.parent),
+            );
+        }
+        for status in &kind.status {
+            if let Some(first) = statuses.insert(*status, &kind.name) {
+                let name = &kind.name;
+                report(
+                    format!("/kinds/{index}/status"),
+                    format!("{status} belongs to {first} and to {name}; remove one"),
+                );
+            }
+        }
+    }
+    if errors.classes().len() < known.len() {
+        report(
+            "/kinds".to_owned(),
+            "some classes extend each other in a circle; correct a parent".to_owned(),
+        );
+    }
+    problems
+}
+
 struct Lint<'doc> {
     document: &'doc Document,
     problems: Vec<Problem>,
@@ -65,7 +164,8 @@ struct Lint<'doc> {
 
 impl Lint<'_> {
     fn report(&mut self, pointer: &str, message: impl Into<String>) {
-        self.problems.push(Problem { pointer: pointer.to_owned(), message: message.into() });
+        self.problems
+            .push(Problem { place: format!("spec/openapi.yaml#{pointer}"), message: message.into() });
     }
 
     /// Reports members outside `known`.
@@ -74,7 +174,9 @@ impl Lint<'_> {
             if !known.contains(&key.as_str()) {
                 self.report(
                     &child(pointer, key),
-                    format!("unknown member `{key}` of {what}; remove it or teach xtask/src/codegen what it means"),
+                    format!(
+                        "unknown member `{key}` of {what}; remove it or teach xtask/src/codegen what it means"
+                    ),
                 );
             }
         }
@@ -101,7 +203,8 @@ impl Lint<'_> {
 
     fn operations(&mut self) {
         let mut ids = HashSet::new();
-        let mut methods = HashSet::new();
+        let mut methods = BTreeSet::new();
+        let mut resources = HashSet::new();
         for (path, item) in self.document.members("/paths") {
             let at = child("/paths", path);
             self.keys(item, &at, "a path item", PATH_ITEM);
@@ -116,10 +219,23 @@ impl Lint<'_> {
                 if !ids.insert(id.to_owned()) {
                     self.report(&child(&at, "operationId"), format!("`{id}` is taken; choose another"));
                 }
-                let place = format!("{}.{}", text(operation, "x-resource"), text(operation, "x-method"));
+                let resource = text(operation, "x-resource");
+                let place = format!("{resource}.{}", text(operation, "x-method"));
                 if !methods.insert(place.clone()) {
-                    self.report(&at, format!("the client already has `{place}`; choose another x-resource or x-method"));
+                    self.report(
+                        &at,
+                        format!("the client already has `{place}`; choose another x-resource or x-method"),
+                    );
                 }
+                resources.insert(resource);
+            }
+        }
+        for place in methods {
+            if resources
+                .iter()
+                .any(|resource| *resource == place || resource.starts_with(&format!("{place}.")))
+            {
+                self.report("/paths", format!("`{place}` is a method and a resource; rename one"));
             }
         }
     }
@@ -129,23 +245,46 @@ impl Lint<'_> {
         for (key, example) in [("operationId", "create_video"), ("x-method", "create")] {
             let name = text(node, key);
             if name.is_empty() || names::snake(name) != name {
-                self.report(&child(at, key), format!("{key} must be snake_case, such as `{example}`; `{name}` is not"));
+                self.report(
+                    &child(at, key),
+                    format!("{key} must be snake_case, such as `{example}`; `{name}` is not"),
+                );
             }
         }
         let resource = text(node, "x-resource");
-        if resource.is_empty() || resource.split('.').any(|part| part.is_empty() || names::snake(part) != part) {
-            self.report(&child(at, "x-resource"), "x-resource must be a dotted path such as `chat.completions`; add it");
+        if resource.is_empty()
+            || resource.split('.').any(|part| part.is_empty() || names::snake(part) != part)
+        {
+            self.report(
+                &child(at, "x-resource"),
+                "x-resource must be a dotted path such as `chat.completions`; add it",
+            );
         }
         self.source(node, at);
         self.one_of(node, at, "x-protocol", &["chat", "responses", "native", "media", "models"]);
         self.one_of(node, at, "x-error-style", &["standard", "native"]);
         for key in ["summary", "description"] {
             if text(node, key).is_empty() {
-                self.report(&child(at, key), format!("{key} is missing; it becomes the documentation in every language"));
+                self.report(
+                    &child(at, key),
+                    format!("{key} is missing; it becomes the documentation in every language"),
+                );
             }
         }
-        for (index, parameter) in node.get("parameters").and_then(Value::as_array).into_iter().flatten().enumerate() {
-            self.parameter(parameter, &format!("{at}/parameters/{index}"));
+        let body = node.pointer("/requestBody/content/application~1json/schema");
+        let body = body.and_then(|schema| self.document.follow(schema).ok());
+        for (index, parameter) in
+            node.get("parameters").and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
+            let at = format!("{at}/parameters/{index}");
+            self.parameter(parameter, &at);
+            // Python and Node take parameters and members of the body side by side.
+            let name =
+                self.document.follow(parameter).map(|parameter| text(parameter, "name")).unwrap_or_default();
+            let members = body.and_then(|body| body.get("properties")).and_then(Value::as_object);
+            if members.into_iter().flatten().any(|(member, _)| names::snake(member) == names::snake(name)) {
+                self.report(&at, format!("the request body has a `{name}` too; rename one"));
+            }
         }
         if let Some(body) = node.get("requestBody") {
             let at = child(at, "requestBody");
@@ -172,7 +311,10 @@ impl Lint<'_> {
         if source.is_empty() {
             self.report(at, "x-source is missing; add the section of the source (`\"2.1\"`) or `ours`");
         } else if !source.split(", ").all(section) {
-            self.report(&child(at, "x-source"), format!("`{source}` is no section; write `\"2.1\"`, `\"4, 2.1\"` or `ours`"));
+            self.report(
+                &child(at, "x-source"),
+                format!("`{source}` is no section; write `\"2.1\"`, `\"4, 2.1\"` or `ours`"),
+            );
         }
     }
 
@@ -181,14 +323,21 @@ impl Lint<'_> {
             let at = child(&child(at, "content"), kind);
             self.keys(media, &at, "a media type", MEDIA);
             if kind != "application/json" {
-                self.report(&at, "only application/json bodies are generated; remove it or extend the generator");
+                self.report(
+                    &at,
+                    "only application/json bodies are generated; remove it or extend the generator",
+                );
             }
             let reference = media.pointer("/schema/$ref").and_then(Value::as_str);
             let Some(name) = reference.and_then(schema_name) else {
-                self.report(&at, "a request body must be a $ref to a named object; move it to components/schemas");
+                self.report(
+                    &at,
+                    "a request body must be a $ref to a named object; move it to components/schemas",
+                );
                 continue;
             };
-            let is_object = self.document.schema(name).is_some_and(|schema| schema.get("properties").is_some());
+            let is_object =
+                self.document.schema(name).is_some_and(|schema| schema.get("properties").is_some());
             if !is_object {
                 self.report(&at, format!("request body {name} must be an object with properties"));
             }
@@ -204,7 +353,10 @@ impl Lint<'_> {
         let schema = parameter.get("schema").cloned().unwrap_or_default();
         self.schema(&schema, &child(at, "schema"));
         if !schema.get("type").is_some_and(Value::is_string) {
-            self.report(&child(at, "schema"), "a parameter has one plain type (string, integer, number, boolean)");
+            self.report(
+                &child(at, "schema"),
+                "a parameter has one plain type (string, integer, number, boolean)",
+            );
         }
         if schema.get("const").is_some() && !schema["const"].is_string() {
             self.report(&child(at, "schema"), "a fixed parameter's const must be a string");
@@ -238,13 +390,19 @@ impl Lint<'_> {
         let at = child(at, "x-stream");
         let Some(stream) = operation.get("x-stream") else {
             if streams {
-                self.report(&at, "the operation streams: add x-stream: {parameter: stream} or {always: true}");
+                self.report(
+                    &at,
+                    "the operation streams: add x-stream: {parameter: stream} or {always: true}",
+                );
             }
             return;
         };
         self.keys(stream, &at, "x-stream", STREAM);
         if !streams {
-            self.report(&at, "x-stream without a text/event-stream response; add the response or remove x-stream");
+            self.report(
+                &at,
+                "x-stream without a text/event-stream response; add the response or remove x-stream",
+            );
         }
         if !stream.as_object().is_some_and(|members| members.contains_key("terminator")) {
             self.report(&at, "terminator is missing; give the last data line (`\"[DONE]\"`) or null");
@@ -254,7 +412,10 @@ impl Lint<'_> {
                 let body = operation.pointer("/requestBody/content/application~1json/schema");
                 let body = body.and_then(|schema| self.document.follow(schema).ok());
                 if body.is_none_or(|body| body.get("properties").and_then(|all| all.get(name)).is_none()) {
-                    self.report(&at, format!("the request body has no property `{name}`; add it or correct x-stream"));
+                    self.report(
+                        &at,
+                        format!("the request body has no property `{name}`; add it or correct x-stream"),
+                    );
                 }
             }
             (None, Some(Value::Bool(true))) => {}
@@ -285,7 +446,10 @@ impl Lint<'_> {
             self.source(schema, &at);
             if names::pascal(name) != *name {
                 let better = names::pascal(name);
-                self.report(&at, format!("a schema's name is PascalCase in every language; rename it to `{better}`"));
+                self.report(
+                    &at,
+                    format!("a schema's name is PascalCase in every language; rename it to `{better}`"),
+                );
             }
             if text(schema, "description").is_empty() {
                 self.report(&at, "description is missing; it becomes the documentation in every language");
@@ -296,7 +460,10 @@ impl Lint<'_> {
             hoisted_names(schema, name, &mut names);
             for identifier in names {
                 if let Some(first) = identifiers.insert(identifier.clone(), at.clone()) {
-                    self.report(&at, format!("the type `{identifier}` is already generated from {first}; rename one"));
+                    self.report(
+                        &at,
+                        format!("the type `{identifier}` is already generated from {first}; rename one"),
+                    );
                 }
             }
         }
@@ -307,10 +474,10 @@ impl Lint<'_> {
             return;
         }
         self.keys(node, at, "a schema", SCHEMA_KEYWORDS);
-        if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
-            if schema_name(reference).and_then(|name| self.document.schema(name)).is_none() {
-                self.report(&child(at, "$ref"), format!("{reference} names no schema; correct it"));
-            }
+        if let Some(reference) = node.get("$ref").and_then(Value::as_str)
+            && schema_name(reference).and_then(|name| self.document.schema(name)).is_none()
+        {
+            self.report(&child(at, "$ref"), format!("{reference} names no schema; correct it"));
         }
         if node.get("x-source").is_some() {
             self.source(node, at);
@@ -321,7 +488,10 @@ impl Lint<'_> {
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let at = child(&child(at, "properties"), name);
             if name == "extra" {
-                self.report(&at, "`extra` is where unknown members are kept in Rust; the property needs another name");
+                self.report(
+                    &at,
+                    "`extra` is where unknown members are kept in Rust; the property needs another name",
+                );
             }
             if let Some(first) = fields.insert(names::snake(name), name) {
                 self.report(&at, format!("`{name}` and `{first}` become the same identifier; rename one"));
@@ -331,7 +501,10 @@ impl Lint<'_> {
             let known = node.get("properties").and_then(|all| all.get(required.as_str()?)).is_some();
             // A bare {required: […]} is a condition on the object around it.
             if !known && node.get("properties").is_some() {
-                self.report(&child(at, "required"), format!("{required} is required but no property; add it or remove it"));
+                self.report(
+                    &child(at, "required"),
+                    format!("{required} is required but no property; add it or remove it"),
+                );
             }
         }
         for (pointer, inner) in subschemas(node, at) {
@@ -345,12 +518,20 @@ impl Lint<'_> {
         }
         if let Some(variants) = node.get("anyOf").and_then(Value::as_array) {
             // Conditions on which members are present are enforced by `limits`; a choice of forms is a oneOf.
-            if !variants.iter().all(|variant| variant.as_object().is_some_and(|all| all.keys().all(|k| k == "required"))) {
-                self.report(&child(at, "anyOf"), "anyOf may only list {required: […]}; a choice of forms is a oneOf");
+            if !variants
+                .iter()
+                .all(|variant| variant.as_object().is_some_and(|all| all.keys().all(|k| k == "required")))
+            {
+                self.report(
+                    &child(at, "anyOf"),
+                    "anyOf may only list {required: […]}; a choice of forms is a oneOf",
+                );
             }
         }
         if node.get("x-open-union") == Some(&Value::Bool(true)) {
-            for (index, variant) in node.get("oneOf").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            for (index, variant) in
+                node.get("oneOf").and_then(Value::as_array).into_iter().flatten().enumerate()
+            {
                 if variant.get("$ref").is_none() {
                     let at = format!("{at}/oneOf/{index}");
                     self.report(&at, "a variant of an open union is a $ref; move it to components/schemas");
@@ -365,7 +546,10 @@ impl Lint<'_> {
             let mut identifiers: BTreeMap<String, &str> = BTreeMap::new();
             for value in node.get(key).and_then(Value::as_array).into_iter().flatten() {
                 let Some(value) = value.as_str() else {
-                    self.report(&child(at, key), format!("{value} is no string; only string enums are generated"));
+                    self.report(
+                        &child(at, key),
+                        format!("{value} is no string; only string enums are generated"),
+                    );
                     continue;
                 };
                 if let Some(first) = identifiers.insert(names::variant(value), value) {
@@ -405,9 +589,16 @@ fn hoisted_names(node: &Value, name: &str, names: &mut Vec<String>) {
         let name = names::nested(name, property);
         for (name, inner) in [(name.clone(), Some(inner)), (names::item(&name), inner.get("items"))] {
             let Some(inner) = inner else { continue };
-            let forms = inner.get("oneOf").and_then(Value::as_array).into_iter().flatten().filter(|form| !is_null(form));
-            let named = ["properties", "enum", "const", "x-extensible-enum"].iter().any(|key| inner.get(key).is_some());
-            if named || forms.count() > 1 {
+            let forms = inner
+                .get("oneOf")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter(|form| !is_null(form));
+            let is_hoisted = ["properties", "enum", "const", "x-extensible-enum"]
+                .iter()
+                .any(|key| inner.get(key).is_some());
+            if is_hoisted || forms.count() > 1 {
                 names.push(name.clone());
             }
             hoisted_names(inner, &name, names);

@@ -35,7 +35,8 @@ fn read(path: &Path) -> Result<String> {
 }
 
 fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    serde_json::from_str(&read(path)?).with_context(|| format!("{} does not have the expected form", path.display()))
+    serde_json::from_str(&read(path)?)
+        .with_context(|| format!("{} does not have the expected form", path.display()))
 }
 
 /// An OpenAPI document whose references stay as they are; [`Document::resolve`] follows them.
@@ -55,7 +56,9 @@ impl Document {
         let Some(pointer) = reference.strip_prefix('#') else {
             bail!("reference {reference} leaves the file; move what it points at into spec/openapi.yaml");
         };
-        self.0.pointer(pointer).with_context(|| format!("reference {reference} points at nothing; correct it"))
+        self.0
+            .pointer(pointer)
+            .with_context(|| format!("reference {reference} points at nothing; correct it"))
     }
 
     /// `node` itself, or what it refers to.

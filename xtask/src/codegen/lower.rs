@@ -52,7 +52,8 @@ pub(crate) enum EnforcedBy {
 
 /// Lowers the whole document.
 pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
-    let mut lowering = Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
+    let mut lowering =
+        Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
     for (name, node) in document.members("/components/schemas") {
         let reached = &api.schemas[name];
         let place = Place { name: name.clone(), request: reached.in_request };
@@ -129,7 +130,12 @@ impl Lowering<'_> {
 
     fn drop(&mut self, at: &str, keyword: &str, value: &Value, enforced_by: EnforcedBy) {
         if let Some(dropped) = &mut self.dropped {
-            dropped.push(Dropped { pointer: at.to_owned(), keyword: keyword.to_owned(), value: value.clone(), enforced_by });
+            dropped.push(Dropped {
+                pointer: at.to_owned(),
+                keyword: keyword.to_owned(),
+                value: value.clone(),
+                enforced_by,
+            });
         }
     }
 
@@ -193,12 +199,15 @@ impl Lowering<'_> {
                 }
                 "oneOf" => self.one_of(&mut out, value, at, place)?,
                 "default" => self.drop(at, keyword, value, EnforcedBy::Server),
-                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" | "minLength"
-                | "maxLength" | "pattern" | "format" | "minItems" | "maxItems" | "uniqueItems" | "minProperties"
-                | "maxProperties" | "dependentRequired" | "anyOf" | "not" | "if" | "then" | "else" | "discriminator" => {
+                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf"
+                | "minLength" | "maxLength" | "pattern" | "format" | "minItems" | "maxItems"
+                | "uniqueItems" | "minProperties" | "maxProperties" | "dependentRequired" | "anyOf"
+                | "not" | "if" | "then" | "else" | "discriminator" => {
                     self.drop(at, keyword, value, elsewhere);
                 }
-                unknown => bail!("{at}: keyword `{unknown}` cannot be lowered; teach lower.rs what becomes of it"),
+                unknown => {
+                    bail!("{at}: keyword `{unknown}` cannot be lowered; teach lower.rs what becomes of it")
+                }
             }
         }
         let is_object = out.get("type") == Some(&json!("object"));
@@ -217,7 +226,9 @@ impl Lowering<'_> {
                 "$ref" | "x-source" | "deprecated" => {}
                 "description" => description = Some(value),
                 "default" => self.drop(at, keyword, value, EnforcedBy::Server),
-                other => bail!("{at}: `{other}` beside a $ref cannot be lowered; move it into the schema referred to"),
+                other => bail!(
+                    "{at}: `{other}` beside a $ref cannot be lowered; move it into the schema referred to"
+                ),
             }
         }
         Ok(match description {
@@ -249,20 +260,39 @@ impl Lowering<'_> {
             out.insert("type".to_owned(), json!("string"));
             out.insert("enum".to_owned(), json!([value]));
         } else {
-            self.drop(at, "const", value, if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient });
+            self.drop(
+                at,
+                "const",
+                value,
+                if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient },
+            );
         }
     }
 
-    fn properties(&mut self, out: &mut Map<String, Value>, node: &Value, at: &str, place: &Place) -> Result<()> {
-        let required: Vec<&str> =
-            node.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    fn properties(
+        &mut self,
+        out: &mut Map<String, Value>,
+        node: &Value,
+        at: &str,
+        place: &Place,
+    ) -> Result<()> {
+        let required: Vec<&str> = node
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let mut properties = Map::new();
         for (name, inner) in node["properties"].as_object().into_iter().flatten() {
             let at = child(&child(at, "properties"), name);
             let mut lowered = self.schema(inner, &at, &place.nested(name))?;
-            if let (Some(value), true) = (inner.get("const"), place.request && required.contains(&name.as_str())) {
-                // The one default that may be sent: nothing else is allowed there.
+            if let (Some(value), true) =
+                (inner.get("const"), place.request && required.contains(&name.as_str()))
+            {
+                // The one default that may be sent: nothing else is allowed there. The type fills it in.
                 lowered["default"] = value.clone();
+                self.drop(&at, "required", &json!(true), EnforcedBy::Limits);
             }
             properties.insert(name.clone(), lowered);
         }
@@ -274,7 +304,8 @@ impl Lowering<'_> {
     }
 
     fn one_of(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) -> Result<()> {
-        let all: Vec<(usize, &Value)> = value.as_array().context("oneOf is a list")?.iter().enumerate().collect();
+        let all: Vec<(usize, &Value)> =
+            value.as_array().context("oneOf is a list")?.iter().enumerate().collect();
         if all.iter().any(|(_, variant)| is_null(variant)) {
             out.insert("nullable".to_owned(), json!(true));
         }
@@ -305,8 +336,13 @@ impl Lowering<'_> {
                 };
                 properties.insert(name.clone(), merged);
             }
-            let own: BTreeSet<String> =
-                variant["required"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+            let own: BTreeSet<String> = variant["required"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
             required = Some(match required {
                 None => own,
                 Some(known) => known.intersection(&own).cloned().collect(),
@@ -350,7 +386,13 @@ impl Lowering<'_> {
     }
 
     fn operation(
-        &mut self, paths: &mut Map<String, Value>, path: &str, method: &str, item: &Value, node: &Value, at: &str,
+        &mut self,
+        paths: &mut Map<String, Value>,
+        path: &str,
+        method: &str,
+        item: &Value,
+        node: &Value,
+        at: &str,
     ) -> Result<()> {
         let id = text(node, "operationId");
         let mut operation = Map::new();
@@ -415,7 +457,10 @@ impl Lowering<'_> {
             let Some(body) = body else { continue };
             let mut operation = operation.clone();
             operation.insert("operationId".to_owned(), json!(id));
-            operation.insert("responses".to_owned(), json!({"2XX": {"description": "Success.", "content": {kind: body}}}));
+            operation.insert(
+                "responses".to_owned(),
+                json!({"2XX": {"description": "Success.", "content": {kind: body}}}),
+            );
             let place = paths.entry(path).or_insert_with(|| json!({}));
             place[method] = Value::Object(operation);
         }
@@ -435,7 +480,9 @@ fn unify(one: &Value, other: &Value) -> Value {
         return one.clone();
     }
     match (string_like(one), string_like(other)) {
-        (Some(a), Some(b)) if a || b => json!({"type": ["string", "null"], "description": text(one, "description")}),
+        (Some(a), Some(b)) if a || b => {
+            json!({"type": ["string", "null"], "description": text(one, "description")})
+        }
         (Some(_), Some(_)) => json!({"type": "string", "description": text(one, "description")}),
         _ => json!({"description": text(one, "description")}),
     }

@@ -27,12 +27,11 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
 
 /// All generated files.
 fn generate(sources: &Sources) -> Result<Output> {
-    let problems = lint::lint(&sources.openapi);
+    let mut problems = lint::lint(&sources.openapi);
+    problems.extend(lint::lint_errors(&sources.errors));
     if !problems.is_empty() {
-        let list: Vec<String> = problems
-            .iter()
-            .map(|problem| format!("spec/openapi.yaml#{}: {}", problem.pointer, problem.message))
-            .collect();
+        let list: Vec<String> =
+            problems.iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect();
         bail!("{}\n{} problem(s) in the specification", list.join("\n"), list.len());
     }
     let api = build::build(sources)?;
@@ -48,6 +47,7 @@ fn generate(sources: &Sources) -> Result<Output> {
         emit::resources::emit(&api, &signatures),
         emit::requests::emit(&api, &sources.openapi)?,
         emit::routes::emit(&api),
+        emit::docs::emit(&api, &sources.report),
         emit::python::emit(&api),
         emit::typescript::emit(&api),
     ] {

@@ -359,15 +359,18 @@ impl Constraints {
         if let Some(step) = &self.multiple_of {
             parts.push(format!("a multiple of {step}"));
         }
-        let mut count = |low: Option<u64>, high: Option<u64>, unit: &str| match (low, high) {
-            (Some(low), Some(high)) => parts.push(format!("{low} to {high} {unit}")),
-            (Some(low), None) => parts.push(format!("at least {low} {unit}")),
-            (None, Some(high)) => parts.push(format!("at most {high} {unit}")),
-            (None, None) => {}
+        let mut count = |low: Option<u64>, high: Option<u64>, unit: &str| {
+            let units = |number: u64| if number == 1 { unit.to_owned() } else { format!("{unit}s") };
+            match (low, high) {
+                (Some(low), Some(high)) => parts.push(format!("{low} to {high} {}", units(high))),
+                (Some(low), None) => parts.push(format!("at least {low} {}", units(low))),
+                (None, Some(high)) => parts.push(format!("at most {high} {}", units(high))),
+                (None, None) => {}
+            }
         };
-        count(self.min_length, self.max_length, "characters");
-        count(self.min_items, self.max_items, "items");
-        count(self.min_properties, self.max_properties, "members");
+        count(self.min_length, self.max_length, "character");
+        count(self.min_items, self.max_items, "item");
+        count(self.min_properties, self.max_properties, "member");
         if self.unique_items {
             parts.push("unique items".to_owned());
         }
@@ -406,7 +409,9 @@ impl Errors {
         let mut ordered: Vec<(&str, Option<&str>, &str)> = Vec::new();
         while !waiting.is_empty() {
             let known = |class: &str| ordered.iter().any(|(name, ..)| *name == class);
-            let Some(next) = waiting.iter().position(|(_, parent, _)| parent.is_none_or(known)) else { break };
+            let Some(next) = waiting.iter().position(|(_, parent, _)| parent.is_none_or(known)) else {
+                break;
+            };
             ordered.push(waiting.remove(next));
         }
         ordered

@@ -39,9 +39,11 @@ impl Output {
                 continue;
             }
             if let Some(folder) = target.parent() {
-                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot create {}", folder.display()))?;
             }
-            std::fs::write(&target, contents).with_context(|| format!("cannot write {}", target.display()))?;
+            std::fs::write(&target, contents)
+                .with_context(|| format!("cannot write {}", target.display()))?;
         }
         for orphan in self.orphans(root)? {
             std::fs::remove_file(root.join(&orphan)).with_context(|| format!("cannot remove {orphan}"))?;
@@ -55,7 +57,10 @@ impl Output {
         for (path, contents) in &self.0 {
             match std::fs::read_to_string(root.join(path)) {
                 Ok(present) if present == *contents => {}
-                Ok(present) => problems.push(format!("stale    {path} (first difference in line {})", first_difference(&present, contents))),
+                Ok(present) => problems.push(format!(
+                    "stale    {path} (first difference in line {})",
+                    first_difference(&present, contents)
+                )),
                 Err(_) => problems.push(format!("missing  {path}")),
             }
         }
@@ -63,7 +68,11 @@ impl Output {
         if problems.is_empty() {
             return Ok(());
         }
-        bail!("{}\n{} generated file(s) differ from spec/; run `cargo xtask codegen`", problems.join("\n"), problems.len());
+        bail!(
+            "{}\n{} generated file(s) differ from spec/; run `cargo xtask codegen`",
+            problems.join("\n"),
+            problems.len()
+        );
     }
 
     /// Files that say they are generated, or lie in a `generated` folder, but are no output.
@@ -71,7 +80,9 @@ impl Output {
         let mut orphans = Vec::new();
         let mut folders = vec![root.to_path_buf()];
         while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            for entry in
+                std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?
+            {
                 let path = entry?.path();
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 if path.is_dir() {
@@ -106,5 +117,9 @@ fn is_generated(path: &Path, relative: &str) -> bool {
 
 /// The first line (from 1) in which two texts differ.
 fn first_difference(one: &str, other: &str) -> usize {
-    one.lines().zip(other.lines()).position(|(a, b)| a != b).unwrap_or_else(|| one.lines().count().min(other.lines().count())) + 1
+    one.lines()
+        .zip(other.lines())
+        .position(|(a, b)| a != b)
+        .unwrap_or_else(|| one.lines().count().min(other.lines().count()))
+        + 1
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::header;
 use crate::codegen::model::{Api, File};
 
-const TYPES: &str = r#"
+const TYPES: &str = r"
 /// A provider family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -32,7 +32,7 @@ pub struct TextModel {
     pub source: &'static str,
 }
 
-/// A model that makes videos, and its limits; `None` is "not stated".
+/// A model that makes videos, and its limits; `None`: not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VideoModel {
@@ -52,7 +52,7 @@ pub struct VideoModel {
     pub source: &'static str,
 }
 
-/// A model that makes images, and its limits; `None` is "not stated".
+/// A model that makes images, and its limits; `None`: not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageModel {
@@ -83,12 +83,15 @@ pub struct ImageModel {
     /// Sections of the source.
     pub source: &'static str,
 }
-"#;
+";
 
 /// `core/src/generated/catalog.rs`.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
     let catalog = &api.catalog;
-    let mut code = format!("// {}\n//! Model families, models and their limits, as data.\n{TYPES}", header("spec/catalog.json"));
+    let mut code = format!(
+        "// {}\n//! Model families, models and their limits, as data.\n{TYPES}",
+        header("spec/catalog.json")
+    );
     code.push_str("\n/// All families.\npub static FAMILIES: &[Family] = &[\n");
     for family in &catalog.families {
         _ = writeln!(
@@ -105,7 +108,9 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
             model.id, model.family, model.source
         );
     }
-    code.push_str("];\n\n/// All models that make videos (2.9).\npub static VIDEO_MODELS: &[VideoModel] = &[\n");
+    code.push_str(
+        "];\n\n/// All models that make videos (2.9).\npub static VIDEO_MODELS: &[VideoModel] = &[\n",
+    );
     for model in &catalog.video_models {
         _ = writeln!(
             code,
@@ -119,7 +124,9 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
             model.source
         );
     }
-    code.push_str("];\n\n/// All models that make images (2.8, 2.10).\npub static IMAGE_MODELS: &[ImageModel] = &[\n");
+    code.push_str(
+        "];\n\n/// All models that make images (2.8, 2.10).\npub static IMAGE_MODELS: &[ImageModel] = &[\n",
+    );
     for model in &catalog.image_models {
         let sizes = model.sizes.as_ref().map_or("None".to_owned(), |sizes| format!("Some(&{sizes:?})"));
         _ = writeln!(

@@ -23,7 +23,9 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         _ = writeln!(code, "        Self::{},", names::pascal(&kind.name));
     }
     code.push_str("    ];\n");
-    matched(&mut code, kinds, "The name in spec/errors.json: `rate_limit`.", "name", "&'static str", |k| format!("{:?}", k.name));
+    matched(&mut code, kinds, "The name in spec/errors.json: `rate_limit`.", "name", "&'static str", |k| {
+        format!("{:?}", k.name)
+    });
     matched(
         &mut code,
         kinds,
@@ -32,10 +34,15 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         "&'static str",
         |k| format!("{:?}", k.class),
     );
-    matched(&mut code, kinds, "What it means, for a person.", "meaning", "&'static str", |k| format!("{:?}", k.meaning));
+    matched(&mut code, kinds, "What it means, for a person.", "meaning", "&'static str", |k| {
+        format!("{:?}", k.meaning)
+    });
     code.push_str("\n    /// Whether trying again may help.\n    pub const fn is_retryable(self) -> bool {\n        matches!(\n            self,\n");
-    let retryable: Vec<String> =
-        kinds.iter().filter(|kind| kind.retryable).map(|kind| format!("Self::{}", names::pascal(&kind.name))).collect();
+    let retryable: Vec<String> = kinds
+        .iter()
+        .filter(|kind| kind.retryable)
+        .map(|kind| format!("Self::{}", names::pascal(&kind.name)))
+        .collect();
     _ = write!(code, "            {}\n        )\n    }}\n", retryable.join("\n                | "));
     from_status(&mut code, kinds);
     code.push_str("}\n");
@@ -43,7 +50,14 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     vec![File { path: "core/src/generated/error_kinds.rs".to_owned(), contents: code }]
 }
 
-fn matched(code: &mut String, kinds: &[ErrorKind], doc: &str, name: &str, ty: &str, value: impl Fn(&ErrorKind) -> String) {
+fn matched(
+    code: &mut String,
+    kinds: &[ErrorKind],
+    doc: &str,
+    name: &str,
+    ty: &str,
+    value: impl Fn(&ErrorKind) -> String,
+) {
     _ = write!(code, "\n    /// {doc}\n    pub const fn {name}(self) -> {ty} {{\n        match self {{\n");
     for kind in kinds {
         _ = writeln!(code, "            Self::{} => {},", names::pascal(&kind.name), value(kind));

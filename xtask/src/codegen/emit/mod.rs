@@ -2,6 +2,7 @@
 //! a type is an attribute in the specification, never a name compared here.
 
 pub(super) mod catalog;
+pub(super) mod docs;
 pub(super) mod error_kinds;
 pub(super) mod openapi;
 pub(super) mod operations;
@@ -25,7 +26,7 @@ pub(super) fn comment(text: &str, prefix: &str) -> String {
         let mut line = String::new();
         for word in paragraph.split_whitespace() {
             if !line.is_empty() && prefix.len() + line.len() + word.len() >= 110 {
-                out.push_str(&format!("{prefix}{line}\n"));
+                out.extend([prefix, &line, "\n"]);
                 line.clear();
             }
             if !line.is_empty() {

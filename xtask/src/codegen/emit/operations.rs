@@ -16,11 +16,15 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     for operation in &api.operations {
         code.push_str(&row(operation));
     }
-    code.push_str("\n/// All operations, in the order of the specification.\npub const ALL: &[&Operation] = &[\n");
+    code.push_str(
+        "\n/// All operations, in the order of the specification.\npub const ALL: &[&Operation] = &[\n",
+    );
     for operation in &api.operations {
         _ = writeln!(code, "    &{},", names::constant(&operation.id));
     }
-    code.push_str("];\n\n/// Finds an operation by its id.\npub fn by_id(id: &str) -> Option<&'static Operation> {\n");
+    code.push_str(
+        "];\n\n/// Finds an operation by its id.\npub fn by_id(id: &str) -> Option<&'static Operation> {\n",
+    );
     code.push_str("    match id {\n");
     for operation in &api.operations {
         _ = writeln!(code, "        {:?} => Some(&{}),", operation.id, names::constant(&operation.id));

@@ -1,8 +1,237 @@
-//! Emits the Python surface: types, stubs, resources and exceptions.
+//! Emits the Python surface: types, resources with their stubs, exceptions. Nothing here knows an operation
+//! or a type by name.
+//!
+//! How an operation becomes a method (`resources.rs`): path parameters may be given by position, everything
+//! else by keyword; members of the request body are arguments under their wire names, a Python keyword with
+//! `_` after it. How a schema becomes a type (`types.rs`): what a response holds is a class over `Record`;
+//! what a request holds is a `TypedDict`, named as the schema for a request body and `…Param` within one,
+//! since a schema can be both.
 
-use crate::codegen::model::{Api, File};
+mod errors;
+mod fields;
+mod resources;
+mod types;
+
+use std::fmt::Write as _;
+
+use crate::codegen::emit::header;
+use crate::codegen::model::{Api, Constraints, File, Kind, Schema, StringEnum, Type, Union};
+
+const PACKAGE: &str = "bindings-python/python/gatewright/generated";
+const NATIVE: &str = "bindings-python/src/generated";
+const SPEC: &str = "spec/openapi.yaml";
+
+/// Widest line of prose.
+const WIDTH: usize = 100;
+
+const KEYWORDS: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Arguments that every method has beside the operation's own.
+const OPTIONS: &[&str] = &["extra_headers", "extra_query", "extra_body", "timeout", "max_retries"];
 
 /// Files of the Python package.
-pub(crate) fn emit(_: &Api) -> Vec<File> {
-    Vec::new()
+pub(crate) fn emit(api: &Api) -> Vec<File> {
+    let python = |name: &str, source: &str, body: String| File {
+        path: format!("{PACKAGE}/{name}"),
+        contents: format!("# {}\n{body}", header(source)),
+    };
+    let rust = |name: &str, body: String| File {
+        path: format!("{NATIVE}/{name}"),
+        contents: format!("// {}\n\n{body}", header(SPEC)),
+    };
+    vec![
+        python("__init__.py", SPEC, "\"\"\"What follows from the specification.\"\"\"\n".to_owned()),
+        python("errors.py", "spec/errors.json", errors::module(&api.errors)),
+        python("resources.py", SPEC, resources::module(api)),
+        python("resources.pyi", SPEC, resources::stub(api)),
+        python("types.py", SPEC, types::module(api)),
+        python("types.pyi", SPEC, types::stub(api)),
+        rust("mod.rs", "//! What follows from the specification.\n\npub(crate) mod optional_fields;\n".to_owned()),
+        rust("optional_fields.rs", fields::optional_fields(api)),
+    ]
+}
+
+/// Which way a value goes: the same schema is written differently to and read from the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Request,
+    Response,
+}
+
+/// Writes types as Python expressions.
+#[derive(Clone, Copy)]
+struct Types<'a> {
+    api: &'a Api,
+    direction: Direction,
+    /// Put before the names of builtins: `builtins.` where a member of the class hides one.
+    builtins: &'static str,
+    /// Put before the names of schemas: `types.` outside their module.
+    schemas: &'static str,
+}
+
+impl Types<'_> {
+    fn expression(self, ty: &Type) -> String {
+        let builtins = self.builtins;
+        match ty {
+            Type::Any if self.direction == Direction::Request => "object".to_owned(),
+            Type::Any => "Any".to_owned(),
+            Type::String => format!("{builtins}str"),
+            Type::Integer => format!("{builtins}int"),
+            Type::Number => format!("{builtins}float"),
+            Type::Boolean => format!("{builtins}bool"),
+            Type::Const(value) => literal(std::slice::from_ref(value)),
+            Type::Enum(values) => self.enumeration(values),
+            Type::Array(element) if self.direction == Direction::Request => {
+                format!("Sequence[{}]", self.expression(element))
+            }
+            Type::Array(element) => format!("{builtins}list[{}]", self.expression(element)),
+            Type::Map(value) => format!("Mapping[{builtins}str, {}]", self.expression(value)),
+            Type::Ref(name) => self.reference(name),
+            Type::Union(union) => self.union(union),
+            Type::Nullable(inner) => format!("{} | None", self.expression(inner)),
+        }
+    }
+
+    /// A member that may be left out of a response reads as None.
+    fn optional(self, ty: &Type) -> String {
+        let text = self.expression(ty);
+        if ty.is_nullable() || text == "Any" { text } else { format!("{text} | None") }
+    }
+
+    fn enumeration(self, values: &StringEnum) -> String {
+        let words: Vec<_> = values.values.iter().map(|word| word.as_str().into()).collect();
+        let known = literal(&words);
+        if values.open { format!("{known} | {}str", self.builtins) } else { known }
+    }
+
+    fn union(self, union: &Union) -> String {
+        let variants: Vec<String> = union.variants.iter().map(|variant| self.expression(variant)).collect();
+        let mut text = variants.join(" | ");
+        if union.open && self.direction == Direction::Request && !text.ends_with(" | Record") {
+            text.push_str(" | Record");
+        }
+        text
+    }
+
+    /// A named type. A request takes a result back in place of a dict.
+    fn reference(self, name: &str) -> String {
+        let schema = &self.api.schemas[name];
+        let spelled = format!("{}{}", self.schemas, schema_name(self.api, schema, self.direction));
+        match (&schema.kind, self.direction) {
+            (Kind::Object(_), Direction::Request) => format!("{spelled} | Record"),
+            _ => spelled,
+        }
+    }
+}
+
+/// The name of a schema's type in one direction.
+fn schema_name(api: &Api, schema: &Schema, direction: Direction) -> String {
+    let is_body = api.operations.iter().any(|operation| operation.request.as_ref() == Some(&schema.name));
+    let is_enum = matches!(schema.kind, Kind::Enum(_));
+    if direction == Direction::Response || is_enum || (is_body && !schema.in_response) {
+        schema.name.clone()
+    } else {
+        format!("{}Param", schema.name)
+    }
+}
+
+/// `Literal["a", "b"]`.
+fn literal(values: &[serde_json::Value]) -> String {
+    let words: Vec<String> = values
+        .iter()
+        .map(|value| match value {
+            serde_json::Value::Bool(true) => "True".to_owned(),
+            serde_json::Value::Bool(false) => "False".to_owned(),
+            other => other.to_string(),
+        })
+        .collect();
+    format!("Literal[{}]", words.join(", "))
+}
+
+/// A wire name as an argument.
+fn argument(name: &str) -> String {
+    let spelled: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if KEYWORDS.contains(&name) || OPTIONS.contains(&name) || name == "self" { spelled + "_" } else { spelled }
+}
+
+/// Whether a wire name can be written as an attribute.
+fn is_attribute(name: &str) -> bool {
+    !KEYWORDS.contains(&name)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.is_empty()
+}
+
+/// What is known of a field beside its description: bounds, default, section.
+fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, source: Option<&str>) -> String {
+    let mut facts = Vec::new();
+    let bounds = constraints.in_words();
+    if !bounds.is_empty() {
+        facts.push(bounds);
+    }
+    if let Some(default) = default {
+        facts.push(format!("the gateway assumes {default}"));
+    }
+    let mut text = facts.join("; ");
+    if !text.is_empty() {
+        text[..1].make_ascii_uppercase();
+        text.push('.');
+    }
+    if let Some(source) = source {
+        let _ = write!(text, "{}({source})", if text.is_empty() { "" } else { " " });
+    }
+    text
+}
+
+/// A description and its facts as one sentence or two.
+fn described(description: &str, facts: &str) -> String {
+    match (description.trim(), facts) {
+        ("", facts) => facts.to_owned(),
+        (description, "") => description.to_owned(),
+        (description, facts) => format!("{description} {facts}"),
+    }
+}
+
+/// A docstring of paragraphs, each wrapped, on its own lines; with `indent` before each.
+fn docstring(paragraphs: &[String], indent: &str) -> String {
+    let mut text = String::new();
+    for paragraph in paragraphs.iter().filter(|paragraph| !paragraph.trim().is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&wrapped(paragraph, indent, indent));
+    }
+    let text = text.trim().replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
+    let end = if text.contains('\n') { format!("\n{indent}") } else { String::new() };
+    // A quote at the very end would run into the closing ones.
+    let gap = if end.is_empty() && text.ends_with('"') { " " } else { "" };
+    format!("{indent}\"\"\"{text}{gap}{end}\"\"\"\n")
+}
+
+/// Text in lines of at most [`WIDTH`] columns: the first after `first`, the others after `rest`. Lines that
+/// the text has itself are kept.
+fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    let mut out = String::new();
+    let mut prefix = first;
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            if !line.is_empty() && prefix.len() + line.chars().count() + 1 + word.chars().count() > WIDTH {
+                let _ = writeln!(out, "{prefix}{line}");
+                prefix = rest;
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        let _ = writeln!(out, "{}", format!("{prefix}{line}").trim_end());
+        prefix = rest;
+    }
+    out
 }

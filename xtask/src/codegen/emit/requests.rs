@@ -68,10 +68,16 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
                 }
                 Value::Object(inner)
             }
-            "items" | "additionalProperties" | "not" | "if" | "then" | "else" => enforceable(value, document)?,
+            "items" | "additionalProperties" | "not" | "if" | "then" | "else" => {
+                enforceable(value, document)?
+            }
             "oneOf" | "anyOf" | "allOf" => {
-                let all: Result<Vec<Value>> =
-                    value.as_array().into_iter().flatten().map(|schema| enforceable(schema, document)).collect();
+                let all: Result<Vec<Value>> = value
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|schema| enforceable(schema, document))
+                    .collect();
                 Value::Array(all?)
             }
             _ => value.clone(),
@@ -101,7 +107,8 @@ fn open_union(node: &Value, document: &Document) -> Result<Map<String, Value>> {
             // A nested open union, or any string: nothing to enforce before its kind is known.
             _ => continue,
         };
-        let required = target["required"].as_array().is_some_and(|names| names.iter().any(|name| name == property));
+        let required =
+            target["required"].as_array().is_some_and(|names| names.iter().any(|name| name == property));
         always_there &= required;
         constants.extend(values.iter().map(Value::to_string));
         let mut condition = json!({"properties": {property: {"enum": values}}});

@@ -58,10 +58,11 @@ fn resource(code: &mut String, signatures: &Signatures, node: &Resource<'_>) {
             methods.push(method(signatures, operation));
         }
         if let Some(stream) = &operation.stream {
-            let name = match operation.always_streams() {
-                true => operation.name.clone(),
+            let name = if operation.always_streams() {
+                operation.name.clone()
+            } else {
                 // The first to stream is plainly `stream`; a second needs its own name before it.
-                false => stream_name.take().unwrap_or_else(|| format!("{}_stream", operation.name)),
+                stream_name.take().unwrap_or_else(|| format!("{}_stream", operation.name))
             };
             methods.push(streaming(signatures, operation, stream, &name));
         }

@@ -7,7 +7,7 @@ use crate::codegen::model::{Api, File, Operation};
 use crate::codegen::names;
 
 /// The matching, which does not depend on the specification.
-const MATCHING: &str = r#"
+const MATCHING: &str = r"
 /// One operation and the segments of its path.
 struct Route {
     operation: &'static Operation,
@@ -72,12 +72,14 @@ fn parameters<'path>(expected: &[Segment], found: &[&'path str]) -> Option<Vec<(
     }
     Some(parameters)
 }
-"#;
+";
 
 /// `gateway/src/generated`.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
     let source = header("spec/openapi.yaml");
-    let module = format!("// {source}\n//! What the gateway takes from the specification.\n\n#[rustfmt::skip]\npub mod routes;\n");
+    let module = format!(
+        "// {source}\n//! What the gateway takes from the specification.\n\n#[rustfmt::skip]\npub mod routes;\n"
+    );
     let mut code = format!(
         "// {source}\n//! Which operation a request calls, and the service that answers it. An operation nobody implements is\n\
          //! routed and answered with 501.\n\n\
@@ -97,7 +99,11 @@ fn table(code: &mut String, api: &Api) {
     routes.sort_by_key(|(segments, _)| segments.iter().map(Segment::rank).collect::<Vec<_>>());
     code.push_str("\nstatic ROUTES: &[Route] = &[\n");
     for (segments, operation) in &routes {
-        _ = writeln!(code, "    Route {{\n        operation: &operations::{},\n        segments: &[", names::constant(&operation.id));
+        _ = writeln!(
+            code,
+            "    Route {{\n        operation: &operations::{},\n        segments: &[",
+            names::constant(&operation.id)
+        );
         for segment in segments {
             _ = match segment {
                 Segment::Literal(text) => writeln!(code, "            Segment::Literal({text:?}),"),
@@ -136,7 +142,10 @@ fn segments(path: &str) -> Vec<Segment<'_>> {
         let (name, after) = rest.split_once('}')?;
         Some(Segment::Parameter { name, before, after })
     };
-    path.trim_start_matches('/').split('/').map(|segment| split(segment).unwrap_or(Segment::Literal(segment))).collect()
+    path.trim_start_matches('/')
+        .split('/')
+        .map(|segment| split(segment).unwrap_or(Segment::Literal(segment)))
+        .collect()
 }
 
 fn service(code: &mut String, api: &Api) {

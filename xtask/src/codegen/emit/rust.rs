@@ -1,8 +1,10 @@
 //! Emits the Rust types and the client underneath the facade: typify and progenitor on the lowered document.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context as _, Result};
-use progenitor_impl::{GenerationSettings, Generator, HooksMode, InterfaceStyle};
 use indexmap::IndexMap;
+use progenitor_impl::{GenerationSettings, Generator, HooksMode, InterfaceStyle};
 use quote::{ToTokens as _, format_ident, quote};
 use serde_json::Value;
 use syn::visit_mut::VisitMut;
@@ -30,7 +32,7 @@ pub(crate) struct Signature {
 impl Signature {
     /// The parameters as they follow `&self` in a declaration.
     pub(crate) fn parameters(&self) -> String {
-        self.parameters.iter().map(|(name, ty)| format!(", {name}: {ty}")).collect()
+        self.parameters.iter().flat_map(|(name, ty)| [", ", name, ": ", ty]).collect()
     }
 
     /// The parameters as arguments.
@@ -57,9 +59,12 @@ fn module() -> File {
         ("resources", "pub"),
         ("types", "pub"),
     ];
-    let mut code = format!("// {}\n//! What the specification says, in Rust. Nothing here is edited by hand.\n", header("spec/"));
+    let mut code = format!(
+        "// {}\n//! What the specification says, in Rust. Nothing here is edited by hand.\n",
+        header("spec/")
+    );
     for (name, visibility) in modules {
-        code.push_str(&format!("\n#[rustfmt::skip]\n{visibility} mod {name};\n"));
+        _ = write!(code, "\n#[rustfmt::skip]\n{visibility} mod {name};\n");
     }
     File { path: "core/src/generated/mod.rs".to_owned(), contents: code }
 }
@@ -82,12 +87,15 @@ fn types(document: &openapiv3::OpenAPI, lowered: &Lowered) -> Result<File> {
         reorder(item, &lowered.document);
     }
     let mut filler = ExtraFiller;
-    items.iter_mut().for_each(|item| filler.visit_item_mut(item));
+    for item in &mut items {
+        filler.visit_item_mut(item);
+    }
     let conversions: Vec<Item> = items.iter().flat_map(|item| from_text(item, &items)).collect();
     items.extend(conversions);
     for (name, values) in &lowered.open_enums {
         items.extend(open_enum(name, values));
     }
+    items.push(schemas(&lowered.document));
     let file = syn::File {
         shebang: None,
         frontmatter: None,
@@ -100,7 +108,8 @@ fn types(document: &openapiv3::OpenAPI, lowered: &Lowered) -> Result<File> {
         )])],
         items,
     };
-    let doc = "//! Types of requests, responses and events. Each keeps members it does not know in `extra`.\n";
+    let doc =
+        "//! Types of requests, responses and events. Each keeps members it does not know in `extra`.\n";
     Ok(File {
         path: "core/src/generated/types.rs".to_owned(),
         contents: format!("// {}\n{doc}\n{}", header(SOURCE), prettyplease::unparse(&file)),
@@ -110,7 +119,9 @@ fn types(document: &openapiv3::OpenAPI, lowered: &Lowered) -> Result<File> {
 fn client(document: &openapiv3::OpenAPI) -> Result<(File, Signatures)> {
     let tokens = Generator::new(settings(InterfaceStyle::Positional)).generate_tokens(document)?;
     let mut file: syn::File = syn::parse2(tokens).context("progenitor's output does not parse")?;
-    file.items.retain(|item| !matches!(item, Item::Mod(module) if module.ident == "types" || module.ident == "prelude"));
+    file.items.retain(
+        |item| !matches!(item, Item::Mod(module) if module.ident == "types" || module.ident == "prelude"),
+    );
     let mut signatures = Signatures::new();
     for item in &mut file.items {
         if let Item::Impl(block) = item {
@@ -125,7 +136,12 @@ fn client(document: &openapiv3::OpenAPI) -> Result<(File, Signatures)> {
             block.items.retain(|item| !matches!(item, ImplItem::Fn(function) if function.sig.ident == "new"));
         }
     }
-    file.items.insert(0, parse_quote!(use super::types;));
+    file.items.insert(
+        0,
+        parse_quote!(
+            use super::types;
+        ),
+    );
     file.attrs = vec![parse_quote!(#![allow(
         clippy::all,
         clippy::pedantic,
@@ -149,9 +165,10 @@ fn signature(function: &syn::Signature) -> Option<Signature> {
     let (_, answer) = answer.split_once("ResponseValue<")?;
     let (answer, _) = answer.rsplit_once(">, Error")?;
     let parameters = function.inputs.iter().filter_map(|input| match input {
-        syn::FnArg::Typed(typed) => {
-            Some((plain(typed.pat.to_token_stream().to_string()), plain(typed.ty.to_token_stream().to_string())))
-        }
+        syn::FnArg::Typed(typed) => Some((
+            plain(typed.pat.to_token_stream().to_string()),
+            plain(typed.ty.to_token_stream().to_string()),
+        )),
         syn::FnArg::Receiver(_) => None,
     });
     Some(Signature { parameters: parameters.collect(), answer: answer.to_owned() })
@@ -178,7 +195,7 @@ fn tidy(item: &mut Item) {
     for attr in attrs.iter_mut() {
         without_schema(attr);
     }
-    attrs.push(parse_quote!(#[cfg_attr(feature = "schemars", derive(::schemars::JsonSchema))]));
+    attrs.push(parse_quote!(#[cfg_attr(test, derive(::schemars::JsonSchema))]));
 }
 
 fn without_schema(attr: &mut Attribute) {
@@ -209,6 +226,20 @@ fn open_enum(name: &str, values: &[String]) -> Vec<Item> {
     ]
 }
 
+/// A function that gives the types' own JSON Schemas, for the test that compares them with the specification's.
+fn schemas(document: &Value) -> Item {
+    let names = document["components"]["schemas"].as_object().into_iter().flatten();
+    let types = names.map(|(name, _)| format_ident!("{name}"));
+    parse_quote!(
+        #[cfg(test)]
+        pub(crate) fn schemas() -> ::schemars::Map<::std::string::String, ::schemars::schema::Schema> {
+            let mut generator = ::schemars::r#gen::SchemaGenerator::default();
+            #(generator.subschema_for::<#types>();)*
+            generator.take_definitions()
+        }
+    )
+}
+
 /// Puts fields in the order of the specification, in which they are then written; typify sorts them by name.
 fn reorder(item: &mut Item, document: &Value) {
     let Item::Struct(item) = item else { return };
@@ -217,7 +248,8 @@ fn reorder(item: &mut Item, document: &Value) {
     let order: Vec<&String> = properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
     let mut sorted: Vec<syn::Field> = std::mem::take(&mut fields.named).into_iter().collect();
     // A name that is no property (`extra`, members of inline objects) goes last, as it stood.
-    sorted.sort_by_key(|field| order.iter().position(|name| **name == wire_name(field)).unwrap_or(usize::MAX));
+    sorted
+        .sort_by_key(|field| order.iter().position(|name| **name == wire_name(field)).unwrap_or(usize::MAX));
     fields.named = sorted.into_iter().collect();
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::quoted;
 use crate::codegen::model::{Api, Location, Operation, Parameter, StreamMode};
 
-const TYPE: &str = r#"/** How the parameters of one operation travel, and whether its answer is a stream. */
+const TYPE: &str = r"/** How the parameters of one operation travel, and whether its answer is a stream. */
 export interface Operation {
   /** `operationId` in the specification. */
   readonly id: string;
@@ -22,7 +22,7 @@ export interface Operation {
   /** Whether the answer is a stream: never, always, or when this member of the body is `true`. */
   readonly stream: boolean | string;
 }
-"#;
+";
 
 pub(super) fn emit(api: &Api) -> String {
     let mut out = TYPE.to_owned();
@@ -40,9 +40,8 @@ fn entry(operation: &Operation) -> String {
         Some(StreamMode::Always) => "true".to_owned(),
         Some(StreamMode::Parameter(name)) => quoted(name),
     };
-    let of = |location| {
-        names(operation.free_parameters().filter(move |parameter| parameter.location == location))
-    };
+    let of =
+        |location| names(operation.free_parameters().filter(move |parameter| parameter.location == location));
     let mut out = String::new();
     let _ = writeln!(out, "  {}: {{", operation.id);
     let _ = writeln!(out, "    id: {},", quoted(&operation.id));

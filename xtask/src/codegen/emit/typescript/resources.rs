@@ -74,7 +74,8 @@ fn params_interface(operation: &Operation) -> String {
     let extends = operation.request.as_ref().map_or_else(String::new, |body| format!(" extends {body}"));
     let _ = writeln!(out, "export interface {name}{extends} {{");
     for parameter in named {
-        let origin = if parameter.source == operation.source { String::new() } else { source(&parameter.source) };
+        let origin =
+            if parameter.source == operation.source { String::new() } else { source(&parameter.source) };
         let facts = [constraints(&parameter.constraints), assumed(parameter.default.as_ref()), origin];
         out.push_str(&comment(&parameter.description, &facts, false));
         let optional = if parameter.required { "" } else { "?" };
@@ -132,7 +133,8 @@ fn method(operation: &Operation) -> String {
             .map(|parameter| format!("{}: {}", camel(&parameter.name), expression(&parameter.ty)))
             .collect(),
     };
-    let optional = operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
+    let optional =
+        operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
     let mark = if optional { "?" } else { "" };
     let params = params_type(operation);
     let signature = |params: Option<String>, answer: &str| {

@@ -1,0 +1,182 @@
+// Every operation against the real gateway, and the examples as a reader would run them.
+
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import {
+  AuthenticationError,
+  BadRequestError,
+  CancelledError,
+  Client,
+  NotFoundError,
+  responseOf,
+} from "gatewright";
+
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+const PROGRAM = process.env.GATEWRIGHT_BIN ?? join(REPOSITORY, "target/debug/gatewright");
+const EXAMPLES = join(REPOSITORY, "examples/node");
+
+let gateway;
+let client;
+let environment;
+let folder;
+
+before(async () => {
+  assert.ok(existsSync(PROGRAM), `${PROGRAM} is missing: build it, or name it in GATEWRIGHT_BIN`);
+  folder = mkdtempSync(join(tmpdir(), "gatewright-"));
+  gateway = spawn(PROGRAM, ["serve", "--json", "--listen", "127.0.0.1:0"], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: gateway.stdout })[Symbol.asyncIterator]();
+  const { value } = await lines.next();
+  const { listening, key } = JSON.parse(value);
+  client = new Client({ baseUrl: listening, apiKey: key });
+  environment = { ...process.env, GATEWRIGHT_BASE_URL: listening, GATEWRIGHT_API_KEY: key };
+});
+
+after(() => {
+  gateway?.kill();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const asking = (content) => [{ role: "user", content }];
+
+test("models are listed in both styles (4)", async () => {
+  const models = await client.models.list();
+  assert.ok(models.data.some((model) => model.id === "model-sol"));
+  const { models: native } = await client.native.models.list({ pageSize: 2 });
+  assert.equal(native.length, 2);
+});
+
+test("a chat completion comes whole or in chunks, with the same text (2.2, 2.3)", async () => {
+  const request = { model: "model-sol", messages: asking("Reply with exactly: good morning") };
+  const completion = await client.chat.completions.create(request);
+  assert.equal(completion.object, "chat.completion");
+  assert.equal(completion.choices[0].message.content, "good morning");
+  assert.equal(responseOf(completion).status, 200);
+  let text = "";
+  for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) {
+    text += chunk.choices[0]?.delta.content ?? "";
+  }
+  assert.equal(text, "good morning");
+});
+
+test("a response comes whole, in named events, and compacted (2.4)", async () => {
+  const request = { model: "model-sol", input: "Reply with exactly: a response" };
+  const response = await client.responses.create(request);
+  assert.equal(response.output.find((item) => item.type === "message").content[0].text, "a response");
+  const names = [];
+  let text = "";
+  for await (const event of await client.responses.create({ ...request, stream: true })) {
+    names.push(event.type);
+    if (event.type === "response.output_text.delta") text += event.delta;
+  }
+  assert.equal(names[0], "response.created");
+  assert.equal(names.at(-1), "response.completed");
+  assert.equal(text, "a response");
+  const compacted = await client.responses.compact({ model: "model-sol", input: "A long story." });
+  assert.ok(Array.isArray(compacted.output));
+});
+
+test("native content comes whole and in parts, and tokens are counted (2.5)", async () => {
+  const request = { model: "model-sol", contents: [{ parts: [{ text: "Reply with exactly: native content" }] }] };
+  const textOf = (content) => content.candidates?.[0]?.content?.parts?.map((part) => part.text).join("") ?? "";
+  assert.equal(textOf(await client.native.generateContent(request)), "native content");
+  let text = "";
+  for await (const part of await client.native.streamGenerateContent(request)) text += textOf(part);
+  assert.equal(text, "native content");
+  const { totalTokens } = await client.native.countTokens(request);
+  assert.ok(totalTokens > 0);
+});
+
+test("an image is a PNG of the size asked for (2.8, 2.11)", async () => {
+  const { data } = await client.images.generate({
+    model: "image_model_2",
+    prompt: "a lighthouse",
+    size: "256x256",
+    response_format: "b64_json",
+  });
+  const png = Buffer.from(data[0].b64_json, "base64");
+  assert.equal(png.toString("latin1", 1, 4), "PNG");
+  assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [256, 256]);
+});
+
+test("a video is waited for, with progress, and can be fetched (3)", async () => {
+  const seen = [];
+  const task = await client.videos.generations.createAndWait(
+    { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p" },
+    { intervalMs: 50, timeoutMs: 60_000, onProgress: (task) => seen.push(task.status) },
+  );
+  assert.equal(task.status, "completed");
+  assert.ok(seen.length > 0 && seen.every((status) => status !== "completed" && status !== "failed"));
+  assert.equal((await fetch(task.output.url)).status, 200);
+  assert.deepEqual(await client.videos.generations.retrieve(task.id), task);
+});
+
+test("waiting for a video stops at its signal", async () => {
+  const task = await client.videos.generations.create({ model: "video_model_1", prompt: "waves" });
+  const waiting = client.videos.generations.wait(task.id, { signal: AbortSignal.timeout(50) });
+  const started = performance.now();
+  await assert.rejects(waiting, CancelledError);
+  assert.ok(performance.now() - started < 150);
+});
+
+test("what the gateway refuses is an error of its kind (7)", async () => {
+  const messages = asking("Hi");
+  await assert.rejects(client.chat.completions.create({ model: "no-such-model", messages }), NotFoundError);
+  const stranger = new Client({ baseUrl: client.baseUrl, apiKey: "sk-wrong" });
+  await assert.rejects(stranger.models.list(), AuthenticationError);
+  const error = await client.chat.completions
+    .create({ model: "model-sol", messages, temperature: 3, frequency_penalty: -9 })
+    .then(assert.fail, (error) => error);
+  assert.ok(error instanceof BadRequestError);
+  const pointers = error.body.error.violations.map(({ pointer }) => pointer).sort();
+  assert.deepEqual(pointers, ["/frequency_penalty", "/temperature"], "all violations at once");
+});
+
+const run = promisify(execFile);
+
+for (const [name, expected] of Object.entries({
+  "chat.mjs": /tokens, request/,
+  "stream.mjs": /\S/,
+  "responses.mjs": /compacted to \d+ items/,
+  "native.mjs": /tokens of input/,
+  "image.mjs": /bytes/,
+  "video.mjs": /mp4/,
+  "report_validate.mjs": /good\.json: valid\n.*broken\.json: invalid\n/s,
+  "commonjs.cjs": /model-sol/,
+})) {
+  test(`example: ${name}`, async () => {
+    const file = { "image.mjs": join(folder, "image.png"), "video.mjs": join(folder, "video.mp4") }[name];
+    const { stdout } = await run(process.execPath, [join(EXAMPLES, name), ...(file ? [file] : [])], {
+      env: environment,
+    });
+    assert.match(stdout, expected);
+    if (file) assert.ok(readFileSync(file).length > 0);
+  });
+}
+
+test("example: typed.ts, compiled", async () => {
+  const tsc = fileURLToPath(new URL("../node_modules/typescript/bin/tsc", import.meta.url));
+  await run(process.execPath, [tsc, "--project", EXAMPLES]);
+  const { stdout } = await run(process.execPath, [join(EXAMPLES, "build/typed.js")], { env: environment });
+  assert.match(stdout, /NotFoundError 404 model_not_found/);
+});
+
+test("the ten lines of the README run", async () => {
+  const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+  const [, source] = /```js\n(.*?)```/s.exec(readme);
+  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", source], {
+    cwd: fileURLToPath(new URL(".", import.meta.url)),
+    env: environment,
+  });
+  assert.ok(stdout.split("\n").length >= 2, stdout);
+});

@@ -1,0 +1,76 @@
+//! `gatewright serve`: runs a gateway with its embedded simulated provider.
+
+use std::io::{self, Write as _};
+
+use clap::Args;
+use gatewright::API_KEY_VARIABLE;
+use gatewright_gateway::{ApiKey, Config, Gateway};
+
+use crate::outcome::{Failure, Outcome};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Address to listen at; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: String,
+    /// Key that clients must send; else that of GATEWRIGHT_API_KEY; else a random one is made and shown
+    #[arg(long)]
+    key: Option<String>,
+    /// Print one line when ready: {"listening": "http://…", "key": "…"}
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Outcome {
+    // Taken here and not by clap, so that help never shows the value of the variable.
+    let from_environment = || std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+    let key = arguments.key.or_else(from_environment);
+    let made = key.is_none();
+    let key = key.map(ApiKey::new).transpose().map_err(|error| Failure::Usage(error.to_string()))?;
+    let config = Config { listen: arguments.listen, key, ..Config::default() };
+    let gateway = Gateway::bind(config).await.map_err(|error| Failure::Usage(error.to_string()))?;
+    // Before anybody is told that the gateway is ready: from then on a signal must find its handler.
+    let stop = stop_signal().map_err(|error| Failure::Failed(format!("no signal handler: {error}")))?;
+    announce(&gateway, made, arguments.json)?;
+    gateway.serve(stop).await;
+    Ok(0)
+}
+
+fn announce(gateway: &Gateway, made: bool, json: bool) -> io::Result<()> {
+    let (url, key) = (gateway.url(), gateway.key().expose());
+    let mut out = io::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::json!({"listening": url, "key": key}))?;
+    } else {
+        writeln!(out, "Gateway at {url}, with a simulated provider. Ctrl-C stops it.")?;
+        if made {
+            writeln!(out, "\nTo call it:\n  export GATEWRIGHT_BASE_URL={url} GATEWRIGHT_API_KEY={key}")?;
+        }
+    }
+    out.flush()
+}
+
+/// Ready at the first SIGINT or SIGTERM.
+#[cfg(unix)]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Ready at the first Ctrl-C.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        // Without a handler there is no way to stop but to end the process.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}

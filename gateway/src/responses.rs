@@ -1,0 +1,291 @@
+//! The responses protocol (2.4): one model turn over a prompt or items, and compaction.
+
+mod events;
+mod history;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gatewright::ErrorCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+pub(crate) use self::history::History;
+
+use crate::call::{Call, Response};
+use crate::chat::{self, content, limit, list, text};
+use crate::error::{ApiError, json_response};
+use crate::files::unix_seconds;
+use crate::models;
+use crate::service::Provider;
+use crate::simulator::{self, Content, Finish, Prompt, Tool, Turn, Usage, tokens};
+use crate::sse::{self, Event};
+
+/// Longest summary that a compaction keeps, in characters.
+const SUMMARY: usize = 4_000;
+
+/// `POST /v1/responses`.
+pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    let model = models::text_model(text(&body["model"]), "responses")?.id;
+    let items = conversation(provider, &body)?;
+    let prompt = prompt(&body, &items)?;
+    let made = match items.last() {
+        Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt),
+        _ => answered(&prompt),
+    };
+    let record = Record {
+        id: format!("resp_{}", Uuid::new_v4().simple()),
+        created: unix_seconds(),
+        model,
+        request: body,
+    };
+    if record.request["store"] != false {
+        let mut kept = items;
+        kept.retain(|item| item["type"] != "compaction_trigger");
+        kept.extend(made.items.iter().map(|item| item.json(made.item_status())));
+        provider.history.keep(record.id.clone(), kept);
+    }
+    if record.request["stream"] == true {
+        let terminator = call.operation.terminator.map(Event::terminator);
+        let events = events::of(record, made).map(|event| Event::named(&event));
+        return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
+    }
+    Ok(json_response(&record.json(&Progress::Ended(&made))))
+}
+
+/// `POST /v1/responses/compact` (ours; the source shows the path alone).
+pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    models::text_model(text(&body["model"]), "responses")?;
+    let items = conversation(provider, &body)?;
+    if items.is_empty() {
+        let message = "there is nothing to compact: send input or previous_response_id";
+        return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("input"));
+    }
+    let made = compacted(&prompt(&body, &items)?);
+    let output: Vec<Value> = made.items.iter().map(|item| item.json(made.item_status())).collect();
+    Ok(json_response(&json!({
+        "id": format!("resp_{}", Uuid::new_v4().simple()),
+        "object": "response.compaction",
+        "created_at": unix_seconds(),
+        "output": output,
+        "usage": usage(made.usage),
+    })))
+}
+
+/// What a turn made.
+struct Made {
+    items: Vec<Item>,
+    finish: Finish,
+    usage: Usage,
+}
+
+impl Made {
+    /// Status of its items and of the response as a whole.
+    fn item_status(&self) -> &'static str {
+        if self.finish == Finish::Length { "incomplete" } else { "completed" }
+    }
+}
+
+/// An output item.
+enum Item {
+    Message { id: String, text: String },
+    FunctionCall { id: String, call_id: String, name: String, arguments: String },
+    Compaction { id: String, content: String },
+}
+
+impl Item {
+    fn json(&self, status: &str) -> Value {
+        match self {
+            Self::Message { id, text } => message(id, status, &[text_part(text)]),
+            Self::FunctionCall { id, call_id, name, arguments } => json!({
+                "type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments,
+                "status": status,
+            }),
+            Self::Compaction { id, content } => {
+                json!({ "type": "compaction", "id": id, "encrypted_content": content })
+            }
+        }
+    }
+}
+
+fn message(id: &str, status: &str, parts: &[Value]) -> Value {
+    json!({ "type": "message", "id": id, "role": "assistant", "status": status, "content": parts })
+}
+
+fn text_part(text: &str) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+/// What does not change while a response is made.
+struct Record {
+    id: String,
+    created: u64,
+    model: &'static str,
+    request: Value,
+}
+
+/// How far a response is.
+enum Progress<'a> {
+    Begun,
+    Ended(&'a Made),
+}
+
+impl Record {
+    /// The response object, all its required fields present.
+    fn json(&self, progress: &Progress<'_>) -> Value {
+        let (status, output, details, usage) = match progress {
+            Progress::Begun => ("in_progress", Vec::new(), Value::Null, Value::Null),
+            Progress::Ended(made) => {
+                let cut = made.finish == Finish::Length;
+                let details = if cut { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
+                let output = made.items.iter().map(|item| item.json(made.item_status())).collect();
+                (made.item_status(), output, details, usage(made.usage))
+            }
+        };
+        let request = &self.request;
+        let or = |field: &str, default: Value| {
+            if request[field].is_null() { default } else { request[field].clone() }
+        };
+        json!({
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "status": status,
+            "background": false,
+            "error": null,
+            "incomplete_details": details,
+            "instructions": request["instructions"],
+            "max_output_tokens": request["max_output_tokens"],
+            "model": self.model,
+            "output": output,
+            "parallel_tool_calls": or("parallel_tool_calls", json!(true)),
+            "previous_response_id": request["previous_response_id"],
+            "reasoning": or("reasoning", json!({ "effort": null, "summary": null })),
+            "store": or("store", json!(true)),
+            "temperature": or("temperature", json!(1.0)),
+            "text": or("text", json!({ "format": { "type": "text" } })),
+            "tool_choice": or("tool_choice", json!("auto")),
+            "tools": or("tools", json!([])),
+            "top_p": or("top_p", json!(1.0)),
+            "truncation": or("truncation", json!("disabled")),
+            "usage": usage,
+            "user": request["user"],
+            "metadata": or("metadata", json!({})),
+        })
+    }
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
+        "output_tokens": usage.output,
+        "output_tokens_details": { "reasoning_tokens": 0 },
+        "total_tokens": usage.input + usage.output,
+    })
+}
+
+fn answered(prompt: &Prompt) -> Made {
+    let reply = simulator::reply(prompt, 0);
+    let new_id = |kind: &str| format!("{kind}_{}", Uuid::new_v4().simple());
+    let items = match reply.content {
+        Content::Text(text) => vec![Item::Message { id: new_id("msg"), text }],
+        Content::ToolCalls(calls) => calls
+            .into_iter()
+            .map(|call| Item::FunctionCall {
+                id: new_id("fc"),
+                call_id: chat::call_id(),
+                name: call.name,
+                arguments: call.arguments,
+            })
+            .collect(),
+    };
+    Made { items, finish: reply.finish, usage: reply.usage }
+}
+
+/// One item that stands for the conversation: what the user said, opaque to the client.
+fn compacted(prompt: &Prompt) -> Made {
+    let said: Vec<&str> = prompt
+        .turns
+        .iter()
+        .filter_map(|turn| match turn {
+            Turn::User(text) | Turn::Summary(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let summary: String = said.join("\n").chars().take(SUMMARY).collect();
+    let usage = Usage { input: prompt.tokens(), output: tokens::count(&summary) };
+    let id = format!("cmp_{}", Uuid::new_v4().simple());
+    let items = vec![Item::Compaction { id, content: BASE64_STANDARD.encode(summary) }];
+    Made { items, finish: Finish::Stop, usage }
+}
+
+/// All items of the conversation: those of the previous response, then the input.
+fn conversation(provider: &Provider, body: &Value) -> Result<Vec<Value>, ApiError> {
+    let mut items = match body["previous_response_id"].as_str() {
+        None => Vec::new(),
+        Some(id) => provider.history.get(id).ok_or_else(|| {
+            let message = format!("the response {id:?} is not kept here (any longer)");
+            ApiError::new(ErrorCode::NOT_FOUND, message).param("previous_response_id")
+        })?,
+    };
+    match &body["input"] {
+        Value::String(text) => items.push(json!({ "type": "message", "role": "user", "content": text })),
+        input => items.extend(list(input).cloned()),
+    }
+    Ok(items)
+}
+
+fn prompt(body: &Value, items: &[Value]) -> Result<Prompt, ApiError> {
+    let tools = list(&body["tools"])
+        .filter(|tool| tool["type"] == "function")
+        .map(|tool| Tool { name: text(&tool["name"]).to_owned(), parameters: tool["parameters"].clone() })
+        .collect();
+    let mut turns: Vec<Turn> = Vec::new();
+    turns.extend(body["instructions"].as_str().map(|text| Turn::Instruction(text.to_owned())));
+    turns.extend(items.iter().filter_map(|item| turn(item, items)));
+    let format = &body["text"]["format"];
+    Ok(Prompt {
+        turns,
+        tool_choice: chat::tool_choice(&body["tool_choice"], &body["tool_choice"]["name"], &tools)?,
+        tools,
+        parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
+        format: chat::format(format, &format["schema"]),
+        max_tokens: limit(&body["max_output_tokens"]),
+        stop: Vec::new(),
+    })
+}
+
+/// The turn that an item stands for. Kinds that are not known here carry nothing the simulated provider needs.
+fn turn(item: &Value, items: &[Value]) -> Option<Turn> {
+    match item["type"].as_str() {
+        None | Some("message") => {
+            let content = content(&item["content"]);
+            Some(match text(&item["role"]) {
+                "user" => Turn::User(content),
+                "assistant" => Turn::Assistant(content),
+                _ => Turn::Instruction(content),
+            })
+        }
+        Some("function_call") => {
+            Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["arguments"]))))
+        }
+        Some("custom_tool_call") => {
+            Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["input"]))))
+        }
+        Some("function_call_output" | "custom_tool_call_output") => {
+            let call = items.iter().find(|call| {
+                matches!(text(&call["type"]), "function_call" | "custom_tool_call")
+                    && call["call_id"] == item["call_id"]
+            });
+            let name = call.and_then(|call| call["name"].as_str()).map(str::to_owned);
+            Some(Turn::ToolResult { name, output: content(&item["output"]) })
+        }
+        Some("compaction") => {
+            let bytes = BASE64_STANDARD.decode(text(&item["encrypted_content"])).ok()?;
+            String::from_utf8(bytes).ok().map(Turn::Summary)
+        }
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,396 @@
+//! Emits the reference documentation: `docs/reference/*.md`.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::header;
+use crate::codegen::load::{child, text};
+use crate::codegen::model::{
+    Additional, Api, Field, File, Kind, Location, Operation, Parameter, StreamMode, Type,
+};
+use crate::codegen::names;
+
+/// The files below `docs/reference`. `report`: the report's JSON Schema.
+pub(crate) fn emit(api: &Api, report: &Value) -> Vec<File> {
+    let page = |name: &str, source: &str, body: String| File {
+        path: format!("docs/reference/{name}.md"),
+        contents: format!("<!-- {} -->\n\n{body}", header(source)),
+    };
+    vec![
+        page("operations", "spec/openapi.yaml", operations(api)),
+        page("types", "spec/openapi.yaml", types(api)),
+        page("errors", "spec/errors.json", errors(api)),
+        page("catalog", "spec/catalog.json", catalog(api)),
+        page("report", "spec/report.schema.json", report_page(report)),
+    ]
+}
+
+fn operations(api: &Api) -> String {
+    let mut out = format!(
+        "# Operations\n\n{} {}. {}\n\nThe number beside an operation or a field is the section of the source specification; `ours` is \
+         what the source leaves open.\n\n| Method | HTTP | What it does |\n|---|---|---|\n",
+        api.title, api.version, api.description
+    );
+    for operation in &api.operations {
+        let name = qualified(operation, str::to_owned);
+        _ = writeln!(
+            out,
+            "| [`{name}`](#{}) | `{} {}` | {} |",
+            name.replace('.', ""),
+            operation.method.upper(),
+            operation.path,
+            operation.summary
+        );
+    }
+    for operation in &api.operations {
+        out.push_str(&section(api, operation));
+    }
+    for webhook in &api.webhooks {
+        _ = write!(
+            out,
+            "\n## Webhook `{}`\n\n{} ({})\n\n{}\n\nPayload: {}.\n",
+            webhook.name,
+            webhook.summary,
+            webhook.source,
+            webhook.description,
+            link(&webhook.payload)
+        );
+    }
+    out
+}
+
+/// The operation as a caller of a language knows it.
+fn qualified(operation: &Operation, case: impl Fn(&str) -> String) -> String {
+    let parts = operation.resource.iter().chain([&operation.name]);
+    parts.map(|part| case(part)).collect::<Vec<_>>().join(".")
+}
+
+fn section(api: &Api, operation: &Operation) -> String {
+    let rust: Vec<String> = operation.resource.iter().map(|part| format!("{part}()")).collect();
+    let rust = format!("client.{}.{}", rust.join("."), operation.name);
+    let python = qualified(operation, str::to_owned);
+    let node = qualified(operation, names::camel);
+    let mut out = format!(
+        "\n## {python}\n\n{} ({})\n\n{}\n\n- HTTP: `{} {}`\n- Rust: `{rust}(…)`\n- Python: `client.{python}(…)`\n- Node: `client.{node}(…)`\n",
+        operation.summary,
+        operation.source,
+        operation.description,
+        operation.method.upper(),
+        operation.path,
+    );
+    if let Some(request) = &operation.request {
+        _ = writeln!(out, "- Request: {}", link(&Type::Ref(request.clone())));
+    }
+    if let Some(response) = &operation.response {
+        _ = writeln!(out, "- Response: {}", link(response));
+    }
+    if let Some(stream) = &operation.stream {
+        let how = match &stream.mode {
+            StreamMode::Always => "always".to_owned(),
+            StreamMode::Parameter(name) => format!("when `{name}` is true"),
+        };
+        let end = stream.terminator.as_ref().map_or(String::new(), |data| format!(", ended by `{data}`"));
+        _ = writeln!(out, "- Stream: {how}, events of {}{end}", link(&stream.item));
+    }
+    _ = writeln!(out, "- Errors: {} form", operation.error_style.pascal().to_lowercase());
+    if !operation.parameters.is_empty() {
+        out.push_str("\n| Parameter | In | Type | Required | Notes |\n|---|---|---|---|---|\n");
+        operation.parameters.iter().for_each(|parameter| out.push_str(&parameter_row(parameter)));
+    }
+    let fields = api.request_fields(operation);
+    if !fields.is_empty() {
+        out.push('\n');
+        out.push_str(&field_table(fields));
+    }
+    out
+}
+
+fn parameter_row(parameter: &Parameter) -> String {
+    let place = match parameter.location {
+        Location::Path => "path",
+        Location::Query => "query",
+        Location::Header => "header",
+    };
+    let mut notes = parameter.description.clone();
+    if let Some(value) = &parameter.fixed {
+        _ = write!(notes, " Sent by the client itself, always `{value}`.");
+    }
+    let rules = parameter.constraints.in_words();
+    if !rules.is_empty() {
+        _ = write!(notes, " {}.", sentence(&rules));
+    }
+    let required = if parameter.required { "yes" } else { "no" };
+    format!(
+        "| `{}` | {place} | {} | {required} | {} ({}) |\n",
+        parameter.name,
+        link(&parameter.ty),
+        cell(&notes),
+        parameter.source
+    )
+}
+
+fn field_table(fields: &[Field]) -> String {
+    let mut out = "| Field | Type | Required | Notes |\n|---|---|---|---|\n".to_owned();
+    for field in fields {
+        let mut notes = field.description.clone();
+        let rules = field.constraints.in_words();
+        if !rules.is_empty() {
+            _ = write!(notes, " {}.", sentence(&rules));
+        }
+        if let Some(default) = &field.default {
+            _ = write!(notes, " Default `{default}`.");
+        }
+        if field.deprecated {
+            notes.push_str(" Deprecated.");
+        }
+        let required = if field.required { "yes" } else { "no" };
+        _ = writeln!(
+            out,
+            "| `{}` | {} | {required} | {} ({}) |",
+            field.name,
+            link(&field.ty),
+            cell(notes.trim()),
+            field.source
+        );
+    }
+    out
+}
+
+fn types(api: &Api) -> String {
+    let mut out = "# Types\n\nObjects keep members that are not listed, unless they are said to be closed.\n"
+        .to_owned();
+    for schema in api.schemas.values() {
+        let uses = match (schema.in_request, schema.in_response) {
+            (true, true) => "In requests and responses.",
+            (true, false) => "In requests.",
+            (false, true) => "In responses.",
+            (false, false) => "In no operation.",
+        };
+        _ = write!(out, "\n## {}\n\n{} ({}) {uses}\n\n", schema.name, schema.description, schema.source);
+        match &schema.kind {
+            Kind::Object(object) => {
+                if !object.fields.is_empty() {
+                    out.push_str(&field_table(&object.fields));
+                }
+                match &object.additional {
+                    Additional::Keep => {}
+                    Additional::Deny => out.push_str("\nClosed: no other members.\n"),
+                    Additional::Map(value) => _ = writeln!(out, "\nOther members: {}.", link(value)),
+                }
+            }
+            Kind::Enum(values) => _ = writeln!(out, "{}", link(&Type::Enum(values.clone()))),
+            Kind::Union(union) => {
+                let variants: Vec<String> = union.variants.iter().map(link).collect();
+                let told = union
+                    .discriminator
+                    .as_ref()
+                    .map_or(String::new(), |name| format!(", told apart by `{name}`"));
+                let open = if union.open { "; others pass through" } else { "" };
+                _ = writeln!(out, "One of {}{told}{open}.", variants.join(", "));
+            }
+            Kind::Alias(ty) => _ = writeln!(out, "{}", link(ty)),
+        }
+    }
+    out
+}
+
+fn errors(api: &Api) -> String {
+    let mut out = "# Errors\n\nEvery failure of a client has one kind: `ErrorKind` in Rust, a class in Python and Node.\n\n\
+                   | Kind | Class | Extends | Status | Retried | Meaning | Source |\n|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for base in &api.errors.bases {
+        let parent = base.parent.as_ref().map_or(String::new(), |parent| format!("`{parent}`"));
+        _ = writeln!(out, "| | `{}` | {parent} | | | {} | |", base.class, cell(&base.meaning));
+    }
+    for kind in &api.errors.kinds {
+        let status: Vec<String> = kind.status.iter().map(u16::to_string).collect();
+        _ = writeln!(
+            out,
+            "| `{}` | `{}` | `{}` | {} | {} | {} | {} |",
+            kind.name,
+            kind.class,
+            kind.parent,
+            status.join(", "),
+            if kind.retryable { "yes" } else { "no" },
+            cell(&kind.meaning),
+            kind.source
+        );
+    }
+    out.push_str(
+        "\n## Codes\n\nWhat the gateway puts into error bodies, in the standard form (type, code, status) and the native form.\n\n\
+         | Code | Type | Status | Native status | Native HTTP | Meaning | Source |\n|---|---|---|---|---|---|---|\n",
+    );
+    for code in &api.errors.codes {
+        let reason = code.native_reason.as_ref().map_or(String::new(), |reason| format!(" (`{reason}`)"));
+        _ = writeln!(
+            out,
+            "| `{}` | `{}` | {} | `{}`{reason} | {} | {} | {} |",
+            code.code,
+            code.error_type,
+            code.status,
+            code.native_status,
+            code.native_http,
+            cell(&code.meaning),
+            code.source
+        );
+    }
+    out
+}
+
+fn catalog(api: &Api) -> String {
+    let catalog = &api.catalog;
+    let words = |list: &[String]| list.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    let number = |value: Option<u32>| value.map_or("not stated".to_owned(), |value| value.to_string());
+    let mut out = "# Model catalog\n\nWhat is not stated by the source is said to be, never guessed.\n\n## Families\n\n\
+                   | Family | Name | Protocols | Source |\n|---|---|---|---|\n"
+        .to_owned();
+    for family in &catalog.families {
+        _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} |",
+            family.id,
+            family.title,
+            words(&family.protocols),
+            family.source
+        );
+    }
+    out.push_str("\n## Text models\n\n| Model | Family | Source |\n|---|---|---|\n");
+    for model in &catalog.text_models {
+        _ = writeln!(out, "| `{}` | `{}` | {} |", model.id, model.family, model.source);
+    }
+    out.push_str(
+        "\n## Video models\n\n| Model | Duration, seconds | Resolutions | Aspect ratios | Features | Source |\n|---|---|---|---|---|---|\n",
+    );
+    for model in &catalog.video_models {
+        let shortest = number(model.min_duration_s);
+        let longest = number(model.max_duration_s);
+        _ = writeln!(
+            out,
+            "| `{}` | least {shortest}, most {longest} | {} | {} | {} | {} |",
+            model.id,
+            words(&model.resolutions),
+            words(&model.aspect_ratios),
+            model.features.join(", "),
+            model.source
+        );
+    }
+    out.push_str(
+        "\n## Image models\n\n| Model | Sizes | Largest | Images | Prompt, characters | Quality | Style | Features | Source |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let yes = |flag| if flag { "yes" } else { "no" };
+    for model in &catalog.image_models {
+        _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |",
+            model.id,
+            model.sizes.as_ref().map_or("not stated".to_owned(), |sizes| words(sizes)),
+            model.max_resolution,
+            model.max_n,
+            number(model.max_prompt_characters),
+            yes(model.quality),
+            yes(model.style),
+            model.features.join(", "),
+            model.source
+        );
+    }
+    out
+}
+
+/// Every member of the report with its rules, as the schema states them.
+fn report_page(schema: &Value) -> String {
+    let mut out = format!(
+        "# Compatibility report\n\n{}\n\n| Member | Rules | Meaning |\n|---|---|---|\n",
+        text(schema, "description")
+    );
+    report_rows(&mut out, schema, schema, "");
+    out
+}
+
+fn report_rows(out: &mut String, root: &Value, node: &Value, at: &str) {
+    let node = resolved(root, node);
+    let required: Vec<&str> =
+        node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, inner) in node["properties"].as_object().into_iter().flatten() {
+        let at = child(at, name);
+        let target = resolved(root, inner);
+        let mut rules: Vec<String> = Vec::new();
+        for (keyword, value) in target.as_object().into_iter().flatten() {
+            let shown = [
+                "type",
+                "const",
+                "enum",
+                "minimum",
+                "maximum",
+                "minLength",
+                "maxLength",
+                "minItems",
+                "uniqueItems",
+                "pattern",
+                "format",
+            ];
+            if shown.contains(&keyword.as_str()) {
+                rules.push(format!("{keyword} `{value}`"));
+            }
+        }
+        if required.contains(&name.as_str()) {
+            rules.push("required".to_owned());
+        }
+        let meaning = if text(inner, "description").is_empty() {
+            text(target, "description")
+        } else {
+            text(inner, "description")
+        };
+        _ = writeln!(out, "| `{at}` | {} | {} |", cell(&rules.join(", ")), cell(meaning));
+        report_rows(out, root, target, &at);
+        if let Some(items) = target.get("items") {
+            report_rows(out, root, items, &format!("{at}/*"));
+        }
+        // An object that may be null.
+        for form in target["oneOf"].as_array().or(target["anyOf"].as_array()).into_iter().flatten() {
+            report_rows(out, root, form, &at);
+        }
+    }
+}
+
+fn resolved<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
+    match node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
+        Some(pointer) => root.pointer(pointer).unwrap_or(node),
+        None => node,
+    }
+}
+
+/// A type in words, named types as links.
+fn link(ty: &Type) -> String {
+    match ty {
+        Type::Any => "any".to_owned(),
+        Type::String => "string".to_owned(),
+        Type::Integer => "integer".to_owned(),
+        Type::Number => "number".to_owned(),
+        Type::Boolean => "boolean".to_owned(),
+        Type::Const(value) => format!("`{value}`"),
+        Type::Enum(values) => {
+            let mut all: Vec<String> = values.values.iter().map(|value| format!("`{value}`")).collect();
+            if values.open {
+                all.push("…".to_owned());
+            }
+            all.join(", ")
+        }
+        Type::Array(item) => format!("array of {}", link(item)),
+        Type::Map(value) => format!("map of {}", link(value)),
+        Type::Ref(name) => format!("[{name}](types.md#{})", name.to_lowercase()),
+        Type::Union(union) => union.variants.iter().map(link).collect::<Vec<_>>().join(" or "),
+        Type::Nullable(inner) => format!("{} or null", link(inner)),
+    }
+}
+
+/// Text for a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// Words with a capital letter in front.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}

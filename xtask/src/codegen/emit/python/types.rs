@@ -1,0 +1,170 @@
+//! `types.pyi`: the types of requests and responses; `types.py`: what stands for them at run time, where every
+//! response object is a `Record` and every request object a dict.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Direction, Types, described, docstring, facts, is_attribute, schema_name};
+use crate::codegen::model::{Additional, Api, Field, Kind, Object, Schema};
+
+/// Members of `Record` that a field of the same name does not hide: such a field is read by item.
+const RECORD_MEMBERS: &[&str] = &["get", "items", "keys", "values", "to_dict", "to_json", "from_json"];
+
+/// Builtins the stubs use, which a field of the same name would hide in its class.
+const BUILTINS: &[&str] = &["bool", "float", "int", "list", "property", "str"];
+
+/// A type the module offers and what it is at run time.
+fn offered(api: &Api) -> BTreeMap<String, &'static str> {
+    let mut names = BTreeMap::new();
+    for schema in api.schemas.values() {
+        for (direction, used, object) in directions(schema) {
+            if used {
+                let stands_for = if matches!(schema.kind, Kind::Object(_)) { object } else { "alias" };
+                names.insert(schema_name(api, schema, direction), stands_for);
+            }
+        }
+    }
+    names
+}
+
+fn directions(schema: &Schema) -> [(Direction, bool, &'static str); 2] {
+    [
+        (Direction::Response, schema.in_response, "record"),
+        (Direction::Request, schema.in_request, "dict"),
+    ]
+}
+
+pub(super) fn module(api: &Api) -> String {
+    let names = offered(api);
+    let list = |wanted: &str| {
+        let mut out = String::from("frozenset(\n    {\n");
+        for (name, _) in names.iter().filter(|(_, stands_for)| **stands_for == wanted) {
+            let _ = writeln!(out, "        \"{name}\",");
+        }
+        out.push_str("    }\n)\n");
+        out
+    };
+    format!(
+        "\"\"\"The types of requests and responses, for annotations; their shapes are in the stub.\n\n\
+         At run time every response type is `Record` and every request type `dict`: no class is made per schema.\n\
+         \"\"\"\n\n\
+         from gatewright._native import Record\n\n\
+         _RECORDS = {}_DICTS = {}_ALIASES = {}\n\
+         __all__ = [*_RECORDS, *_DICTS, *_ALIASES]\n\n\n\
+         def __getattr__(name):\n    \
+             if name in _RECORDS:\n        return Record\n    \
+             if name in _DICTS:\n        return dict\n    \
+             if name in _ALIASES:\n        from typing import Any\n\n        return Any\n    \
+             raise AttributeError(f\"module {{__name__!r}} has no attribute {{name!r}}\")\n",
+        list("record"),
+        list("dict"),
+        list("alias"),
+    )
+}
+
+pub(super) fn stub(api: &Api) -> String {
+    let mut out = String::from(
+        "\"\"\"The types of requests and responses.\"\"\"\n\n\
+         import builtins\n\
+         from collections.abc import Mapping, Sequence\n\
+         from typing import Any, Literal\n\n\
+         from gatewright._native import Record\n\
+         from typing_extensions import Required, TypeAlias, TypedDict\n\n\
+         __all__ = [\n",
+    );
+    for name in offered(api).keys() {
+        let _ = writeln!(out, "    \"{name}\",");
+    }
+    out.push_str("]\n");
+    for schema in api.schemas.values() {
+        let mut written = None;
+        for (direction, used, _) in directions(schema) {
+            let name = schema_name(api, schema, direction);
+            if used && written.as_ref() != Some(&name) {
+                out.push('\n');
+                out.push_str(&definition(api, schema, &name, direction));
+                written = Some(name);
+            }
+        }
+    }
+    out
+}
+
+fn definition(api: &Api, schema: &Schema, name: &str, direction: Direction) -> String {
+    let types = Types { api, direction, builtins: "", schemas: "" };
+    let expression = match &schema.kind {
+        Kind::Object(object) if object.fields.is_empty() => dictionary(object, types),
+        Kind::Object(object) => return class(schema, object, name, types),
+        Kind::Enum(values) => types.enumeration(values),
+        Kind::Union(union) => types.union(union),
+        Kind::Alias(ty) => types.expression(ty),
+    };
+    format!("{name}: TypeAlias = {expression}\n{}", docstring(&[described(&schema.description, &about(schema))], ""))
+}
+
+fn about(schema: &Schema) -> String {
+    facts(&schema.constraints, None, Some(&schema.source))
+}
+
+/// An object without fields of its own.
+fn dictionary(object: &Object, types: Types<'_>) -> String {
+    match (&object.additional, types.direction) {
+        (Additional::Map(ty), _) => format!("Mapping[str, {}]", types.expression(ty)),
+        (_, Direction::Request) => "Mapping[str, object]".to_owned(),
+        (_, Direction::Response) => "Record".to_owned(),
+    }
+}
+
+fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> String {
+    let hidden = object.fields.iter().any(|field| BUILTINS.contains(&field.name.as_str()));
+    let types = Types { builtins: if hidden { "builtins." } else { "" }, ..types };
+    let doc = docstring(&[described(&schema.description, &about(schema))], "    ");
+    match types.direction {
+        Direction::Response => {
+            let mut out = format!("class {name}(Record):\n{doc}");
+            for field in &object.fields {
+                out.push_str(&attribute(schema, field, types));
+            }
+            out
+        }
+        Direction::Request if object.fields.iter().all(|field| is_attribute(&field.name)) => {
+            let mut out = format!("class {name}(TypedDict, total=False):\n{doc}");
+            for field in &object.fields {
+                let _ = writeln!(out, "    {}: {}", field.name, key(field, types));
+                out.push_str(&docstring(&[field_doc(schema, field)], "    "));
+            }
+            out
+        }
+        Direction::Request => {
+            let mut out = format!("{name} = TypedDict(\n    \"{name}\",\n    {{\n");
+            for field in &object.fields {
+                let _ = writeln!(out, "        {:?}: {},", field.name, key(field, types));
+            }
+            out + "    },\n    total=False,\n)\n" + &docstring(&[described(&schema.description, &about(schema))], "")
+        }
+    }
+}
+
+fn attribute(schema: &Schema, field: &Field, types: Types<'_>) -> String {
+    let name = &field.name;
+    if !is_attribute(name) || RECORD_MEMBERS.contains(&name.as_str()) {
+        return format!("    # {name:?} is read by item.\n");
+    }
+    let ty = if field.required { types.expression(&field.ty) } else { types.optional(&field.ty) };
+    format!(
+        "    @{}property\n    def {name}(self) -> {ty}:\n{}",
+        types.builtins,
+        docstring(&[field_doc(schema, field)], "        ")
+    )
+}
+
+fn key(field: &Field, types: Types<'_>) -> String {
+    let ty = types.expression(&field.ty);
+    if field.required { format!("Required[{ty}]") } else { ty }
+}
+
+fn field_doc(schema: &Schema, field: &Field) -> String {
+    let source = (field.source != schema.source).then_some(field.source.as_str());
+    let deprecated = if field.deprecated { " Deprecated." } else { "" };
+    described(&field.description, &facts(&field.constraints, field.default.as_ref(), source)) + deprecated
+}

@@ -1,7 +1,7 @@
 /** The way to the gateway that all resources of a client share: parameters in, results out. */
 
 import { CallSite, failure, failureOf } from "./failure";
-import type { Operation } from "./generated/operations";
+import { type Operation, operations } from "./generated/operations";
 import {
   type NativeAnswer,
   type NativeCall,
@@ -9,12 +9,14 @@ import {
   type NativeClient,
   type NativeClientOptions,
   type NativeResponse,
+  type NativeWait,
   native,
 } from "./native";
 import { ApiPromise } from "./promise";
 import type { RequestOptions } from "./resource";
 import { ResponseInfo, remember } from "./response";
 import { cancelled, Stream } from "./stream";
+import type { WaitOptions } from "./videos";
 
 type Members = Record<string, unknown>;
 
@@ -33,67 +35,83 @@ export class Connection {
     return this.#native.baseUrl;
   }
 
-  /**
-   * Sends one operation. `path`: its positional parameters. `method`: the innermost function that is left
-   * out of the stack of an error.
-   */
+  /** Sends one operation. `path`: its positional parameters. Errors are placed at `site`. */
   send<T>(
     operation: Operation,
     path: readonly unknown[],
     params: object | null | undefined,
     options: RequestOptions | undefined,
-    method: (...args: never[]) => unknown,
+    site: CallSite,
   ): ApiPromise<T> {
-    const site = new CallSite(method);
-    return new ApiPromise<T>((resolve, reject) => {
-      this.#send<T>(operation, path, params ?? {}, options ?? {}, site).then(resolve, reject);
+    return this.#run<T>(operation, options?.signal, site, (cancellation) => {
+      const { call, streams } = assemble(operation, path, (params ?? {}) as Members, options ?? {});
+      return streams ? this.#native.open(call, cancellation) : this.#native.call(call, cancellation);
     });
   }
 
-  /**
-   * Runs one native call under the caller's signal. Errors: what the core reports, at `site`; `CancelledError`
-   * if the signal is the reason.
-   */
-  async run(
-    operation: Operation,
-    site: CallSite,
-    signal: AbortSignal | undefined,
-    start: (client: NativeClient, cancellation?: NativeCancellation) => Promise<NativeAnswer>,
-  ): Promise<NativeAnswer> {
-    if (signal === undefined) return settled(await start(this.#native), site);
-    if (signal.aborted) throw cancelled(operation.id, site, signal.reason);
-    const cancellation = new native.Cancellation();
-    const onAbort = () => cancellation.cancel();
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      return settled(await start(this.#native, cancellation), site, signal);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+  /** Looks a video task up until it is completed. Errors are placed at `site`. */
+  waitForVideo<T>(taskId: string, options: WaitOptions, site: CallSite): ApiPromise<T> {
+    const operation = operations.retrieve_video;
+    return this.#run<T>(operation, options.signal, site, (cancellation) => {
+      const [name] = operation.path;
+      const wait: NativeWait = { taskId: pathValue(operation, name, taskId) };
+      if (options.intervalMs !== undefined) wait.intervalMs = options.intervalMs;
+      if (options.timeoutMs !== undefined) wait.timeoutMs = options.timeoutMs;
+      return this.#native.waitForVideo(wait, cancellation);
+    });
   }
 
-  async #send<T>(
+  /** Runs native work under the caller's signal, and makes its answer a result. */
+  #run<T>(
     operation: Operation,
-    path: readonly unknown[],
-    params: object,
-    options: RequestOptions,
+    signal: AbortSignal | undefined,
     site: CallSite,
-  ): Promise<T> {
-    const { call, streams } = assemble(operation, path, params as Members, options);
-    const answer = await this.run(operation, site, options.signal, (client, cancellation) =>
-      streams ? client.open(call, cancellation) : client.call(call, cancellation),
-    );
-    const response = new ResponseInfo(answer as NativeResponse);
-    const result =
-      answer.stream === undefined
-        ? parse(operation.id, answer, site)
-        : new Stream(answer.stream, response, operation.id, site, options.signal);
-    return remember(result as T, response);
+    start: (cancellation?: NativeCancellation) => Promise<NativeAnswer>,
+  ): ApiPromise<T> {
+    return new ApiPromise<T>((resolve, reject) => {
+      settle(operation, signal, site, start)
+        .then((answer) => resultOf<T>(operation, answer, signal, site))
+        .then(resolve, reject);
+    });
   }
 }
 
+/** Waits for native work. Errors: what the core reports; `CancelledError` if the signal is the reason. */
+async function settle(
+  operation: Operation,
+  signal: AbortSignal | undefined,
+  site: CallSite,
+  start: (cancellation?: NativeCancellation) => Promise<NativeAnswer>,
+): Promise<NativeAnswer> {
+  if (signal === undefined) return succeeded(await start(), site);
+  if (signal.aborted) throw cancelled(operation.id, site, signal.reason);
+  const cancellation = new native.Cancellation();
+  const onAbort = () => cancellation.cancel();
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return succeeded(await start(cancellation), site, signal);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** The object a caller gets, with what came with it noted. */
+function resultOf<T>(
+  operation: Operation,
+  answer: NativeAnswer,
+  signal: AbortSignal | undefined,
+  site: CallSite,
+): T {
+  const response = new ResponseInfo(answer as NativeResponse);
+  const result =
+    answer.stream === undefined
+      ? parse(operation, answer, site)
+      : new Stream(answer.stream, response, operation.id, site, signal);
+  return remember(result as T, response);
+}
+
 /** The answer, or the error it stands for. */
-function settled(answer: NativeAnswer, site: CallSite, signal?: AbortSignal): NativeAnswer {
+function succeeded(answer: NativeAnswer, site: CallSite, signal?: AbortSignal): NativeAnswer {
   if (answer.error !== undefined) {
     throw failure(answer.error, site, signal?.aborted === true ? signal.reason : undefined);
   }
@@ -101,7 +119,7 @@ function settled(answer: NativeAnswer, site: CallSite, signal?: AbortSignal): Na
 }
 
 /** The JSON document of an answer. Errors: `DecodeError` with status, request id and the text received. */
-export function parse(operation: string, answer: NativeAnswer, site: CallSite): unknown {
+function parse(operation: Operation, answer: NativeAnswer, site: CallSite): unknown {
   const body = answer.body ?? "";
   try {
     return JSON.parse(body);
@@ -109,8 +127,8 @@ export function parse(operation: string, answer: NativeAnswer, site: CallSite): 
     throw failureOf(
       {
         kind: "decode",
-        message: `${operation}: the answer is not JSON`,
-        operation,
+        message: `${operation.id}: the answer is not JSON`,
+        operation: operation.id,
         status: answer.status,
         requestId: answer.requestId,
         body,
@@ -138,13 +156,7 @@ function assemble(
 
   operation.path.forEach((name, index) => {
     const value = operation.body ? take(name) : path[index];
-    // A missing id must not become the text "undefined" in a path.
-    if (typeof value !== "string" && typeof value !== "number") {
-      throw new TypeError(
-        `${operation.name}: ${name} must be a string, not ${value === null ? "null" : typeof value}`,
-      );
-    }
-    call.path.push(name, String(value));
+    call.path.push(name, pathValue(operation, name, value));
   });
   for (const name of operation.query) add(call.query, name, take(name));
   for (const name of operation.headers) add(call.headers, name, take(name));
@@ -163,6 +175,13 @@ function assemble(
   }
   const streams = typeof operation.stream === "string" ? rest[operation.stream] === true : operation.stream;
   return { call, streams };
+}
+
+/** A path parameter's value as text. Errors: TypeError; a missing id must not become `undefined` in a path. */
+function pathValue(operation: Operation, name: string, value: unknown): string {
+  if (typeof value === "string" || typeof value === "number") return String(value);
+  const found = value === null ? "null" : typeof value;
+  throw new TypeError(`${operation.name}: ${name} must be a string, not ${found}`);
 }
 
 /** Adds a parameter's value; one pair for each item of an array, none if it is missing. */

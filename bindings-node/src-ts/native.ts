@@ -3,6 +3,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
+import { nativeFile, platformName } from "./platform";
+
 /** An answer that has arrived whole. */
 export interface NativeResponse {
   readonly status: number;
@@ -48,6 +50,12 @@ export interface NativeCall {
   maxRetries?: number;
 }
 
+export interface NativeWait {
+  taskId: string;
+  intervalMs?: number;
+  timeoutMs?: number;
+}
+
 export interface NativeClientOptions {
   baseUrl?: string;
   apiKey?: string;
@@ -64,6 +72,7 @@ export interface NativeClient {
   readonly baseUrl: string;
   call(call: NativeCall, cancellation?: NativeCancellation): Promise<NativeAnswer>;
   open(call: NativeCall, cancellation?: NativeCancellation): Promise<NativeAnswer>;
+  waitForVideo(wait: NativeWait, cancellation?: NativeCancellation): Promise<NativeAnswer>;
 }
 
 /** Drops the request it was passed to. */
@@ -95,23 +104,14 @@ export interface NativeValidatorOptions {
 }
 
 function load(): NativeModule {
-  const platform = platformName();
-  const path = join(__dirname, "..", `gatewright.${platform}.node`);
+  const path = join(__dirname, "..", nativeFile());
   if (!existsSync(path)) {
     throw new Error(
-      `gatewright: no native module for this platform (${platform}, Node ${process.version}): ${path} does not exist. ` +
+      `gatewright: no native module for this platform (${platformName()}, Node ${process.version}): ${path} does not exist. ` +
         "Install the package on the platform it runs on, or build it there from source.",
     );
   }
   return require(path) as NativeModule;
-}
-
-/** `linux-x64-gnu`, `darwin-arm64`, …: operating system, processor and, on Linux, the C library. */
-function platformName(): string {
-  const name = `${process.platform}-${process.arch}`;
-  if (process.platform !== "linux") return name;
-  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
-  return `${name}-${header.glibcVersionRuntime === undefined ? "musl" : "gnu"}`;
 }
 
 export const native: NativeModule = load();

@@ -1,6 +1,7 @@
 /** What every generated resource class is built on. */
 
 import type { Connection } from "./connection";
+import { CallSite } from "./failure";
 import type { Operation } from "./generated/operations";
 import type { ApiPromise } from "./promise";
 
@@ -37,6 +38,6 @@ export abstract class Resource {
     params: object | null | undefined,
     options: RequestOptions | undefined,
   ): ApiPromise<T> {
-    return this.connection.send<T>(operation, path, params, options, this.send);
+    return this.connection.send<T>(operation, path, params, options, new CallSite(this.send));
   }
 }

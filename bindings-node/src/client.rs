@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright::{Error, RequestOptions};
+use gatewright::{Error, RawResponse, RequestOptions, WaitOptions};
 use http::HeaderMap;
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw};
@@ -56,6 +56,17 @@ pub struct Call {
     pub timeout_ms: Option<f64>,
     /// Attempts after the first one.
     pub max_retries: Option<f64>,
+}
+
+/// A wait for a video task. Times in milliseconds; what is missing has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct Wait {
+    /// Id of the task.
+    pub task_id: String,
+    /// Pause between two look-ups.
+    pub interval_ms: Option<f64>,
+    /// Bounds the whole wait.
+    pub timeout_ms: Option<f64>,
 }
 
 /// How a call ended: an error, or an answer with a body or a stream.
@@ -136,17 +147,25 @@ impl Client {
         let client = self.client.clone();
         let signal = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
         env.spawn_future(async move {
+            let answer = async { Ok(document(client.call(call.into_core()?).await?)) };
+            Ok(unless(signal, answer).await)
+        })
+    }
+
+    /// Looks a video task up until it is completed. Never rejects.
+    #[napi]
+    pub fn wait_for_video<'env>(
+        &self,
+        env: &'env Env,
+        wait: Wait,
+        cancellation: Option<&Cancellation>,
+    ) -> napi::Result<PromiseRaw<'env, Answer>> {
+        let client = self.client.clone();
+        let signal = cancellation.map(|cancellation| Arc::clone(&cancellation.cancelled));
+        env.spawn_future(async move {
             let answer = async {
-                let response = client.call(call.into_core()?).await?;
-                Ok(Answer {
-                    status: Some(response.status),
-                    headers: Some(headers(&response.headers)),
-                    request_id: response.request_id().map(str::to_owned),
-                    attempts: Some(response.attempts),
-                    elapsed_ms: Some(milliseconds(response.elapsed)),
-                    body: Some(String::from_utf8_lossy(&response.body).into_owned()),
-                    ..Answer::default()
-                })
+                let options = wait.options()?;
+                Ok(document(client.wait_for_video(&wait.task_id, options).await?))
             };
             Ok(unless(signal, answer).await)
         })
@@ -181,10 +200,7 @@ impl Client {
 }
 
 /// The answer, or the failure as one; cancelling drops the work and with it the connection.
-pub(crate) async fn unless(
-    signal: Option<Arc<Notify>>,
-    work: impl Future<Output = Result<Answer, Error>>,
-) -> Answer {
+async fn unless(signal: Option<Arc<Notify>>, work: impl Future<Output = Result<Answer, Error>>) -> Answer {
     let outcome = match signal {
         None => work.await,
         Some(signal) => tokio::select! {
@@ -243,6 +259,33 @@ impl Call {
     }
 }
 
+impl Wait {
+    fn options(&self) -> Result<WaitOptions, Error> {
+        let mut options = WaitOptions::default();
+        options.interval = duration("intervalMs", self.interval_ms)?.unwrap_or(options.interval);
+        options.timeout = duration("timeoutMs", self.timeout_ms)?.unwrap_or(options.timeout);
+        Ok(options)
+    }
+}
+
+/// An answer that has arrived whole.
+fn document(response: RawResponse) -> Answer {
+    Answer {
+        status: Some(response.status),
+        headers: Some(headers(&response.headers)),
+        request_id: response.request_id().map(str::to_owned),
+        attempts: Some(response.attempts),
+        elapsed_ms: Some(milliseconds(response.elapsed)),
+        body: Some(text(response.body.into())),
+        ..Answer::default()
+    }
+}
+
+/// A body as text. Bytes that are not UTF-8 become U+FFFD.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 fn pairs(flat: Vec<String>) -> Vec<(String, String)> {
     let mut words = flat.into_iter();
     std::iter::from_fn(|| Some((words.next()?, words.next()?))).collect()
@@ -262,7 +305,7 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 /// A duration from the milliseconds JavaScript gave.
-pub(crate) fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<Duration>, Error> {
+fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<Duration>, Error> {
     milliseconds
         .map(|value| {
             Duration::try_from_secs_f64(value / 1000.0).map_err(|_| {

@@ -87,8 +87,12 @@ test("a response comes whole, in named events, and compacted (2.4)", async () =>
 });
 
 test("native content comes whole and in parts, and tokens are counted (2.5)", async () => {
-  const request = { model: "model-sol", contents: [{ parts: [{ text: "Reply with exactly: native content" }] }] };
-  const textOf = (content) => content.candidates?.[0]?.content?.parts?.map((part) => part.text).join("") ?? "";
+  const request = {
+    model: "model-sol",
+    contents: [{ parts: [{ text: "Reply with exactly: native content" }] }],
+  };
+  const textOf = (content) =>
+    content.candidates?.[0]?.content?.parts?.map((part) => part.text).join("") ?? "";
   assert.equal(textOf(await client.native.generateContent(request)), "native content");
   let text = "";
   for await (const part of await client.native.streamGenerateContent(request)) text += textOf(part);
@@ -109,14 +113,12 @@ test("an image is a PNG of the size asked for (2.8, 2.11)", async () => {
   assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [256, 256]);
 });
 
-test("a video is waited for, with progress, and can be fetched (3)", async () => {
-  const seen = [];
+test("a video is waited for and can be fetched (3)", async () => {
   const task = await client.videos.generations.createAndWait(
     { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p" },
-    { intervalMs: 50, timeoutMs: 60_000, onProgress: (task) => seen.push(task.status) },
+    { intervalMs: 50, timeoutMs: 60_000 },
   );
   assert.equal(task.status, "completed");
-  assert.ok(seen.length > 0 && seen.every((status) => status !== "completed" && status !== "failed"));
   assert.equal((await fetch(task.output.url)).status, 200);
   assert.deepEqual(await client.videos.generations.retrieve(task.id), task);
 });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright::{Call, ClientBuilder, ErrorKind, Operation, RawResponse, RequestOptions, operations};
+use gatewright::{Call, ClientBuilder, ErrorKind, Operation, RawResponse, RequestOptions, WaitOptions, operations};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
@@ -179,6 +179,34 @@ impl NativeClient {
         asyncio::spawn(py, event_loop, opened, |py, stream| Ok(Py::new(py, stream)?.into_any()))
     }
 
+    /// Waits for a video task; interval and timeout in seconds.
+    fn wait_for_video(
+        &self,
+        py: Python<'_>,
+        task_id: String,
+        interval: Option<f64>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        let client = self.client(py)?;
+        let options = wait_options(interval, timeout)?;
+        let task = block_on(py, finished_video(client, task_id, options))?;
+        task.map_err(|error| error::to_python(py, &error))?.into_python(py)
+    }
+
+    /// As `wait_for_video`; the future of the task is settled on `event_loop`.
+    fn wait_for_video_async(
+        &self,
+        py: Python<'_>,
+        task_id: String,
+        interval: Option<f64>,
+        timeout: Option<f64>,
+        event_loop: &Bound<'_, PyAny>,
+    ) -> PyResult<Pending> {
+        let client = self.client(py)?;
+        let options = wait_options(interval, timeout)?;
+        asyncio::spawn(py, event_loop, finished_video(client, task_id, options), |py, task| task.into_python(py))
+    }
+
     /// Closes idle connections; calls under way go on, new ones are refused.
     fn close(&self) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +247,29 @@ impl Answer {
 
 async fn answer(client: gatewright::Client, call: Call) -> Result<Answer, gatewright::Error> {
     let operation = call.operation;
-    let response = client.call(call).await?;
+    parse(operation, client.call(call).await?)
+}
+
+async fn finished_video(
+    client: gatewright::Client,
+    task_id: String,
+    options: WaitOptions,
+) -> Result<Answer, gatewright::Error> {
+    parse(&operations::RETRIEVE_VIDEO, client.wait_for_video(&task_id, options).await?)
+}
+
+fn wait_options(interval: Option<f64>, timeout: Option<f64>) -> PyResult<WaitOptions> {
+    let mut options = WaitOptions::default();
+    if let Some(interval) = interval {
+        options.interval = duration("interval", interval)?;
+    }
+    if let Some(timeout) = timeout {
+        options.timeout = duration("timeout", timeout)?;
+    }
+    Ok(options)
+}
+
+fn parse(operation: &Operation, response: RawResponse) -> Result<Answer, gatewright::Error> {
     let value = record::parse(&response.body).map_err(|reason| response.undecodable(operation, reason))?;
     let request_id = response.request_id().map(str::to_owned);
     let RawResponse { status, headers, attempts, elapsed, .. } = response;

@@ -70,7 +70,14 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
 }
 
 fn message(role: ChatMessageRole, text: String) -> ChatMessage {
-    ChatMessage { role, content: Some(ChatMessageContent::String(text)), ..ChatMessage::default() }
+    ChatMessage {
+        role,
+        content: Some(ChatMessageContent::String(text)),
+        name: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        extra: serde_json::Map::new(),
+    }
 }
 
 fn read_prompt() -> Result<String, Failure> {

@@ -8,6 +8,7 @@ mod image;
 mod models;
 mod outcome;
 mod report;
+mod save;
 mod serve;
 mod video;
 

@@ -3,6 +3,8 @@
 use std::io::{self, Write as _};
 
 use clap::Args;
+use gatewright::Call;
+use gatewright::operations::LIST_MODELS;
 
 use crate::Target;
 use crate::outcome::Outcome;
@@ -17,16 +19,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Outcome {
-    let models = arguments.target.client()?.models().list().await?.into_inner();
+    let client = arguments.target.client()?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if arguments.json {
-        serde_json::to_writer(&mut out, &models).map_err(io::Error::from)?;
+        let list = client.call(Call::new(&LIST_MODELS)).await?;
+        out.write_all(&list.body)?;
         writeln!(out)?;
     } else {
-        let width = models.data.iter().map(|model| model.id.chars().count()).max().unwrap_or(0);
-        for model in &models.data {
-            let owner = model.owned_by.as_deref().unwrap_or_default();
-            writeln!(out, "{}", format!("{:width$}  {owner}", model.id).trim_end())?;
+        let models = client.models().list().await?.into_inner().data;
+        let width = models.iter().map(|model| model.id.chars().count()).max().unwrap_or(0);
+        for model in &models {
+            writeln!(out, "{:width$}  {}", model.id, model.owned_by)?;
         }
     }
     out.flush()?;

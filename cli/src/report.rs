@@ -78,7 +78,8 @@ fn validate(arguments: &Validate) -> Outcome {
         let name = file.to_string_lossy();
         match arguments.format {
             Format::Json => {
-                serde_json::to_writer(&mut out, &Line { file: &name, verdict: &verdict }).map_err(io::Error::from)?;
+                serde_json::to_writer(&mut out, &Line { file: &name, verdict: &verdict })
+                    .map_err(io::Error::from)?;
                 writeln!(out)?;
             }
             Format::Text => {

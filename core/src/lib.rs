@@ -15,6 +15,7 @@ mod base_url;
 mod client;
 mod error;
 mod error_body;
+mod files;
 #[expect(unreachable_pub, reason = "what of it is public is named below")]
 mod generated;
 pub mod limits;
@@ -39,6 +40,7 @@ pub use crate::client::{
     DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT,
 };
 pub use crate::error::{Error, ErrorCode, ErrorKind};
+pub use crate::files::Download;
 pub use crate::generated::{catalog, operations, resources, types};
 pub use crate::operation::Operation;
 pub use crate::options::{Call, RequestOptions};

@@ -39,13 +39,17 @@ impl fmt::Display for Violation {
 /// Every rule of the specification, and every limit of the model it names, that a request body breaks; empty where
 /// it breaks none. For a model the catalog does not hold only the rules count.
 pub fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
-    let mut violations = match request_schemas().get(operation.id) {
+    let mut violations: Vec<Violation> = match request_schemas().get(operation.id) {
         Some(request) => {
             let errors = request.validator().iter_errors(body);
             errors.flat_map(|error| explain(&error)).collect()
         }
         None => Vec::new(),
     };
+    // A value of the wrong type breaks its other rules, too, and that helps nobody.
+    let mistyped: Vec<String> =
+        violations.iter().filter(|it| it.rule == "type").map(|it| it.pointer.clone()).collect();
+    violations.retain(|it| it.rule == "type" || !mistyped.contains(&it.pointer));
     let mut of_model = Vec::new();
     if operation.id == operations::CREATE_IMAGE.id
         && let Some(model) = named(body).and_then(|id| IMAGE_MODELS.iter().find(|model| model.id == id))

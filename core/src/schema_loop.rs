@@ -33,7 +33,8 @@ fn a_constraint_lost_without_a_record_is_found() {
 #[test]
 fn a_property_that_became_required_is_found_missing_from_the_type() {
     let mut specification = parse(SPECIFICATION);
-    let required = specification["components"]["schemas"]["VideoGenerationRequest"]["required"].as_array_mut();
+    let required =
+        specification["components"]["schemas"]["VideoGenerationRequest"]["required"].as_array_mut();
     required.expect("a list").push("duration".into());
     let missing = Comparison::new(specification).run();
     assert_eq!(missing, ["/components/schemas/VideoGenerationRequest: required (duration)"]);
@@ -52,7 +53,8 @@ fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enf
             // A parameter: its schema stands under its operation.
             let name = pointer.split('/').rev().nth(1).expect("…/parameters/{name}/schema");
             let operations = requests["operations"].as_object().expect("operations");
-            let enforced = operations.values().any(|one| one["parameters"][name].get(keyword) == Some(&record["value"]));
+            let enforced =
+                operations.values().any(|one| one["parameters"][name].get(keyword) == Some(&record["value"]));
             if !enforced {
                 lost.push(format!("{pointer}: {keyword}"));
             }
@@ -62,6 +64,11 @@ fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enf
         let kept = node.is_some_and(|node| match keyword {
             // Conditions stand in for the variants of an open union.
             "oneOf" | "discriminator" => node.get("allOf").is_some(),
+            // Recorded at the property, stated by the object around it.
+            "required" => place.rsplit_once("/properties/").is_some_and(|(object, name)| {
+                let names = requests.pointer(&format!("/$defs{object}/required")).and_then(Value::as_array);
+                names.is_some_and(|names| names.iter().any(|one| one == name))
+            }),
             _ => node.get(keyword) == Some(&record["value"]),
         });
         if !kept {
@@ -101,8 +108,10 @@ struct Comparison {
 impl Comparison {
     fn new(specification: Value) -> Self {
         let schemas = crate::types::schemas().into_iter();
-        let types = schemas.map(|(name, schema)| (name, serde_json::to_value(schema).expect("a schema is JSON")));
-        let pair = |record: &Value| (string(&record["pointer"]).to_owned(), string(&record["keyword"]).to_owned());
+        let types =
+            schemas.map(|(name, schema)| (name, serde_json::to_value(schema).expect("a schema is JSON")));
+        let pair =
+            |record: &Value| (string(&record["pointer"]).to_owned(), string(&record["keyword"]).to_owned());
         Self { specification, types: types.collect(), recorded: records().iter().map(pair).collect() }
     }
 
@@ -132,7 +141,7 @@ impl Comparison {
             }
             return;
         }
-        let of_type = self.resolved(of_type);
+        let (field, of_type) = (of_type, self.resolved(of_type));
         for (keyword, value) in node.as_object().into_iter().flatten() {
             let at_keyword = format!("{at}/{keyword}");
             match keyword.as_str() {
@@ -149,7 +158,9 @@ impl Comparison {
                 "required" => {
                     for name in value.as_array().into_iter().flatten().map(string) {
                         let property = format!("{at}/properties/{name}");
-                        let said = of_type["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+                        let said = of_type["required"]
+                            .as_array()
+                            .is_some_and(|all| all.iter().any(|one| one == name));
                         let filled_in = self.recorded.contains(&(property, keyword.clone()));
                         if !said && !filled_in && !may_be_null(&node["properties"][name]) {
                             self.lost(at, keyword, &format!(" ({name})"), missing);
@@ -164,7 +175,7 @@ impl Comparison {
                     self.lost(at, keyword, "", missing);
                     self.compare_open_union(value, of_type, at, missing);
                 }
-                "oneOf" => self.compare_union(value, of_type, &at_keyword, missing),
+                "oneOf" => self.compare_union(value, field, &at_keyword, missing),
                 _ if says(of_type, keyword, value) => {}
                 _ => self.lost(at, keyword, "", missing),
             }
@@ -178,7 +189,7 @@ impl Comparison {
         if let [(index, only)] = forms.as_slice() {
             return self.compare(only, of_type, &format!("{at}/{index}"), missing);
         }
-        let variants = of_type["anyOf"].as_array().map_or(&[][..], Vec::as_slice);
+        let variants = self.resolved(of_type)["anyOf"].as_array().map_or(&[][..], Vec::as_slice);
         if variants.len() != forms.len() {
             return missing.push(format!("{at}: {} forms, but {} variants", forms.len(), variants.len()));
         }
@@ -227,7 +238,8 @@ fn referred(of_type: &Value) -> Option<&str> {
 
 fn may_be_null(node: &Value) -> bool {
     let among_types = node["type"].as_array().is_some_and(|types| types.iter().any(|name| name == "null"));
-    let among_forms = node["oneOf"].as_array().is_some_and(|forms| forms.iter().any(|form| form["type"] == "null"));
+    let among_forms =
+        node["oneOf"].as_array().is_some_and(|forms| forms.iter().any(|form| form["type"] == "null"));
     among_types || among_forms
 }
 
@@ -241,7 +253,7 @@ fn says(of_type: &Value, keyword: &str, value: &Value) -> bool {
         "type" => types(&of_type["type"]) == types(value),
         "const" => of_type["enum"] == Value::Array(vec![value.clone()]),
         // An open enum is any string.
-        "x-extensible-enum" => of_type["type"] == "string",
+        "x-extensible-enum" => types(&of_type["type"]).contains("string"),
         _ => of_type.get(keyword) == Some(value),
     }
 }

@@ -66,6 +66,8 @@ pub struct RawStream {
     last_byte: Instant,
     last_event: Instant,
     timer: Pin<Box<Sleep>>,
+    /// Whether the connection has had its turn since the last packet.
+    yielded: bool,
 }
 
 /// How the body is being read.
@@ -94,6 +96,7 @@ impl RawStream {
             last_byte: now,
             last_event: now,
             timer: Box::pin(tokio::time::sleep(bounds.idle)),
+            yielded: false,
         }
     }
 
@@ -134,20 +137,26 @@ impl RawStream {
     /// Errors, after all events that came before: StreamTruncated where the stream ends before it is complete,
     /// Stream where it carries an error, Decode for what is no JSON, Timeout, Connection. After an error: none.
     pub async fn next_batch(&mut self) -> Result<Option<Vec<StreamEvent>>, Error> {
-        poll_fn(|context| self.poll_batch(context)).await
+        poll_fn(|context| self.poll_batch(context, true)).await
     }
 
     /// As [`RawStream::next_batch`], but does not wait: none where nothing is ready yet.
     pub fn try_next_batch(&mut self) -> Option<Result<Option<Vec<StreamEvent>>, Error>> {
-        self.next_batch().now_or_never()
+        poll_fn(|context| self.poll_batch(context, false)).now_or_never()
     }
 
-    pub(crate) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Vec<StreamEvent>>, Error>> {
+    /// may_yield: whether the connection gets a turn to hand over more before the batch is closed.
+    fn poll_batch(
+        &mut self,
+        context: &mut Context<'_>,
+        may_yield: bool,
+    ) -> Poll<Result<Option<Vec<StreamEvent>>, Error>> {
         while self.end.is_none() && self.ready.len() < MAX_BATCH_EVENTS {
             let Some(body) = &mut self.body else { break };
             match body.as_mut().poll_next(context) {
                 Poll::Ready(Some(Ok(packet))) => {
                     self.last_byte = Instant::now();
+                    self.yielded = false;
                     if let Err(error) = self.take(&packet) {
                         self.end = Some(Err(error));
                     }
@@ -160,9 +169,17 @@ impl RawStream {
                     let silence = ready!(self.poll_silence(context));
                     self.end = Some(Err(silence));
                 }
+                Poll::Pending if may_yield && !self.yielded => {
+                    // The connection hands over one chunk at a time and reads on when that is taken: let it run
+                    // once, so that chunks which have arrived together are handed over together.
+                    self.yielded = true;
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Poll::Pending => break,
             }
         }
+        self.yielded = false;
         if self.end.is_some() {
             self.release_body();
         }
@@ -408,7 +425,7 @@ impl<T: DeserializeOwned> Stream for EventStream<T> {
             if self.done {
                 return Poll::Ready(None);
             }
-            match ready!(self.raw.poll_batch(context)) {
+            match ready!(self.raw.poll_batch(context, true)) {
                 Ok(Some(batch)) => self.events = batch.into(),
                 Ok(None) => self.done = true,
                 Err(error) => {

@@ -393,7 +393,7 @@ pub(crate) fn body_error(error: reqwest::Error) -> Error {
 }
 
 /// The innermost message: what a person can act on.
-fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

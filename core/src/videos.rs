@@ -39,9 +39,9 @@ impl Client {
     /// The raw form of `videos().generations().wait`, for front ends that parse the task themselves.
     pub async fn wait_for_video(&self, task_id: &str, options: WaitOptions) -> Result<RawResponse, Error> {
         let what = format!("video task {task_id}");
-        let looked_up = until_done(&what, options, async || {
+        let looked_up = until_done(&what, options, || {
             let call = Call::new(&RETRIEVE_VIDEO).path("task_id", task_id);
-            progress(self.call(call).await?)
+            async move { progress(self.call(call).await?) }
         });
         looked_up.await.map_err(|error| error.with_operation(&RETRIEVE_VIDEO))
     }

@@ -7,7 +7,7 @@ const client = new Client();
 
 const task = await client.videos.generations.createAndWait(
   { model: "video_model_4", prompt: "waves on a beach", duration: 3, resolution: "720p" },
-  { intervalMs: 500, timeoutMs: 120_000, onProgress: (task) => console.log(task.id, task.status) },
+  { intervalMs: 500, timeoutMs: 120_000 },
 );
 if (task.output === undefined) throw new Error(`task ${task.id} has no output`);
 const video = await fetch(task.output.url);

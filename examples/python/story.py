@@ -40,7 +40,9 @@ def main(folder: Path) -> None:
                     if part.type == "output_text":
                         print("responses:", part.text)
 
-        with client.responses.create(model="model-terra", input="Tell me about lakes.", stream=True) as events:
+        with client.responses.create(
+            model="model-terra", input="Tell me about lakes.", stream=True
+        ) as events:
             names = [event.type for event in events]
         print("responses stream:", names[0], "to", names[-1])
 
@@ -49,7 +51,9 @@ def main(folder: Path) -> None:
             contents=[{"parts": [{"text": "Reply with exactly: native content"}]}],
         )
         candidates = content.candidates or []
-        print("native:", "".join(part.text or "" for c in candidates if c.content for part in c.content.parts))
+        print(
+            "native:", "".join(part.text or "" for c in candidates if c.content for part in c.content.parts)
+        )
         native_models = client.native.models.list()
         print("native models:", len(native_models.models))
 

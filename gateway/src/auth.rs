@@ -84,7 +84,7 @@ impl Gatekeeper {
                 let (scheme, key) = value.split_at(value.len().min("Bearer ".len()));
                 if !scheme.eq_ignore_ascii_case(b"Bearer ") {
                     return Err(ApiError::new(
-                        ErrorCode::INVALID_API_KEY,
+                        &ErrorCode::INVALID_API_KEY,
                         "the Authorization header must have the form \"Bearer <API_KEY>\" (5)",
                     ));
                 }
@@ -96,12 +96,12 @@ impl Gatekeeper {
         };
         if presented.is_empty() {
             return Err(ApiError::new(
-                ErrorCode::MISSING_API_KEY,
+                &ErrorCode::MISSING_API_KEY,
                 "no API key was sent; send the header \"Authorization: Bearer <API_KEY>\" (5)",
             ));
         }
         hmac::verify(&self.pepper, presented, self.digest.as_ref()).map_err(|_| {
-            ApiError::new(ErrorCode::INVALID_API_KEY, "the API key is not one of this gateway (5)")
+            ApiError::new(&ErrorCode::INVALID_API_KEY, "the API key is not one of this gateway (5)")
         })
     }
 }

@@ -46,7 +46,7 @@ impl Call {
     /// Errors: not JSON (with line and column), or every violation at once.
     pub(crate) fn checked_body(&self) -> Result<Value, ApiError> {
         let body: Value = serde_json::from_slice(&self.body).map_err(|error| {
-            ApiError::new(ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
+            ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
         })?;
         let violations = limits::check(self.operation, &body);
         if violations.is_empty() { Ok(body) } else { Err(ApiError::violations(violations)) }

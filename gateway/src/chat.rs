@@ -27,10 +27,9 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     let choices = body["n"].as_u64().unwrap_or(1);
     if choices > MOST_CHOICES {
         let message = format!("n is {choices}; this gateway makes at most {MOST_CHOICES} choices");
-        return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("n"));
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("n"));
     }
-    let replies: Vec<Reply> =
-        (0..usize::try_from(choices).unwrap_or(1)).map(|choice| simulator::reply(&prompt, choice)).collect();
+    let replies = simulator::replies(&prompt, usize::try_from(choices).unwrap_or(1));
     // The prompt is read once, whatever the number of choices.
     let usage = usage(Usage {
         input: replies.first().map_or(0, |reply| reply.usage.input),
@@ -170,7 +169,7 @@ pub(crate) fn call_id() -> String {
 }
 
 fn prompt(body: &Value) -> Result<Prompt, ApiError> {
-    let tools = list(&body["tools"])
+    let tools: Vec<Tool> = list(&body["tools"])
         .filter(|tool| tool["type"] == "function")
         .map(|tool| Tool {
             name: text(&tool["function"]["name"]).to_owned(),
@@ -179,7 +178,7 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
         .collect();
     let named = &body["tool_choice"]["function"]["name"];
     Ok(Prompt {
-        turns: turns(list(&body["messages"])),
+        turns: turns(&body["messages"]),
         tool_choice: tool_choice(&body["tool_choice"], named, &tools)?,
         tools,
         parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
@@ -189,8 +188,8 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
     })
 }
 
-fn turns<'a>(messages: impl Iterator<Item = &'a Value> + Clone) -> Vec<Turn> {
-    let called = messages.clone().flat_map(|message| list(&message["tool_calls"]));
+fn turns(messages: &Value) -> Vec<Turn> {
+    let called = list(messages).flat_map(|message| list(&message["tool_calls"]));
     let turn = |message: &Value| {
         let content = content(&message["content"]);
         match text(&message["role"]) {
@@ -208,7 +207,7 @@ fn turns<'a>(messages: impl Iterator<Item = &'a Value> + Clone) -> Vec<Turn> {
             _ => Turn::Instruction(content),
         }
     };
-    messages.clone().map(turn).collect()
+    list(messages).map(turn).collect()
 }
 
 // Readers of JSON that the other protocols share. The body was checked before, so what is missing is optional.
@@ -251,8 +250,8 @@ pub(crate) fn texts(value: &Value) -> Vec<String> {
 
 /// The tool choice of the chat and responses protocols. `named`: where the protocol has a forced tool's name.
 /// Errors: the forced tool is not among the tools, or a tool is required and there is none.
-pub(crate) fn tool_choice(choice: &Value, named: &Value, tools: &Vec<Tool>) -> Result<ToolChoice, ApiError> {
-    let refuse = |message: String| ApiError::new(ErrorCode::INVALID_VALUE, message).param("tool_choice");
+pub(crate) fn tool_choice(choice: &Value, named: &Value, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
+    let refuse = |message: String| ApiError::new(&ErrorCode::INVALID_VALUE, message).param("tool_choice");
     match (choice.as_str(), named.as_str()) {
         (Some("none"), _) => Ok(ToolChoice::None),
         (Some("required"), _) if tools.is_empty() => {

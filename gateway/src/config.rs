@@ -19,7 +19,8 @@ pub struct Config {
     pub max_body_bytes: usize,
     /// Most connections at once; more wait. Default: 1024.
     pub max_connections: usize,
-    /// How long a client may take to send a request's head. Default: 10 s.
+    /// How long a client may take to send a request's head; a connection without a request is closed then, too.
+    /// Default: 60 s.
     pub header_timeout: Duration,
     /// How long a client may take to send a request's body. Default: 60 s.
     pub body_timeout: Duration,
@@ -48,8 +49,8 @@ impl Default for Config {
             public_url: None,
             max_body_bytes: 10 * 1024 * 1024,
             max_connections: 1024,
-            header_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(60),
+            header_timeout: Duration::from_mins(1),
+            body_timeout: Duration::from_mins(1),
             shutdown_grace: Duration::from_secs(5),
             event_delay: Duration::ZERO,
             video_time: Duration::from_millis(1500),

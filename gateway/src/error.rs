@@ -20,7 +20,7 @@ const DOMAIN: &str = "gatewright";
 /// A refused or failed request.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiError {
-    code: ErrorCode,
+    code: &'static ErrorCode,
     message: String,
     param: Option<String>,
     violations: Vec<Violation>,
@@ -28,18 +28,15 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: &'static ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), param: None, violations: Vec::new(), allow: None }
     }
 
     /// The request breaks these rules. `param` is the first one's field, the message names all.
     pub(crate) fn violations(violations: Vec<Violation>) -> Self {
-        let messages: Vec<String> = violations
-            .iter()
-            .map(|violation| format!("{}: {}", field(&violation.pointer), violation.message))
-            .collect();
+        let messages: Vec<String> = violations.iter().map(ToString::to_string).collect();
         let param = violations.first().map(|violation| field(&violation.pointer));
-        Self { param, violations, ..Self::new(ErrorCode::INVALID_VALUE, messages.join("; ")) }
+        Self { param, violations, ..Self::new(&ErrorCode::INVALID_VALUE, messages.join("; ")) }
     }
 
     /// Names the request's field at fault.
@@ -56,7 +53,7 @@ impl ApiError {
     pub(crate) fn into_response(self, style: ErrorStyle) -> Response {
         let (status, body) = match style {
             ErrorStyle::Native => (self.code.native_http, self.native_body()),
-            _ => (self.code.status, self.standard_body()),
+            ErrorStyle::Standard => (self.code.status, self.standard_body()),
         };
         let mut response = json_response(&body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -144,7 +141,7 @@ pub(crate) fn json_response(document: &impl serde::Serialize) -> Response {
 /// 501 in the operation's form: it is routed, but nobody has implemented it.
 pub fn not_implemented(operation: &Operation) -> Response {
     let message = format!("the gateway does not implement {} yet", operation.qualified_name());
-    ApiError::new(ErrorCode::NOT_IMPLEMENTED, message).into_response(operation.error_style)
+    ApiError::new(&ErrorCode::NOT_IMPLEMENTED, message).into_response(operation.error_style)
 }
 
 #[cfg(test)]

@@ -99,11 +99,11 @@ impl Files {
     ) -> Result<Response, ApiError> {
         if method != Method::GET && method != Method::HEAD {
             let message = "files can only be fetched";
-            return Err(ApiError::new(ErrorCode::METHOD_NOT_ALLOWED, message).allow("GET, HEAD".to_owned()));
+            return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow("GET, HEAD".to_owned()));
         }
         let parameter = |wanted| query.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.as_str());
         let unsigned = || {
-            ApiError::new(ErrorCode::INVALID_SIGNATURE, "this is not an address that the gateway gave out")
+            ApiError::new(&ErrorCode::INVALID_SIGNATURE, "this is not an address that the gateway gave out")
         };
         let expiry: u64 = parameter("exp").and_then(|value| value.parse().ok()).ok_or_else(unsigned)?;
         let signature = parameter("sig")
@@ -113,11 +113,11 @@ impl Files {
         hmac::verify(&self.signing, signed_text(name, expiry).as_bytes(), &signature)
             .map_err(|_| unsigned())?;
         if expiry <= unix_seconds() {
-            return Err(ApiError::new(ErrorCode::FILE_EXPIRED, "the address of this file has expired (8)"));
+            return Err(ApiError::new(&ErrorCode::FILE_EXPIRED, "the address of this file has expired (8)"));
         }
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((kind, contents)) = kept.files.get(name).cloned() else {
-            return Err(ApiError::new(ErrorCode::FILE_EXPIRED, "the file gave way to newer ones"));
+            return Err(ApiError::new(&ErrorCode::FILE_EXPIRED, "the file gave way to newer ones"));
         };
         drop(kept);
         Ok(file_response(name, kind, &contents, headers))
@@ -215,7 +215,7 @@ mod tests {
         let first = files.keep(Kind::Png, vec![0; 3]);
         let second = files.keep(Kind::Mp4, vec![0; 3]);
         let fetch = |name: &str| {
-            let (path, parameters) = query(&files.address(name, Duration::from_secs(60)));
+            let (path, parameters) = query(&files.address(name, Duration::from_mins(1)));
             files.serve(&Method::GET, &path, &parameters, &HeaderMap::new()).is_ok()
         };
         assert!(!fetch(&first) && fetch(&second));

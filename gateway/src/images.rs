@@ -28,7 +28,7 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
     let size = body["size"].as_str().unwrap_or(DEFAULT_SIZE);
     let size = dimensions(size).ok_or_else(|| {
         ApiError::new(
-            ErrorCode::INVALID_VALUE,
+            &ErrorCode::INVALID_VALUE,
             format!("size {size:?} is not of the form <width>x<height> (2.8)"),
         )
         .param("size")
@@ -36,6 +36,8 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
     let inline = body["response_format"] == "b64_json";
     let revised = revise(&prompt, &body);
 
+    let failed = || ApiError::new(&ErrorCode::SERVER_ERROR, "drawing the image failed");
+    let _permit = provider.drawings.acquire().await.map_err(|_| failed())?;
     let files = Arc::clone(&provider.files);
     let drawn = tokio::task::spawn_blocking(move || {
         let draw = |variation| image::draw(&prompt, variation, size);
@@ -44,8 +46,7 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
         };
         (0..count).map(draw).map(store).collect::<Vec<String>>()
     });
-    let drawn =
-        drawn.await.map_err(|_| ApiError::new(ErrorCode::SERVER_ERROR, "drawing the image failed"))?;
+    let drawn = drawn.await.map_err(|_| failed())?;
 
     let public = provider.public_url(&call.headers);
     let lifetime = Duration::from_secs(catalog::IMAGE_URL_LIFETIME_S.into());

@@ -33,7 +33,7 @@ pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
             text.parse().ok().filter(|size| (1..=LARGEST_PAGE).contains(size)).ok_or_else(|| {
                 let message =
                     format!("pageSize must be a whole number from 1 to {LARGEST_PAGE}, not {text:?}");
-                ApiError::new(ErrorCode::INVALID_VALUE, message).param("pageSize")
+                ApiError::new(&ErrorCode::INVALID_VALUE, message).param("pageSize")
             })?
         }
     };
@@ -43,7 +43,7 @@ pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
     let start = match call.query("pageToken").filter(|token| !token.is_empty()) {
         None => 0,
         Some(token) => served.iter().position(|model| model.id == token).ok_or_else(|| {
-            ApiError::new(ErrorCode::INVALID_VALUE, "pageToken is not one this list gave out")
+            ApiError::new(&ErrorCode::INVALID_VALUE, "pageToken is not one this list gave out")
                 .param("pageToken")
         })?,
     };
@@ -82,7 +82,7 @@ pub(crate) fn text_model(id: &str, protocol: &str) -> Result<&'static catalog::T
         model.family,
         others.join(" or "),
     );
-    Err(ApiError::new(ErrorCode::MODEL_NOT_FOUND, message).param("model"))
+    Err(ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model"))
 }
 
 /// The video model of a request (2.9).
@@ -109,7 +109,7 @@ fn missing(id: &str, wanted: &str) -> ApiError {
         Some(kind) => format!("the model {id:?} is a {kind} model; this endpoint takes {wanted} models"),
         None => format!("there is no model {id:?}; GET /v1/models lists those there are"),
     };
-    ApiError::new(ErrorCode::MODEL_NOT_FOUND, message).param("model")
+    ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
 }
 
 fn serves(model: &catalog::TextModel, protocol: &str) -> bool {

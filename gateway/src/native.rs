@@ -25,7 +25,7 @@ pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
         .enumerate()
         .map(|(index, reply)| {
             let finish = finish_reason(reply.finish);
-            candidate(index, parts(reply.content), Some(finish))
+            candidate(index, &parts(reply.content), Some(finish))
         })
         .collect();
     Ok(json_response(&json!({
@@ -42,7 +42,7 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     for (name, value) in call.operation.fixed_query {
         if call.query(name) != Some(value) {
             let message = format!("this method streams server-sent events; call it with ?{name}={value}");
-            return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param(*name));
+            return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(*name));
         }
     }
     let answer = answer(call)?;
@@ -92,14 +92,15 @@ fn answer(call: &Call) -> Result<Answer, ApiError> {
     let count = body["generationConfig"]["candidateCount"].as_u64().unwrap_or(1);
     if count > MOST_CANDIDATES {
         let message = format!("candidateCount is {count}; this gateway makes at most {MOST_CANDIDATES}");
-        return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("generationConfig.candidateCount"));
+        return Err(
+            ApiError::new(&ErrorCode::INVALID_VALUE, message).param("generationConfig.candidateCount")
+        );
     }
-    let replies =
-        (0..usize::try_from(count).unwrap_or(1)).map(|index| simulator::reply(&prompt, index)).collect();
+    let replies = simulator::replies(&prompt, usize::try_from(count).unwrap_or(1));
     Ok(Answer { model, id: Uuid::new_v4().simple().to_string(), replies })
 }
 
-fn candidate(index: usize, parts: Vec<Value>, finish: Option<&str>) -> Value {
+fn candidate(index: usize, parts: &[Value], finish: Option<&str>) -> Value {
     let mut candidate = json!({ "index": index, "content": { "role": "model", "parts": parts } });
     if let Some(reason) = finish {
         candidate["finishReason"] = json!(reason);
@@ -133,11 +134,11 @@ fn pieces(index: usize, reply: Reply) -> Box<dyn Iterator<Item = Value> + Send> 
                 }
                 let piece = pieces.next().unwrap_or_default();
                 ended = pieces.peek().is_none();
-                Some(candidate(index, vec![json!({ "text": piece })], ended.then_some(finish)))
+                Some(candidate(index, &[json!({ "text": piece })], ended.then_some(finish)))
             }))
         }
         calls @ Content::ToolCalls(_) => {
-            Box::new(std::iter::once(candidate(index, parts(calls), Some(finish))))
+            Box::new(std::iter::once(candidate(index, &parts(calls), Some(finish))))
         }
     }
 }
@@ -157,7 +158,10 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
         .flat_map(|tool| list(&tool["functionDeclarations"]))
         .map(|function| Tool {
             name: text(&function["name"]).to_owned(),
-            parameters: schema(&function["parametersJsonSchema"], &function["parameters"]),
+            parameters: schema(
+                either(function, "parametersJsonSchema", "parameters_json_schema"),
+                &function["parameters"],
+            ),
         })
         .collect();
     let tool_choice = match text(&calling["mode"]) {
@@ -166,14 +170,15 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
             tools.retain(|tool| allowed.is_empty() || allowed.contains(&tool.name));
             if tools.is_empty() {
                 let message = "mode ANY forces a call, but no function that is declared may be called";
-                return Err(ApiError::new(ErrorCode::INVALID_VALUE, message)
+                return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message)
                     .param("toolConfig.functionCallingConfig"));
             }
             ToolChoice::Required
         }
         _ => ToolChoice::Auto,
     };
-    let wanted = schema(&config["responseJsonSchema"], &config["responseSchema"]);
+    let json_schema = either(config, "responseJsonSchema", "response_json_schema");
+    let wanted = schema(json_schema, &config["responseSchema"]);
     let format = match (wanted.is_null(), text(&config["responseMimeType"])) {
         (false, _) => Format::JsonSchema(wanted),
         (true, "application/json") => Format::JsonObject,
@@ -210,6 +215,11 @@ fn turn(part: &Value, model: bool) -> Option<Turn> {
     }
     let text = part["text"].as_str()?.to_owned();
     Some(if model { Turn::Assistant(text) } else { Turn::User(text) })
+}
+
+/// A member under either of its names: a popular client sends these in snake case.
+fn either<'a>(object: &'a Value, name: &str, other: &str) -> &'a Value {
+    object.get(name).unwrap_or(&object[other])
 }
 
 /// The JSON Schema, or the older form, whose type words are in capitals.

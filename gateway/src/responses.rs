@@ -47,7 +47,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     }
     if record.request["stream"] == true {
         let terminator = call.operation.terminator.map(Event::terminator);
-        let events = events::of(record, made).map(|event| Event::named(&event));
+        let events = events::of(&record, made).map(|event| Event::named(&event));
         return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
     }
     Ok(json_response(&record.json(&Progress::Ended(&made))))
@@ -60,7 +60,7 @@ pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiE
     let items = conversation(provider, &body)?;
     if items.is_empty() {
         let message = "there is nothing to compact: send input or previous_response_id";
-        return Err(ApiError::new(ErrorCode::INVALID_VALUE, message).param("input"));
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
     }
     let made = compacted(&prompt(&body, &items)?);
     let output: Vec<Value> = made.items.iter().map(|item| item.json(made.item_status())).collect();
@@ -187,7 +187,7 @@ fn usage(usage: Usage) -> Value {
 }
 
 fn answered(prompt: &Prompt) -> Made {
-    let reply = simulator::reply(prompt, 0);
+    let reply = simulator::reply(prompt);
     let new_id = |kind: &str| format!("{kind}_{}", Uuid::new_v4().simple());
     let items = match reply.content {
         Content::Text(text) => vec![Item::Message { id: new_id("msg"), text }],
@@ -227,7 +227,7 @@ fn conversation(provider: &Provider, body: &Value) -> Result<Vec<Value>, ApiErro
         None => Vec::new(),
         Some(id) => provider.history.get(id).ok_or_else(|| {
             let message = format!("the response {id:?} is not kept here (any longer)");
-            ApiError::new(ErrorCode::NOT_FOUND, message).param("previous_response_id")
+            ApiError::new(&ErrorCode::NOT_FOUND, message).param("previous_response_id")
         })?,
     };
     match &body["input"] {
@@ -238,7 +238,7 @@ fn conversation(provider: &Provider, body: &Value) -> Result<Vec<Value>, ApiErro
 }
 
 fn prompt(body: &Value, items: &[Value]) -> Result<Prompt, ApiError> {
-    let tools = list(&body["tools"])
+    let tools: Vec<Tool> = list(&body["tools"])
         .filter(|tool| tool["type"] == "function")
         .map(|tool| Tool { name: text(&tool["name"]).to_owned(), parameters: tool["parameters"].clone() })
         .collect();

@@ -163,7 +163,7 @@ async fn answer(State(provider): State<Arc<Provider>>, request: Request) -> Resp
         Ok(Ok(response)) => response,
         Ok(Err(error)) => error.into_response(style),
         // The panic's message went to standard error; it is not for the client.
-        Err(_) => ApiError::new(ErrorCode::SERVER_ERROR, "the gateway failed").into_response(style),
+        Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(style),
     };
     tracing::info!(%method, %path, status = response.status().as_u16(), %request_id, "answered");
     let headers = response.headers_mut();
@@ -198,11 +198,11 @@ async fn route(
         Match::MethodNotAllowed(operations) => {
             let methods: Vec<&str> = operations.iter().map(|operation| operation.method.as_str()).collect();
             let message = format!("{} is not a method of {}", head.method, head.uri.path());
-            return Err(ApiError::new(ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods.join(", ")));
+            return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods.join(", ")));
         }
         Match::NotFound => {
             return Err(ApiError::new(
-                ErrorCode::NOT_FOUND,
+                &ErrorCode::NOT_FOUND,
                 format!("no operation has the path {}", head.uri.path()),
             ));
         }
@@ -245,7 +245,7 @@ fn decode_parameters(parameters: &[(&str, &str)]) -> Result<Vec<(String, String)
             });
             match value {
                 Some(value) => Ok((name.to_owned(), value.into_owned())),
-                None => Err(ApiError::new(ErrorCode::NOT_FOUND, format!("the path holds no valid {name}"))
+                None => Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("the path holds no valid {name}"))
                     .param(name)),
             }
         };
@@ -263,16 +263,16 @@ async fn read_body(
     if !media_type.eq_ignore_ascii_case("application/json") {
         let message =
             format!("{} takes a body of type application/json (4), not {media_type:?}", operation.id);
-        return Err(ApiError::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     if !matches!(text(header::CONTENT_ENCODING), "" | "identity") {
         let message = "request bodies are not taken compressed";
-        return Err(ApiError::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let limit = config.max_body_bytes;
     let too_large = || {
         let message = format!("the body is larger than the {limit} bytes the gateway accepts");
-        ApiError::new(ErrorCode::REQUEST_TOO_LARGE, message)
+        ApiError::new(&ErrorCode::REQUEST_TOO_LARGE, message)
     };
     let announced = text(header::CONTENT_LENGTH).parse().unwrap_or(0_usize);
     // Who waits for leave to send has not sent anything yet.
@@ -284,13 +284,18 @@ async fn read_body(
     match read {
         Err(_) => {
             let seconds = config.body_timeout.as_secs();
-            Err(ApiError::new(ErrorCode::INVALID_JSON, format!("the body did not arrive within {seconds} s")))
+            Err(ApiError::new(
+                &ErrorCode::INVALID_JSON,
+                format!("the body did not arrive within {seconds} s"),
+            ))
         }
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             _ = tokio::time::timeout(DRAIN, async { while let Some(Ok(_)) = body.frame().await {} }).await;
             Err(too_large())
         }
-        Ok(Err(error)) => Err(ApiError::new(ErrorCode::INVALID_JSON, format!("the body broke off: {error}"))),
+        Ok(Err(error)) => {
+            Err(ApiError::new(&ErrorCode::INVALID_JSON, format!("the body broke off: {error}")))
+        }
     }
 }

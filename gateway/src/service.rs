@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gatewright::operations::Operation;
 use http::{HeaderMap, header};
+use tokio::sync::Semaphore;
 
 use crate::auth::{ApiKey, Gatekeeper};
 use crate::call::{Call, Response};
@@ -26,6 +27,8 @@ pub(crate) struct Provider {
     pub(crate) files: Arc<Files>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) history: History,
+    /// Leave to draw: each image takes a processor.
+    pub(crate) drawings: Semaphore,
     address: SocketAddr,
 }
 
@@ -40,6 +43,7 @@ impl Provider {
             files: Arc::new(Files::new(config.max_file_bytes)),
             tasks: Arc::default(),
             history: History::default(),
+            drawings: Semaphore::new(std::thread::available_parallelism().map_or(2, Into::into)),
             config,
             address,
         }

@@ -112,7 +112,7 @@ impl Tasks {
                 |id: &String| kept.tasks.get(id).is_none_or(|task| !matches!(task.state, State::Processing));
             let oldest = kept.order.iter().position(finished).ok_or_else(|| {
                 ApiError::new(
-                    ErrorCode::SERVER_IS_OVERLOADED,
+                    &ErrorCode::SERVER_IS_OVERLOADED,
                     format!("{MOST_TASKS} video tasks are processing"),
                 )
             })?;
@@ -145,7 +145,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     let aspect_ratio = body["aspect_ratio"].as_str().unwrap_or(DEFAULT_ASPECT_RATIO);
     let size = video::size(resolution, aspect_ratio).ok_or_else(|| {
         let message = format!("resolution {resolution:?} with aspect_ratio {aspect_ratio:?} is none of 2.6");
-        ApiError::new(ErrorCode::INVALID_VALUE, message).param("resolution")
+        ApiError::new(&ErrorCode::INVALID_VALUE, message).param("resolution")
     })?;
     let duration_s = body["duration"]
         .as_u64()
@@ -181,7 +181,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 pub(crate) fn retrieve(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let id = call.path("task_id");
     let task = provider.tasks.get(id).ok_or_else(|| {
-        ApiError::new(ErrorCode::NOT_FOUND, format!("there is no video task {id:?}")).param("task_id")
+        ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no video task {id:?}")).param("task_id")
     })?;
     Ok(json_response(&task.record(&provider.files, &provider.public_url(&call.headers))))
 }

@@ -81,7 +81,7 @@ pub(crate) struct Delivery {
 
 /// Takes a request's `webhook_url`, or says why not.
 pub(crate) fn accept(url: &str, config: &Config, secret: &WebhookSecret) -> Result<Delivery, ApiError> {
-    let refuse = |message: &str| ApiError::new(ErrorCode::INVALID_VALUE, message).param("webhook_url");
+    let refuse = |message: &str| ApiError::new(&ErrorCode::INVALID_VALUE, message).param("webhook_url");
     let allow_private = config.allow_private_webhooks;
     let url = Url::parse(url).map_err(|error| refuse(&format!("webhook_url is not a URL: {error}")))?;
     if url.scheme() != "https" && !(allow_private && url.scheme() == "http") {

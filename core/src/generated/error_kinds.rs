@@ -199,9 +199,8 @@ impl ErrorKind {
             413 => Self::PayloadTooLarge,
             422 => Self::UnprocessableEntity,
             429 => Self::RateLimit,
-            500 | 502 | 503 | 504 => Self::InternalServer,
             501 => Self::NotImplemented,
-            505..=599 => Self::InternalServer,
+            500..=599 => Self::InternalServer,
             _ => Self::Status,
         }
     }

@@ -9,7 +9,7 @@ use crate::simulator::tokens;
 type Events = Box<dyn Iterator<Item = Value> + Send>;
 
 /// All events of a response, from `response.created` to the terminal one, numbered from 0.
-pub(super) fn of(record: Record, made: Made) -> impl Iterator<Item = Value> + Send {
+pub(super) fn of(record: &Record, made: Made) -> impl Iterator<Item = Value> + Send + use<> {
     let begun = record.json(&Progress::Begun);
     let ended = record.json(&Progress::Ended(&made));
     let terminal = format!("response.{}", text(&ended["status"]));
@@ -43,7 +43,7 @@ fn item_events(index: usize, item: Item, status: &'static str) -> Events {
             let added = added(begun.json("in_progress"));
             Box::new(
                 std::iter::once(added)
-                    .chain(call_events(index, id, name, arguments))
+                    .chain(call_events(index, id, &name, arguments))
                     .chain(std::iter::once(done)),
             )
         }
@@ -67,9 +67,9 @@ fn text_events(index: usize, id: String, text: String) -> impl Iterator<Item = V
 fn call_events(
     index: usize,
     id: String,
-    name: String,
+    name: &str,
     arguments: String,
-) -> impl Iterator<Item = Value> + Send {
+) -> impl Iterator<Item = Value> + Send + use<> {
     let done = json!({
         "type": "response.function_call_arguments.done",
         "item_id": id,

@@ -50,7 +50,7 @@ fn write_caption(pixels: &mut [u8], width: usize, height: usize, prompt: &str) {
                     .or_else(|| font8x8::GREEK_FONTS.get(*character))
                     .unwrap_or([0xff, 0x81, 0x81, 0x81, 0x81, 0x81, 0xff, 0]);
                 let area = Area { left, top: top + number * line_height + shift, scale, width, height };
-                area.stamp(pixels, &dots, shade);
+                area.stamp(pixels, dots, shade);
             }
         }
     }
@@ -65,7 +65,7 @@ struct Area {
 }
 
 impl Area {
-    fn stamp(&self, pixels: &mut [u8], dots: &[u8; GLYPH], shade: u8) {
+    fn stamp(&self, pixels: &mut [u8], dots: [u8; GLYPH], shade: u8) {
         for y in 0..GLYPH * self.scale {
             for x in 0..GLYPH * self.scale {
                 let set = dots[y / self.scale] >> (x / self.scale) & 1 == 1;

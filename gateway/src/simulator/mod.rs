@@ -23,6 +23,11 @@ pub(crate) mod video;
 
 use serde_json::Value;
 
+/// Most tokens of a text answer, whatever the request allows.
+const LONGEST_ANSWER: usize = 32_768;
+/// Most bytes of the user's last turn that are looked at for what to answer.
+const LONGEST_QUESTION: usize = 256 * 1024;
+
 /// A conversation to answer, whatever protocol it came by.
 #[derive(Debug, Default)]
 pub(crate) struct Prompt {
@@ -141,7 +146,8 @@ impl Prompt {
     /// The last thing the user said; empty when the user said nothing.
     pub(crate) fn question(&self) -> &str {
         let user = |turn: &Turn| matches!(turn, Turn::User(_));
-        self.turns.iter().rfind(|turn| user(turn)).map_or("", Turn::text)
+        let question = self.turns.iter().rfind(|turn| user(turn)).map_or("", Turn::text);
+        &question[..question.floor_char_boundary(LONGEST_QUESTION)]
     }
 
     /// Results of tools that came after the last thing the user said.
@@ -165,16 +171,22 @@ impl Prompt {
     }
 }
 
-/// Answers a prompt. `choice`: index of the answer among the `n` asked for; each differs where the prompt leaves room.
-pub(crate) fn reply(prompt: &Prompt, choice: usize) -> Reply {
+/// Answers a prompt `n` times; each answer differs where the prompt leaves room.
+pub(crate) fn replies(prompt: &Prompt, n: usize) -> Vec<Reply> {
     let input = prompt.tokens();
+    (0..n).map(|choice| one_reply(prompt, choice, input)).collect()
+}
+
+/// Answers a prompt once.
+pub(crate) fn reply(prompt: &Prompt) -> Reply {
+    one_reply(prompt, 0, prompt.tokens())
+}
+
+fn one_reply(prompt: &Prompt, choice: usize, input: usize) -> Reply {
     let calls = tools::calls(prompt);
     if !calls.is_empty() {
-        let output = calls
-            .iter()
-            .map(|call| tokens::count(&call.name) + tokens::count(&call.arguments))
-            .sum::<usize>();
-        let usage = Usage { input, output };
+        let tokens = |call: &ToolCall| tokens::count(&call.name) + tokens::count(&call.arguments);
+        let usage = Usage { input, output: calls.iter().map(tokens).sum() };
         return Reply { content: Content::ToolCalls(calls), finish: Finish::ToolCalls, usage };
     }
     let mut text = match &prompt.format {
@@ -182,18 +194,17 @@ pub(crate) fn reply(prompt: &Prompt, choice: usize) -> Reply {
         Format::JsonObject => text::json_object(prompt, choice),
         Format::JsonSchema(schema) => schema::fit(schema, prompt.question()).to_string(),
     };
-    if let Some(end) =
-        prompt.stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| text.find(stop)).min()
-    {
+    let stops = prompt.stop.iter().filter(|stop| !stop.is_empty());
+    if let Some(end) = stops.filter_map(|stop| text.find(stop)).min() {
         text.truncate(end);
     }
-    let finish = match prompt.max_tokens {
-        Some(limit) if tokens::count(&text) > limit => {
-            let end = tokens::pieces(&text).take(limit).map(str::len).sum();
-            text.truncate(end);
-            Finish::Length
-        }
-        _ => Finish::Stop,
+    let limit = prompt.max_tokens.unwrap_or(LONGEST_ANSWER).min(LONGEST_ANSWER);
+    let finish = if tokens::count(&text) > limit {
+        let end = tokens::pieces(&text).take(limit).map(str::len).sum();
+        text.truncate(end);
+        Finish::Length
+    } else {
+        Finish::Stop
     };
     let usage = Usage { input, output: tokens::count(&text) };
     Reply { content: Content::Text(text), finish, usage }

@@ -22,7 +22,7 @@ const LENGTH_BYTES: usize = 4;
 
 /// Writes the whole file. `pictures`: one NAL unit each, every one a key picture.
 pub(crate) fn file(track: &Track<'_>, pictures: &[Vec<u8>]) -> Vec<u8> {
-    let header = boxed(b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isomiso2avc1mp41"]);
+    let header = boxed(*b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isomiso2avc1mp41"]);
     // The chunk offset depends on the size of the index that holds it, which does not depend on the offset.
     let index_length = index(track, pictures, 0).len();
     let media_start = header.len() + index_length + 8;
@@ -47,7 +47,7 @@ fn index(track: &Track<'_>, pictures: &[Vec<u8>], media_start: u32) -> Vec<u8> {
     let size = [track.width.to_be_bytes(), track.height.to_be_bytes()].concat();
 
     let movie = boxed(
-        b"mvhd",
+        *b"mvhd",
         &[
             &words(&[0, 0, 0, TIMESCALE]),
             &duration,
@@ -60,7 +60,7 @@ fn index(track: &Track<'_>, pictures: &[Vec<u8>], media_start: u32) -> Vec<u8> {
         ],
     );
     let track_header = boxed(
-        b"tkhd",
+        *b"tkhd",
         &[
             &[0, 0, 0, 3],
             &words(&[0, 0, 1, 0]),
@@ -71,12 +71,12 @@ fn index(track: &Track<'_>, pictures: &[Vec<u8>], media_start: u32) -> Vec<u8> {
         ],
     );
     // 0x55c4 is the language code "und".
-    let media_header = boxed(b"mdhd", &[&words(&[0, 0, 0, TIMESCALE]), &duration, &[0x55, 0xc4, 0, 0]]);
-    let handler = boxed(b"hdlr", &[&words(&[0, 0]), b"vide", &[0; 12], b"video\0"]);
-    let reference = boxed(b"dref", &[&words(&[0, 1]), &boxed(b"url ", &[&[0, 0, 0, 1]])]);
+    let media_header = boxed(*b"mdhd", &[&words(&[0, 0, 0, TIMESCALE]), &duration, &[0x55, 0xc4, 0, 0]]);
+    let handler = boxed(*b"hdlr", &[&words(&[0, 0]), b"vide", &[0; 12], b"video\0"]);
+    let reference = boxed(*b"dref", &[&words(&[0, 1]), &boxed(*b"url ", &[&[0, 0, 0, 1]])]);
 
     let configuration = boxed(
-        b"avcC",
+        *b"avcC",
         &[
             &[1],
             &track.sequence_parameters[1..4],
@@ -89,7 +89,7 @@ fn index(track: &Track<'_>, pictures: &[Vec<u8>], media_start: u32) -> Vec<u8> {
         ],
     );
     let entry = boxed(
-        b"avc1",
+        *b"avc1",
         &[
             &[0, 0, 0, 0, 0, 0, 0, 1],
             &[0; 16],
@@ -103,22 +103,24 @@ fn index(track: &Track<'_>, pictures: &[Vec<u8>], media_start: u32) -> Vec<u8> {
     );
     let lengths: Vec<u32> = pictures.iter().map(|picture| narrow(LENGTH_BYTES + picture.len())).collect();
     let samples = boxed(
-        b"stbl",
+        *b"stbl",
         &[
-            &boxed(b"stsd", &[&words(&[0, 1]), &entry]),
-            &boxed(b"stts", &[&words(&[0, 1, count, picture_time])]),
-            &boxed(b"stsc", &[&words(&[0, 1, 1, count, 1])]),
-            &boxed(b"stsz", &[&words(&[0, 0, count]), &words(&lengths)]),
-            &boxed(b"stco", &[&words(&[0, 1, media_start])]),
+            &boxed(*b"stsd", &[&words(&[0, 1]), &entry]),
+            &boxed(*b"stts", &[&words(&[0, 1, count, picture_time])]),
+            &boxed(*b"stsc", &[&words(&[0, 1, 1, count, 1])]),
+            &boxed(*b"stsz", &[&words(&[0, 0, count]), &words(&lengths)]),
+            &boxed(*b"stco", &[&words(&[0, 1, media_start])]),
         ],
     );
-    let media_information =
-        boxed(b"minf", &[&boxed(b"vmhd", &[&words(&[1, 0, 0])]), &boxed(b"dinf", &[&reference]), &samples]);
-    let media = boxed(b"mdia", &[&media_header, &handler, &media_information]);
-    boxed(b"moov", &[&movie, &boxed(b"trak", &[&track_header, &media])])
+    let media_information = boxed(
+        *b"minf",
+        &[&boxed(*b"vmhd", &[&words(&[1, 0, 0])]), &boxed(*b"dinf", &[&reference]), &samples],
+    );
+    let media = boxed(*b"mdia", &[&media_header, &handler, &media_information]);
+    boxed(*b"moov", &[&movie, &boxed(*b"trak", &[&track_header, &media])])
 }
 
-fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
+fn boxed(kind: [u8; 4], parts: &[&[u8]]) -> Vec<u8> {
     let length = 8 + parts.iter().map(|part| part.len()).sum::<usize>();
     let mut bytes = Vec::with_capacity(length);
     bytes.extend(narrow(length).to_be_bytes());

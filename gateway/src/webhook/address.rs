@@ -33,20 +33,19 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [a, b, c, _, _, _, g, h] = address.segments();
-    let embedded = |high: u16, low: u16| {
-        let [one, two] = high.to_be_bytes();
-        let [three, four] = low.to_be_bytes();
+    let segments = address.segments();
+    let embedded = |at: usize| {
+        let ([one, two], [three, four]) = (segments[at].to_be_bytes(), segments[at + 1].to_be_bytes());
         Ipv4Addr::new(one, two, three, four)
     };
     if let Some(mapped) = address.to_ipv4_mapped() {
         return is_public_v4(mapped);
     }
-    match (a, b) {
-        (0x64, 0xff9b) => is_public_v4(embedded(g, h)), // NAT64
-        (0x2002, _) => is_public_v4(embedded(b, c)),    // 6to4
-        (0x2001, 0x0000..=0x01ff | 0x0db8) => false,    // Teredo, benchmarks and others; documentation
-        (0x3fff, _) => false,                           // documentation
-        _ => (0x2000..=0x3fff).contains(&a),            // global unicast
+    match (segments[0], segments[1]) {
+        (0x64, 0xff9b) => is_public_v4(embedded(6)), // NAT64
+        (0x2002, _) => is_public_v4(embedded(1)),    // 6to4
+        // Teredo, benchmarks and others; documentation
+        (0x2001, 0x0000..=0x01ff | 0x0db8) | (0x3fff, _) => false,
+        (first, _) => (0x2000..=0x3fff).contains(&first), // global unicast
     }
 }

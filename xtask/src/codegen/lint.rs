@@ -2,14 +2,19 @@
 //! into it) and the way out. Strict: a member this generator does not know is a problem, since
 //! nothing would be generated from it.
 
+mod errors;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
 use super::build::is_null;
 use super::load::{Document, child, schema_name, text};
-use super::model::Errors;
 use super::names;
+
+pub(crate) use self::errors::lint_errors;
 
 /// One broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,48 +118,6 @@ pub(crate) fn lint(document: &Document) -> Vec<Problem> {
     let mut lint = Lint { document, problems: Vec::new() };
     lint.document();
     lint.problems
-}
-
-/// Broken rules of `spec/errors.json`: every class has one meaning and a known parent, every status one kind.
-pub(crate) fn lint_errors(errors: &Errors) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut report = |place: String, message: String| {
-        problems.push(Problem { place: format!("spec/errors.json#{place}"), message });
-    };
-    let classes =
-        errors.bases.iter().map(|base| &base.class).chain(errors.kinds.iter().map(|kind| &kind.class));
-    let known: Vec<&String> = classes.collect();
-    let mut seen = HashSet::new();
-    for class in &known {
-        if !seen.insert(*class) {
-            report("/kinds".to_owned(), format!("the class {class} is defined twice; rename one"));
-        }
-    }
-    let mut statuses: BTreeMap<u16, &str> = BTreeMap::new();
-    for (index, kind) in errors.kinds.iter().enumerate() {
-        if !known.contains(&&kind.parent) {
-            report(
-                format!("/kinds/{index}/parent"),
-                format!("{} is no class here; add it or correct it", kind.parent),
-            );
-        }
-        for status in &kind.status {
-            if let Some(first) = statuses.insert(*status, &kind.name) {
-                let name = &kind.name;
-                report(
-                    format!("/kinds/{index}/status"),
-                    format!("{status} belongs to {first} and to {name}; remove one"),
-                );
-            }
-        }
-    }
-    if errors.classes().len() < known.len() {
-        report(
-            "/kinds".to_owned(),
-            "some classes extend each other in a circle; correct a parent".to_owned(),
-        );
-    }
-    problems
 }
 
 struct Lint<'doc> {
@@ -443,7 +406,9 @@ impl Lint<'_> {
         let mut identifiers: BTreeMap<String, String> = BTreeMap::new();
         for (name, schema) in self.document.members("/components/schemas") {
             let at = child("/components/schemas", name);
-            self.source(schema, &at);
+            if schema.get("x-source").is_none() {
+                self.source(schema, &at);
+            }
             if names::pascal(name) != *name {
                 let better = names::pascal(name);
                 self.report(

@@ -4,6 +4,9 @@
 //! not theirs. What a type cannot say is dropped here, and every dropped keyword is recorded with what enforces
 //! it instead. Strict: a keyword without an arm below is an error.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail};

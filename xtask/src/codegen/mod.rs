@@ -5,11 +5,15 @@
 
 mod build;
 mod emit;
+#[cfg(test)]
+mod fixture;
 mod lint;
 mod load;
 mod lower;
 mod model;
 mod names;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::path::Path;

@@ -310,14 +310,6 @@ impl Type {
     pub(crate) fn is_nullable(&self) -> bool {
         matches!(self, Self::Nullable(_))
     }
-
-    /// The type without its `null`.
-    pub(crate) fn non_null(&self) -> &Type {
-        match self {
-            Self::Nullable(inner) => inner,
-            other => other,
-        }
-    }
 }
 
 /// What a value must satisfy beyond its type. Numbers as written in the specification.

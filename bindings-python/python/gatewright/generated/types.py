@@ -139,7 +139,7 @@ _ALIASES = frozenset(
     }
 )
 
-__all__ = [*_RECORDS, *_DICTS, *_ALIASES]
+__all__ = [*_RECORDS, *_DICTS, *_ALIASES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name):

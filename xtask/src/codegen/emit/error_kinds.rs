@@ -65,8 +65,8 @@ fn matched(
     code.push_str("        }\n    }\n");
 }
 
-/// Statuses that a kind names, and what is left: other 5xx go where 500 goes, the rest to the kind whose class is
-/// the parent of those of statuses.
+/// Statuses that a kind names, and what is left: other 5xx go where 500 goes, the rest to the kind whose class
+/// those of statuses extend.
 fn from_status(code: &mut String, kinds: &[ErrorKind]) {
     let server = kinds.iter().find(|kind| kind.status.contains(&500));
     let parent = kinds.iter().find(|kind| !kind.status.is_empty()).map(|kind| kind.parent.as_str());
@@ -74,15 +74,21 @@ fn from_status(code: &mut String, kinds: &[ErrorKind]) {
     code.push_str(
         "\n    /// The kind of an unsuccessful status.\n    pub const fn from_status(status: u16) -> Self {\n        match status {\n",
     );
-    for kind in kinds.iter().filter(|kind| !kind.status.is_empty()) {
-        let statuses: Vec<String> = kind.status.iter().map(u16::to_string).collect();
-        _ = writeln!(code, "            {} => Self::{},", statuses.join(" | "), names::pascal(&kind.name));
+    let mut arm = |pattern: &str, kind: &ErrorKind| {
+        _ = writeln!(code, "            {pattern} => Self::{},", names::pascal(&kind.name));
+    };
+    for kind in kinds {
+        let inside = |status: &&u16| server.is_some_and(|server| server.name == kind.name && **status >= 500);
+        let statuses: Vec<String> = kind.status.iter().filter(|s| !inside(s)).map(u16::to_string).collect();
+        if !statuses.is_empty() {
+            arm(&statuses.join(" | "), kind);
+        }
     }
     if let Some(kind) = server {
-        _ = writeln!(code, "            505..=599 => Self::{},", names::pascal(&kind.name));
+        arm("500..=599", kind);
     }
     if let Some(kind) = other {
-        _ = writeln!(code, "            _ => Self::{},", names::pascal(&kind.name));
+        arm("_", kind);
     }
     code.push_str("        }\n    }\n");
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::header;
-use crate::codegen::model::{Api, File, Operation, StreamMode};
+use crate::codegen::model::{Api, File, Location, Operation, StreamMode};
 use crate::codegen::names;
 
 /// `core/src/generated/operations.rs`.
@@ -35,7 +35,11 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 
 fn row(operation: &Operation) -> String {
     let path_parameters: Vec<&str> = operation.path_parameters().map(|p| p.name.as_str()).collect();
-    let query_parameters: Vec<&str> = operation.free_parameters().map(|p| p.name.as_str()).collect();
+    let query_parameters: Vec<&str> = operation
+        .free_parameters()
+        .filter(|p| p.location == Location::Query)
+        .map(|p| p.name.as_str())
+        .collect();
     let fixed_query: Vec<(&str, &str)> = operation.fixed_parameters().collect();
     let stream = match operation.stream.as_ref().map(|stream| &stream.mode) {
         None => "StreamMode::Never".to_owned(),

@@ -228,7 +228,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>]) -> String {
 pub(super) fn stub(api: &Api) -> String {
     let mut out = String::from(
         "from collections.abc import Mapping, Sequence\n\
-         from typing import Any, Generic, Literal, TypeVar, overload\n\n\
+         from typing import Any, Literal, overload\n\n\
          from gatewright._native import NotGiven, Record\n\
          from gatewright._streams import AsyncStream, Stream\n\
          from gatewright.generated import types\n",
@@ -238,7 +238,7 @@ pub(super) fn stub(api: &Api) -> String {
             let _ = write!(out, "\nclass {}:\n", face.class_name(resource));
             out.push_str(&class_doc(resource));
             if !resource.path.is_empty() {
-                out.push_str("    def __init__(self, client: object) -> None: ...\n");
+                out.push_str("    _client: Any\n    def __init__(self, client: Any) -> None: ...\n");
             }
             for child in &resource.children {
                 let name = child.path.last().map_or("", String::as_str);

@@ -50,7 +50,7 @@ pub(super) fn module(api: &Api) -> String {
          \"\"\"\n\n\
          from gatewright._native import Record\n\n\
          _RECORDS = {}_DICTS = {}_ALIASES = {}\n\
-         __all__ = [*_RECORDS, *_DICTS, *_ALIASES]\n\n\n\
+         __all__ = [*_RECORDS, *_DICTS, *_ALIASES]  # pyright: ignore[reportUnsupportedDunderAll]\n\n\n\
          def __getattr__(name):\n    \
              if name in _RECORDS:\n        return Record\n    \
              if name in _DICTS:\n        return dict\n    \

@@ -1,0 +1,48 @@
+"""Client of the Gatewright gateway, and validator of compatibility reports.
+
+>>> import gatewright
+>>> client = gatewright.Client()  # GATEWRIGHT_BASE_URL, GATEWRIGHT_API_KEY
+>>> completion = client.chat.completions.create(
+...     model="model-sol", messages=[{"role": "user", "content": "Say hello."}]
+... )
+>>> completion.choices[0].message.content
+"""
+
+from __future__ import annotations
+
+from gatewright._client import AsyncClient, Client
+from gatewright._native import NOT_GIVEN, NotGiven, Record, ResponseInfo, __version__
+from gatewright._streams import AsyncStream, Stream, response_of
+from gatewright.generated import errors
+from gatewright.generated.errors import *
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gatewright import report, types
+
+__all__ = [
+    "NOT_GIVEN",
+    "AsyncClient",
+    "AsyncStream",
+    "Client",
+    "NotGiven",
+    "Record",
+    "ResponseInfo",
+    "Stream",
+    "__version__",
+    "report",
+    "response_of",
+    "types",
+]
+__all__ += errors.__all__
+
+
+def __getattr__(name: str) -> Any:
+    # What few programs need is imported when it is first used.
+    if name in ("report", "types"):
+        import importlib
+
+        return importlib.import_module(f"gatewright.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,115 @@
+//! `gatewright image`: makes images and saves them.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use clap::Args;
+use gatewright::Client;
+use gatewright::types::{
+    Image, ImageGenerationRequest, ImageGenerationRequestQuality, ImageGenerationRequestResponseFormat,
+    ImageGenerationRequestStyle,
+};
+
+use crate::Target;
+use crate::outcome::{Failure, Outcome};
+use crate::save::Saving;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// What to show
+    prompt: String,
+    /// Where to save it; of several images, the number goes before the extension
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+    /// Model id
+    #[arg(long, short, default_value = default_model())]
+    model: String,
+    /// Width x height, such as 1024x1024
+    #[arg(long)]
+    size: Option<String>,
+    /// How many
+    #[arg(long)]
+    n: Option<i64>,
+    /// standard or hd
+    #[arg(long)]
+    quality: Option<ImageGenerationRequestQuality>,
+    /// vivid or natural
+    #[arg(long)]
+    style: Option<ImageGenerationRequestStyle>,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// The first image model of the catalog.
+fn default_model() -> &'static str {
+    gatewright::catalog::IMAGE_MODELS.first().map_or("", |model| model.id)
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Outcome {
+    let client = arguments.target.client()?;
+    // A folder that cannot be written to is found out before the images are asked for.
+    drop(Saving::begin(&arguments.out)?);
+    let request: ImageGenerationRequest = ImageGenerationRequest::builder()
+        .prompt(arguments.prompt)
+        .model(arguments.model)
+        .size(arguments.size)
+        .n(arguments.n)
+        .quality(arguments.quality)
+        .style(arguments.style)
+        .response_format(ImageGenerationRequestResponseFormat::B64Json)
+        .try_into()
+        .map_err(|error| Failure::Usage(format!("{error}")))?;
+    let images = client.images().generate(&request).await?.into_inner().data;
+    if images.is_empty() {
+        return Err(Failure::Failed("the gateway made no image".to_owned()));
+    }
+    let mut out = io::stdout().lock();
+    for (index, image) in images.iter().enumerate() {
+        let place =
+            if images.len() == 1 { arguments.out.clone() } else { numbered(&arguments.out, index + 1) };
+        save(&client, image, &place).await?;
+        writeln!(out, "{}", place.display())?;
+    }
+    Ok(0)
+}
+
+/// `cat.png` → `cat-2.png`.
+fn numbered(out: &Path, number: usize) -> PathBuf {
+    let mut name = out.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = out.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    out.with_file_name(name)
+}
+
+/// Saves one image, in whichever form it came: not every gateway heeds `response_format`.
+async fn save(client: &Client, image: &Image, place: &Path) -> Result<(), Failure> {
+    let mut saving = Saving::begin(place)?;
+    match (&image.b64_json, &image.url) {
+        (Some(encoded), _) => {
+            let bytes = BASE64_STANDARD
+                .decode(encoded)
+                .map_err(|error| Failure::Failed(format!("the image is no base64: {error}")))?;
+            saving.write(&bytes)?;
+            saving.finish()
+        }
+        (None, Some(url)) => saving.download(client, url).await,
+        (None, None) => Err(Failure::Failed("the gateway sent neither an image nor its address".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_images_are_numbered_before_the_extension() {
+        assert_eq!(numbered(Path::new("a/cat.png"), 2), Path::new("a/cat-2.png"));
+        assert_eq!(numbered(Path::new("cat"), 10), Path::new("cat-10"));
+        assert_eq!(numbered(Path::new("cat.v1.png"), 1), Path::new("cat.v1-1.png"));
+    }
+}

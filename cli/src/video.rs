@@ -1,0 +1,100 @@
+//! `gatewright video`: submits a video task, waits for it, saves the video (specification 2.6, 2.7, 3).
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use gatewright::WaitOptions;
+use gatewright::types::{
+    VideoGenerationRequest, VideoGenerationRequestAspectRatio, VideoGenerationRequestResolution,
+};
+use tokio::time::{Instant, interval};
+
+use crate::Target;
+use crate::outcome::{Failure, Outcome};
+use crate::save::Saving;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// What to show: subject, action, environment, camera angle, style
+    prompt: String,
+    /// Where to save it
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+    /// Model id
+    #[arg(long, short, default_value = default_model())]
+    model: String,
+    /// Seconds
+    #[arg(long)]
+    duration: Option<i64>,
+    /// 720p or 1080p
+    #[arg(long)]
+    resolution: Option<VideoGenerationRequestResolution>,
+    /// 16:9, 9:16 or 1:1
+    #[arg(long)]
+    aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
+    /// Seconds between two looks at the task
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    interval: Duration,
+    /// Seconds to wait at most
+    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
+    timeout: Duration,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// The first video model of the catalog.
+fn default_model() -> &'static str {
+    gatewright::catalog::VIDEO_MODELS.first().map_or("", |model| model.id)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Outcome {
+    let client = arguments.target.client()?;
+    let saving = Saving::begin(&arguments.out)?;
+    let request: VideoGenerationRequest = VideoGenerationRequest::builder()
+        .prompt(arguments.prompt)
+        .model(arguments.model)
+        .duration(arguments.duration)
+        .resolution(arguments.resolution)
+        .aspect_ratio(arguments.aspect_ratio)
+        .try_into()
+        .map_err(|error| Failure::Usage(format!("{error}")))?;
+    let videos = client.videos();
+    let task = videos.generations().create(&request).await?.into_inner();
+    let options = WaitOptions { interval: arguments.interval, timeout: arguments.timeout };
+    let task = while_showing(&task.id, videos.generations().wait(&task.id, options)).await?.into_inner();
+    let output =
+        task.output.ok_or_else(|| Failure::Failed(format!("video task {} has no output", task.id)))?;
+    saving.download(&client, &output.url).await?;
+    writeln!(io::stdout().lock(), "{}", arguments.out.display())?;
+    Ok(0)
+}
+
+/// Runs the wait; where a person watches, shows how long it has taken so far.
+async fn while_showing<T>(task_id: &str, wait: impl Future<Output = T>) -> T {
+    let mut terminal = io::stderr();
+    if !terminal.is_terminal() {
+        return wait.await;
+    }
+    let started = Instant::now();
+    let mut tick = interval(Duration::from_secs(1));
+    tokio::pin!(wait);
+    loop {
+        tokio::select! {
+            done = &mut wait => {
+                // Clears the line. A terminal that cannot be written to shows nothing, and that is all.
+                let _ = write!(terminal, "\r\x1b[K");
+                return done;
+            }
+            _ = tick.tick() => {
+                let _ = write!(terminal, "\r\x1b[Kvideo task {task_id}: {} s", started.elapsed().as_secs());
+            }
+        }
+    }
+}

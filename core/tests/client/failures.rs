@@ -1,0 +1,140 @@
+//! What a failed call tells: its kind, and all the gateway said.
+
+use std::time::Duration;
+
+use gatewright::{Client, ErrorKind};
+
+use crate::server::{Script, Server};
+use crate::{chat_call, chat_request};
+
+#[tokio::test]
+async fn every_status_has_its_kind() {
+    for (status, kind) in [
+        (301, ErrorKind::Status),
+        (400, ErrorKind::BadRequest),
+        (401, ErrorKind::Authentication),
+        (403, ErrorKind::PermissionDenied),
+        (404, ErrorKind::NotFound),
+        (408, ErrorKind::RequestTimeout),
+        (409, ErrorKind::Conflict),
+        (413, ErrorKind::PayloadTooLarge),
+        (418, ErrorKind::Status),
+        (422, ErrorKind::UnprocessableEntity),
+        (429, ErrorKind::RateLimit),
+        (500, ErrorKind::InternalServer),
+        (501, ErrorKind::NotImplemented),
+        (529, ErrorKind::InternalServer),
+    ] {
+        let server = Server::start([Script::whole(status, &[], "{}"), Script::whole(status, &[], "{}")]).await;
+        let client = server.client();
+        let raw = client.call(chat_call()).await.unwrap_err();
+        let stream = client.open(chat_call()).await.unwrap_err();
+        for error in [raw, stream] {
+            assert_eq!((error.kind(), error.status()), (kind, Some(status)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_carries_all_the_gateway_said() {
+    let body = r#"{"error":{"message":"No such model.","type":"invalid_request_error","param":"model","code":"model_not_found"}}"#;
+    let headers = [("x-request-id", "req_9"), ("retry-after", "7")];
+    let server = Server::start([Script::whole(404, &headers, body)]).await;
+    let error = server.client().chat().completions().create(&chat_request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.message(), "No such model.");
+    assert_eq!(error.operation(), Some("create_chat_completion"));
+    assert_eq!((error.status(), error.request_id()), (Some(404), Some("req_9")));
+    assert_eq!((error.code(), error.param()), (Some("model_not_found"), Some("model")));
+    assert_eq!(error.error_type(), Some("invalid_request_error"));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    assert_eq!(error.body().unwrap(), body);
+    assert_eq!(error.attempts(), 1);
+}
+
+#[tokio::test]
+async fn a_success_that_cannot_be_read_keeps_status_request_id_and_body() {
+    let headers = [("x-request-id", "req_9"), ("content-type", "text/html")];
+    let page = "<html><title>Sign in</title></html>";
+    let script = || Script::whole(200, &headers, page);
+    let server = Server::start([script(), script(), Script::whole(200, &headers, r#"{"id":1}"#)]).await;
+    let client = server.client();
+    let raw = client.call(chat_call()).await.unwrap_err();
+    let typed = client.chat().completions().create(&chat_request()).await.unwrap_err();
+    let other = client.chat().completions().create(&chat_request()).await.unwrap_err();
+    for error in [&raw, &typed, &other] {
+        assert_eq!((error.kind(), error.status()), (ErrorKind::Decode, Some(200)));
+        assert_eq!((error.request_id(), error.attempts()), (Some("req_9"), 1));
+    }
+    assert_eq!(raw.body().unwrap(), page);
+    assert_eq!(typed.body().unwrap(), page);
+    assert_eq!(other.body().unwrap(), r#"{"id":1}"#);
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_and_says_where_it_points() {
+    let elsewhere = Server::start([Script::json("{}")]).await;
+    let location = format!("{}/v1/chat/completions", elsewhere.url());
+    let server = Server::start([Script::whole(307, &[("location", &location)], "")]).await;
+    let error = server.client().call(chat_call()).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Status, Some(307)));
+    assert!(error.message().contains(&location), "{error}");
+    assert!(elsewhere.requests().is_empty(), "the key must not go there");
+}
+
+#[tokio::test]
+async fn a_refused_connection_names_the_address() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let client =
+        Client::builder().base_url(format!("http://{address}")).api_key("k").max_retries(0).build().unwrap();
+    let error = client.call(chat_call()).await.unwrap_err();
+    assert_eq!((error.kind(), error.status(), error.attempts()), (ErrorKind::Connection, None, 1));
+    assert!(error.message().contains(&address.to_string()), "{error}");
+    assert!(std::error::Error::source(&error).is_some());
+}
+
+#[tokio::test]
+async fn an_answer_that_stops_arriving_is_a_timeout() {
+    let stuck = Script::begin(200, &[("content-type", "application/json")]).packet("{").then(crate::server::Step::Hang);
+    let server = Server::start([stuck]).await;
+    let client = server.builder().idle_timeout(Duration::from_millis(100)).build().unwrap();
+    let error = client.call(chat_call()).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Timeout, Some(200)));
+}
+
+#[tokio::test]
+async fn bodies_beyond_the_bound_are_refused() {
+    let long = format!("{{\"a\":\"{}\"}}", "x".repeat(2000));
+    let server = Server::start([Script::json(&long), Script::json(&long)]).await;
+    let client = server.builder().max_body_bytes(1000).build().unwrap();
+    let error = client.call(chat_call()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Decode);
+    assert!(error.message().contains("1000 bytes"), "{error}");
+    let mut stream = client.open(chat_call()).await.unwrap();
+    assert_eq!(stream.next_batch().await.unwrap_err().kind(), ErrorKind::Decode);
+}
+
+#[tokio::test]
+async fn no_error_shows_the_key() {
+    let server = Server::start([Script::whole(401, &[], "{}"), Script::silence()]).await;
+    for _ in 0..2 {
+        let error = server.client().call(chat_call()).await.unwrap_err();
+        let mut shown = format!("{error} {error:?}");
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            shown.push_str(&format!("{cause} {cause:?}"));
+            source = cause.source();
+        }
+        assert!(!shown.contains("canary"), "{shown}");
+    }
+}
+
+#[test]
+fn a_client_without_a_key_or_with_an_unreadable_address_is_not_built() {
+    let error = Client::builder().base_url("gateway").api_key("k").build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    let error = Client::builder().api_key(" ").build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+}

@@ -1,0 +1,28 @@
+//! The client against a real server on loopback.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod calls;
+mod failures;
+mod framing;
+mod limits;
+mod retries;
+mod server;
+mod streams;
+mod vectors;
+mod videos;
+
+/// A chat request's smallest body.
+const CHAT_BODY: &str = r#"{"model":"model-sol","messages":[{"role":"user","content":"hi"}]}"#;
+
+/// A chat completion as 2.2 has it.
+const COMPLETION: &str = r#"{"id":"c1","object":"chat.completion","created":1,"model":"model-sol","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2},"vendor":{"kept":true}}"#;
+
+/// The body as the generated type.
+fn chat_request() -> gatewright::types::ChatCompletionRequest {
+    serde_json::from_str(CHAT_BODY).unwrap()
+}
+
+fn chat_call() -> gatewright::Call {
+    gatewright::Call::new(&gatewright::operations::CREATE_CHAT_COMPLETION).body(CHAT_BODY)
+}

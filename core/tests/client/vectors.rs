@@ -1,0 +1,38 @@
+//! The vectors under tests/vectors, as Rust reads them; their form is in tests/vectors/README.md.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// A file of vectors.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Vectors<T> {
+    pub(crate) cases: Vec<T>,
+}
+
+/// Bytes as a vector writes them.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Packet {
+    Text(String),
+    Hex(String),
+}
+
+impl Packet {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.clone().into_bytes(),
+            Self::Hex(hex) => {
+                let digits = hex.as_bytes().chunks(2);
+                digits.map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+            }
+        }
+    }
+}
+
+pub(crate) fn read<T: DeserializeOwned>(name: &str) -> Vec<T> {
+    let path = format!("{}/../tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let vectors: Vectors<T> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    assert!(!vectors.cases.is_empty(), "{path} holds no case");
+    vectors.cases
+}

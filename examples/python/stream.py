@@ -1,0 +1,18 @@
+"""Read an answer as it is written. Reads GATEWRIGHT_BASE_URL and GATEWRIGHT_API_KEY."""
+
+import gatewright
+
+client = gatewright.Client()
+
+# The end of the block closes the connection, however it is left.
+with client.chat.completions.create(
+    model="model-luna",
+    messages=[{"role": "user", "content": "Tell me about rivers."}],
+    stream=True,
+    stream_options={"include_usage": True},
+) as stream:
+    for chunk in stream:
+        for choice in chunk.choices:
+            print(choice.delta.content or "", end="", flush=True)
+        if chunk.usage is not None:
+            print(f"\n{chunk.usage.completion_tokens} tokens, status {stream.response.status_code}")

@@ -1,0 +1,61 @@
+//! Section 5, and the rejections that 5.3 leaves open.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{KEY, read, start};
+
+#[tokio::test]
+async fn a_missing_or_wrong_key_is_401_in_the_standard_form() {
+    let server = start().await;
+    let (status, body) = read(server.bare(Method::GET, "/v1/models")).await;
+    assert_eq!((status, &body["error"]["code"]), (401, &json!("missing_api_key")));
+    let wrong = ["Bearer wrong", "Bearer  ", "Basic Zm9v", "bearer", "wrong", "Bearer gw-canary-4f2b"];
+    for value in wrong {
+        let (status, body) =
+            read(server.bare(Method::GET, "/v1/models").header("authorization", value)).await;
+        assert_eq!(status, 401, "{value}: {body}");
+        let error = body["error"].as_object().expect("an object");
+        // All four members of the standard form are present.
+        assert_eq!(error.keys().collect::<Vec<_>>(), ["message", "type", "param", "code"]);
+        assert_eq!(error["type"], "invalid_request_error");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_403_and_a_wrong_one_400_in_the_native_form() {
+    let server = start().await;
+    let (status, body) = read(server.bare(Method::GET, "/v1beta/models")).await;
+    assert_eq!((status, &body["error"]["status"]), (403, &json!("PERMISSION_DENIED")));
+    assert_eq!(body["error"]["code"], 403);
+    let (status, body) =
+        read(server.bare(Method::GET, "/v1beta/models").header("x-goog-api-key", "wrong")).await;
+    assert_eq!((status, &body["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
+    let detail = &body["error"]["details"][0];
+    assert_eq!(detail["reason"], "API_KEY_INVALID");
+    assert!(detail["@type"].as_str().is_some_and(|kind| kind.ends_with("ErrorInfo")));
+}
+
+#[tokio::test]
+async fn the_key_comes_as_bearer_native_header_or_parameter() {
+    let server = start().await;
+    let list = || server.bare(Method::GET, "/v1beta/models");
+    assert_eq!(read(list().bearer_auth(KEY)).await.0, 200);
+    assert_eq!(read(list().header("authorization", format!("bearer {KEY}"))).await.0, 200);
+    assert_eq!(read(list().header("x-goog-api-key", KEY)).await.0, 200);
+    assert_eq!(read(server.bare(Method::GET, &format!("/v1beta/models?key={KEY}"))).await.0, 200);
+    // The Authorization header is the specification's own (5 rule 1): a wrong one is not made good by another.
+    let both = list().header("authorization", "Bearer wrong").header("x-goog-api-key", KEY);
+    assert_eq!(read(both).await.0, 400);
+}
+
+#[tokio::test]
+async fn every_operation_asks_for_the_key() {
+    let server = start().await;
+    for operation in gatewright::operations::ALL {
+        let path = operation.path.replace("{model}", "model-sol").replace("{task_id}", "t");
+        let method: Method = operation.method.as_str().parse().expect("a method");
+        let (status, _) = read(server.bare(method, &path).json(&json!({}))).await;
+        assert!(matches!(status, 401 | 403), "{}: {status}", operation.id);
+    }
+}

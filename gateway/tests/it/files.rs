@@ -1,0 +1,79 @@
+//! 4 rule 4 and section 8: generated files behind signed addresses.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{Server, read, send, start};
+
+/// Path and query of a fresh image.
+async fn address(server: &Server) -> String {
+    let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
+    let answer = server.ask("/v1/images/generations", &body).await;
+    let url = answer["data"][0]["url"].as_str().expect("an address").to_owned();
+    url.strip_prefix(&server.url).expect("an address of this gateway").to_owned()
+}
+
+#[tokio::test]
+async fn a_file_is_served_without_a_key_and_as_an_attachment() {
+    let server = start().await;
+    let response = send(server.bare(Method::GET, &address(&server).await)).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    let disposition = response.headers()["content-disposition"].to_str().expect("ASCII").to_owned();
+    assert!(disposition.starts_with("attachment"), "{disposition}");
+}
+
+#[tokio::test]
+async fn an_address_is_valid_for_one_hour() {
+    let server = start().await;
+    let address = address(&server).await;
+    let expiry: u64 = address
+        .split("exp=")
+        .nth(1)
+        .and_then(|rest| rest.split('&').next())
+        .and_then(|text| text.parse().ok())
+        .expect("an expiry");
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    assert!((3595..=3600).contains(&(expiry - now)), "{}", expiry - now);
+}
+
+#[tokio::test]
+async fn a_tampered_address_is_refused() {
+    let server = start().await;
+    let (address, other) = (address(&server).await, address(&server).await);
+    let (path, query) = address.split_once('?').expect("a query");
+    let (other_path, _) = other.split_once('?').expect("a query");
+    let later = query.replacen("exp=1", "exp=9", 1);
+    for tampered in [
+        path.to_owned(),
+        format!("{path}?{later}"),
+        format!("{other_path}?{query}"),
+        format!("{path}?exp=9999999999&sig=AAAA"),
+        format!("{path}?{query}A"),
+        format!("/files/?{query}"),
+        format!("{path}%2f?{query}"),
+    ] {
+        let (status, body) = read(server.bare(Method::GET, &tampered)).await;
+        assert_eq!((status, &body["error"]["code"]), (403, &json!("invalid_signature")), "{tampered}");
+    }
+    assert_eq!(read(server.bare(Method::POST, &address)).await.0, 405);
+}
+
+#[tokio::test]
+async fn ranges_and_heads_are_answered() {
+    let server = start().await;
+    let address = address(&server).await;
+    let whole = send(server.bare(Method::GET, &address)).await.bytes().await.expect("a file");
+    let response = send(server.bare(Method::GET, &address).header("range", "bytes=8-15")).await;
+    assert_eq!(response.status(), 206);
+    assert_eq!(response.headers()["content-range"], format!("bytes 8-15/{}", whole.len()));
+    assert_eq!(response.bytes().await.expect("a part"), whole.slice(8..16));
+    let response = send(server.bare(Method::GET, &address).header("range", "bytes=99999999-")).await;
+    assert_eq!(response.status(), 416);
+    let response = send(server.bare(Method::HEAD, &address)).await;
+    assert_eq!(
+        (response.status().as_u16(), response.headers()["content-length"].to_str().ok()),
+        (200, Some(whole.len().to_string().as_str()))
+    );
+}

@@ -1,0 +1,13 @@
+//! The gateway over real sockets, rule by rule. Each test cites the section of the specification it holds to.
+
+mod auth;
+mod chat;
+mod files;
+mod images;
+mod models;
+mod native;
+mod requests;
+mod responses;
+mod support;
+mod videos;
+mod webhooks;

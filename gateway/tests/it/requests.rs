@@ -1,0 +1,184 @@
+//! What every request goes through: paths, methods, bodies, and the rules of section 8 all at once.
+
+use std::time::Duration;
+
+use gatewright_gateway::Config;
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::support::{KEY, read, send, start, start_with};
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_refused_in_the_form_of_the_path() {
+    let server = start().await;
+    let (status, body) = read(server.get("/v1/nothing")).await;
+    assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")));
+    let (status, body) = read(server.get("/v1beta/nothing")).await;
+    assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")));
+    let response = send(server.bare(Method::DELETE, "/v1/chat/completions").bearer_auth(KEY)).await;
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["allow"]),
+        (405, &"POST".parse().expect("a value"))
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_json_is_refused_with_line_and_column() {
+    let server = start().await;
+    let post = |body: &'static str| {
+        server
+            .bare(Method::POST, "/v1/chat/completions")
+            .bearer_auth(KEY)
+            .header("content-type", "application/json; charset=utf-8")
+            .body(body)
+    };
+    let (status, body) = read(post("{\n  \"model\": nope}")).await;
+    assert_eq!((status, &body["error"]["code"]), (400, &json!("invalid_json")));
+    let message = body["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("line 2 column 13"), "{message}");
+    for text in ["", "{", "[1]", "\"text\"", "{} {}", "\u{feff}{}"] {
+        assert_eq!(read(post(text)).await.0, 400, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_another_type_is_415() {
+    let server = start().await;
+    let post = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(KEY);
+    let (status, body) = read(post.header("content-type", "text/plain").body("{}")).await;
+    assert_eq!((status, &body["error"]["code"]), (415, &json!("unsupported_media_type")));
+    let post = server.post("/v1/chat/completions", &json!({})).header("content-encoding", "gzip");
+    assert_eq!(read(post).await.0, 415);
+}
+
+#[tokio::test]
+async fn a_body_over_the_bound_is_413_in_the_form_of_the_protocol() {
+    let server = start_with(Config { max_body_bytes: 1000, ..Config::default() }).await;
+    let large = json!({ "model": "model-sol", "contents": [{ "parts": [{ "text": "x".repeat(300_000) }] }] });
+    let (status, body) = server.refused("/v1/responses", &large).await;
+    assert_eq!((status, &body["error"]["code"]), (413, &json!("request_too_large")));
+    let (status, body) = server.refused("/v1beta/models/model-sol:generateContent", &large).await;
+    assert_eq!((status, &body["error"]["code"]), (413, &json!(413)));
+}
+
+#[tokio::test]
+async fn all_violations_are_reported_at_once() {
+    // 2.1 and 8: temperature, penalties, stop sequences; 2.1: messages is required.
+    let server = start().await;
+    let broken = json!({
+        "model": "model-sol", "temperature": 2.5, "frequency_penalty": -3, "presence_penalty": 2.1,
+        "stop": ["a", "b", "c", "d", "e"], "n": 0,
+    });
+    let (status, body) = server.refused("/v1/chat/completions", &broken).await;
+    assert_eq!((status, &body["error"]["code"]), (400, &json!("invalid_value")));
+    let violations = body["error"]["violations"].as_array().expect("violations");
+    let pointers: Vec<&str> =
+        violations.iter().filter_map(|violation| violation["pointer"].as_str()).collect();
+    for field in ["/temperature", "/frequency_penalty", "/presence_penalty", "/stop", "/n"] {
+        assert!(pointers.contains(&field), "{field} is missing in {pointers:?}");
+    }
+    let message = body["error"]["message"].as_str().expect("a message");
+    for word in ["temperature", "frequency_penalty", "presence_penalty", "stop", "n", "messages"] {
+        assert!(message.contains(word), "{word} is missing in {message}");
+    }
+    assert!(body["error"]["param"].is_string());
+}
+
+#[tokio::test]
+async fn all_violations_are_reported_in_the_native_form() {
+    // 2.5: contents is required and each content has parts; the generation config is ours.
+    let server = start().await;
+    let broken = json!({ "contents": [{}], "generationConfig": { "temperature": 3, "topP": 2 } });
+    let (status, body) = server.refused("/v1beta/models/model-sol:generateContent", &broken).await;
+    assert_eq!((status, &body["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
+    let fields = body["error"]["details"][0]["fieldViolations"].as_array().expect("field violations");
+    assert_eq!(fields.len(), 3, "{fields:?}");
+}
+
+#[tokio::test]
+async fn paths_that_mean_another_place_lead_nowhere() {
+    let server = start().await;
+    for id in [
+        "..%2f..%2fv1",
+        "%2e%2e",
+        "..",
+        "a%2Fb",
+        "a%5Cb",
+        "a%00b",
+        "a%0d%0ab",
+        "%252e%252e",
+        "a%25b",
+        "%ff",
+        "...",
+    ] {
+        // Written by hand: clients tidy such paths up before they send them.
+        for (method, path) in [
+            ("POST", format!("/v1beta/models/{id}:generateContent")),
+            ("GET", format!("/v1/videos/generations/{id}")),
+            ("GET", format!("/files/{id}")),
+            ("GET", format!("/files/../v1/models/{id}")),
+        ] {
+            let status = raw_status(&server.url, method, &path).await;
+            assert!(matches!(status, 400 | 403 | 404), "{method} {path}: {status}");
+        }
+    }
+}
+
+async fn raw_status(url: &str, method: &str, path: &str) -> u16 {
+    let mut socket = TcpStream::connect(url.trim_start_matches("http://")).await.expect("a connection");
+    let body = r#"{"contents":[{"parts":[{"text":"x"}]}]}"#;
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.expect("an answer");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+}
+
+#[tokio::test]
+async fn a_client_that_dawdles_over_its_head_is_cut_off() {
+    let server = start_with(Config { header_timeout: Duration::from_millis(200), ..Config::default() }).await;
+    let mut socket =
+        TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection");
+    socket.write_all(b"GET /v1/models HTTP/1.1\r\nhost:").await.expect("sent");
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(5), socket.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "the connection stayed open");
+}
+
+#[tokio::test]
+async fn a_stream_whose_client_left_does_not_hold_the_gateway_up() {
+    let delay = Duration::from_mins(1);
+    let config = Config {
+        listen: "127.0.0.1:0".to_owned(),
+        event_delay: delay,
+        shutdown_grace: delay,
+        ..Config::default()
+    };
+    let gateway = gatewright_gateway::Gateway::bind(config).await.expect("a free port");
+    let (url, key) = (gateway.url(), gateway.key().expose().to_owned());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(gateway.serve(async {
+        _ = stopped.await;
+    }));
+    let mut socket = TcpStream::connect(url.trim_start_matches("http://")).await.expect("a connection");
+    let body = r#"{"model":"model-sol","stream":true,"messages":[{"role":"user","content":"Say hi"}]}"#;
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.expect("sent");
+    let mut head = [0; 12];
+    socket.read_exact(&mut head).await.expect("the head of the answer");
+    assert_eq!(&head, b"HTTP/1.1 200");
+    drop(socket);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stop.send(()).expect("the gateway runs");
+    tokio::time::timeout(Duration::from_secs(5), serving).await.expect("stopped at once").expect("no panic");
+}

@@ -1,0 +1,119 @@
+//! A gateway on a free port and a plain HTTP client, not our own one, to call it.
+
+use std::time::Duration;
+
+use gatewright_gateway::{ApiKey, Config, Gateway};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// The key of every gateway here; it must appear in no answer.
+pub(crate) const KEY: &str = "gw-canary-4f2a";
+
+/// A running gateway; it stops when dropped.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) webhook_secret: String,
+    client: reqwest::Client,
+    _stop: oneshot::Sender<()>,
+}
+
+/// Starts a gateway with the defaults, but for quick videos.
+pub(crate) async fn start() -> Server {
+    start_with(Config::default()).await
+}
+
+pub(crate) async fn start_with(config: Config) -> Server {
+    // Another test of this process may have been first.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let config = Config {
+        listen: "127.0.0.1:0".to_owned(),
+        key: Some(ApiKey::new(KEY).expect("a valid key")),
+        video_time: Duration::from_millis(300),
+        ..config
+    };
+    let gateway = Gateway::bind(config).await.expect("a free port");
+    let url = gateway.url();
+    let webhook_secret = gateway.webhook_secret().expose();
+    let (stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(gateway.serve(async {
+        _ = stopped.await;
+    }));
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    Server { url, webhook_secret, client, _stop: stop }
+}
+
+impl Server {
+    /// A request without a key.
+    pub(crate) fn bare(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
+        self.bare(Method::GET, path).bearer_auth(KEY)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.bare(Method::POST, path).bearer_auth(KEY).json(body)
+    }
+
+    /// Posts and expects success.
+    pub(crate) async fn ask(&self, path: &str, body: &Value) -> Value {
+        let (status, answer) = read(self.post(path, body)).await;
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    /// Posts and gives status and body.
+    pub(crate) async fn refused(&self, path: &str, body: &Value) -> (u16, Value) {
+        read(self.post(path, body)).await
+    }
+
+    /// Posts and reads the events to the end.
+    pub(crate) async fn stream(&self, path: &str, body: &Value) -> Vec<Event> {
+        let response = send(self.post(path, body)).await;
+        assert_eq!(response.status(), 200);
+        let kind = response.headers()["content-type"].to_str().expect("ASCII").to_owned();
+        assert!(kind.starts_with("text/event-stream"), "{kind}");
+        events(&response.text().await.expect("a whole body"))
+    }
+}
+
+pub(crate) async fn send(request: RequestBuilder) -> Response {
+    request.send().await.expect("an answer")
+}
+
+/// Sends and reads a JSON body. No answer may hold the key.
+pub(crate) async fn read(request: RequestBuilder) -> (u16, Value) {
+    let response = send(request).await;
+    let status = response.status().as_u16();
+    assert!(response.headers().contains_key("x-request-id"));
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let body = response.text().await.expect("a body");
+    assert!(!body.contains(KEY), "{body}");
+    (status, serde_json::from_str(&body).expect("JSON"))
+}
+
+/// One event of a stream.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) name: Option<String>,
+    pub(crate) data: String,
+}
+
+impl Event {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).expect("JSON data")
+    }
+}
+
+pub(crate) fn events(text: &str) -> Vec<Event> {
+    assert!(text.is_empty() || text.ends_with("\n\n"), "an unterminated event");
+    let field = |block: &str, name: &str| {
+        block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned)
+    };
+    text.split_terminator("\n\n")
+        .map(|block| Event { name: field(block, "event"), data: field(block, "data").expect("a data line") })
+        .collect()
+}

@@ -1,0 +1,90 @@
+//! Section 6: completion notifications.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use gatewright_gateway::Config;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use crate::support::{start, start_with};
+use crate::videos::finished;
+
+type Sent = (HeaderMap, Bytes);
+
+/// A receiver that turns the first `refusals` attempts away. Gives its address and what it got.
+async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceiver<Sent>) {
+    let (sender, received) = mpsc::unbounded_channel();
+    let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(refusals));
+    let take = |State((sender, left)): State<(
+        mpsc::UnboundedSender<Sent>,
+        std::sync::Arc<std::sync::atomic::AtomicUsize>,
+    )>,
+                headers: HeaderMap,
+                body: Bytes| async move {
+        sender.send((headers, body)).expect("the test listens");
+        let one_less = |left: usize| left.checked_sub(1);
+        let order = std::sync::atomic::Ordering::SeqCst;
+        if left.fetch_update(order, order, one_less).is_ok() {
+            StatusCode::BAD_GATEWAY
+        } else {
+            StatusCode::NO_CONTENT
+        }
+    };
+    let app = Router::new().fallback(take).with_state((sender, left));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}/hook?x=1", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (url, received)
+}
+
+#[tokio::test]
+async fn a_finished_task_is_posted_signed_and_tried_again() {
+    let config = Config {
+        allow_private_webhooks: true,
+        webhook_backoff: Duration::from_millis(10),
+        ..Config::default()
+    };
+    let server = start_with(config).await;
+    let verifier = standardwebhooks::Webhook::new(&server.webhook_secret).expect("a secret");
+    for (prompt, status) in [("a comet", "completed"), ("[fail]", "failed")] {
+        let (url, mut received) = receiver(2).await;
+        let body = json!({ "model": "video_model_3", "prompt": prompt, "duration": 3, "resolution": "720p", "webhook_url": url });
+        let task = server.ask("/v1/videos/generations", &body).await;
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let (headers, body) = tokio::time::timeout(Duration::from_secs(30), received.recv())
+                .await
+                .expect("in time")
+                .expect("a post");
+            verifier.verify(&body, &headers).expect("a Standard Webhooks signature");
+            let record: Value = serde_json::from_slice(&body).expect("JSON");
+            assert_eq!((&record["id"], &record["status"]), (&task["id"], &json!(status)));
+            ids.push(headers["webhook-id"].clone());
+        }
+        // The same notification each time, and no more of it once acknowledged.
+        assert!(ids.iter().all(|id| *id == ids[0]));
+        assert!(tokio::time::timeout(Duration::from_millis(200), received.recv()).await.is_err());
+        assert_eq!(finished(&server, &task["id"]).await["status"], status);
+    }
+}
+
+#[tokio::test]
+async fn addresses_inside_are_refused_at_submission() {
+    let server = start().await;
+    for url in [
+        "http://example.com/",
+        "https://127.0.0.1/",
+        "https://0x7f000001/",
+        "https://[::ffff:169.254.169.254]/",
+        "https://localhost/",
+    ] {
+        let body = json!({ "model": "video_model_3", "prompt": "x", "webhook_url": url });
+        let (status, answer) = server.refused("/v1/videos/generations", &body).await;
+        assert_eq!((status, &answer["error"]["param"]), (400, &json!("webhook_url")), "{url}: {answer}");
+    }
+}

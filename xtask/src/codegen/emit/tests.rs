@@ -1,0 +1,128 @@
+//! What each emitter writes for the fixture.
+
+use insta::assert_snapshot;
+
+use super::{catalog, docs, error_kinds, openapi, operations, requests, resources, routes, rust};
+use crate::codegen::build::build;
+use crate::codegen::fixture::{edited, sources};
+use crate::codegen::lower::{Lowered, lower};
+use crate::codegen::model::{Api, File};
+
+fn api() -> Api {
+    build(&sources()).expect("the fixture builds")
+}
+
+fn lowered() -> Lowered {
+    lower(&sources().openapi, &api()).expect("the fixture lowers")
+}
+
+/// The contents of the file whose path ends so.
+fn file(files: &[File], end: &str) -> String {
+    files.iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it").contents.clone()
+}
+
+/// The part of a Rust file that declares an item, up to the next item in the first column.
+fn item(code: &str, start: &str) -> String {
+    let from = code.find(start).expect("the item is there");
+    let length = code[from..].find("\n}\n").map_or(code.len() - from, |end| end + 3);
+    code[from..from + length].to_owned()
+}
+
+#[test]
+fn operations_become_one_row_each() {
+    assert_snapshot!(file(&operations::emit(&api()), "operations.rs"));
+}
+
+#[test]
+fn error_kinds_become_a_closed_enum_and_a_table_of_codes() {
+    assert_snapshot!(file(&error_kinds::emit(&api()), "error_kinds.rs"));
+}
+
+#[test]
+fn the_catalog_becomes_data_with_what_is_not_stated_as_none() {
+    let code = file(&catalog::emit(&api()), "catalog.rs");
+    assert_snapshot!(&code[code.find("/// All families.").expect("the data follows the types")..]);
+}
+
+#[test]
+fn resources_are_thin_over_the_generated_client() {
+    let (_, signatures) = rust::emit(&lowered()).expect("the fixture generates");
+    assert_snapshot!(file(&resources::emit(&api(), &signatures), "resources.rs"));
+}
+
+#[test]
+fn routes_are_matched_the_most_specific_first_and_dispatched() {
+    let code = file(&routes::emit(&api()), "routes.rs");
+    assert_snapshot!(&code[code.find("static ROUTES").expect("the table follows the matching")..]);
+}
+
+#[test]
+fn request_schemas_keep_constraints_and_let_unknown_variants_pass() {
+    let files = requests::emit(&api(), &sources().openapi).expect("the fixture has request schemas");
+    assert_snapshot!(file(&files, "requests.schema.json"));
+}
+
+#[test]
+fn a_request_type_has_optional_fields_an_open_enum_and_room_for_unknown_members() {
+    let (files, _) = rust::emit(&lowered()).expect("the fixture generates");
+    let code = file(&files, "types.rs");
+    let parts = [
+        "pub struct LineRequest {",
+        "impl LineRequestInk {",
+        "pub enum LineRequestText {",
+        "pub struct Mark {",
+    ];
+    assert_snapshot!(parts.map(|start| item(&code, start)).join("\n"));
+}
+
+#[test]
+fn builders_need_no_extra_members() {
+    let (files, _) = rust::emit(&lowered()).expect("the fixture generates");
+    let code = file(&files, "types.rs");
+    assert!(code.contains("extra: Ok(::std::default::Default::default()),"));
+    assert!(!code.contains("no value supplied for extra"));
+}
+
+#[test]
+fn the_client_has_a_function_per_form_and_no_constructor_with_a_total_timeout() {
+    let (files, signatures) = rust::emit(&lowered()).expect("the fixture generates");
+    let functions: Vec<&str> = signatures.keys().map(String::as_str).collect();
+    assert_eq!(functions, ["create_line", "create_line_stream", "retrieve_line", "stream_write"]);
+    let code = file(&files, "client.rs");
+    assert!(!code.contains("pub fn new("));
+    // The double slash under which the stream was lowered is folded.
+    assert!(!code.contains("//v1/lines\""));
+}
+
+#[test]
+fn the_newer_view_names_the_schema_of_an_item() {
+    let files = openapi::emit(&api(), &lowered()).expect("the fixture has views");
+    let view = file(&files, "openapi-3.2.json");
+    assert!(view.contains("\"openapi\": \"3.2.0\""));
+    assert!(view.contains("\"itemSchema\": {\n") && !view.contains("x-item-schema"));
+}
+
+#[test]
+fn the_report_of_dropped_keywords_says_what_enforces_each() {
+    let files = openapi::emit(&api(), &lowered()).expect("the fixture has views");
+    assert_snapshot!(file(&files, "dropped-keywords.json"));
+}
+
+#[test]
+fn reference_pages_list_operations_and_types() {
+    let files = docs::emit(&api(), &sources().report);
+    assert_snapshot!("reference_operations", file(&files, "operations.md"));
+    assert_snapshot!("reference_types", file(&files, "types.md"));
+    assert_snapshot!("reference_report", file(&files, "report.md"));
+}
+
+#[test]
+fn a_header_parameter_is_no_query_parameter() {
+    let schema = serde_json::json!({"type": "string"});
+    let parameter = serde_json::json!([{"name": "x-nib", "in": "header", "schema": schema}]);
+    let sources = edited("/paths/~1v1~1lines/post/parameters", parameter);
+    let api = build(&sources).expect("the fixture builds");
+    let code = file(&operations::emit(&api), "operations.rs");
+    let row = item(&code, "pub const CREATE_LINE: Operation");
+    assert!(row.contains("query_parameters: &[],"), "{row}");
+}

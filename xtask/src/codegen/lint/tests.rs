@@ -1,0 +1,210 @@
+//! Each rule reports its place and the way out.
+
+use serde_json::{Value, json};
+
+use super::lint;
+use crate::codegen::fixture::{edited, sources};
+use crate::codegen::lint::lint_errors;
+use crate::codegen::load::Document;
+
+/// The only problem after an edit of the fixture.
+fn problem(pointer: &str, value: Value) -> String {
+    let problems = lint(&edited(pointer, value).openapi);
+    let lines: Vec<String> =
+        problems.iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect();
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    lines[0].clone()
+}
+
+#[test]
+fn the_fixture_keeps_every_rule() {
+    assert_eq!(lint(&sources().openapi), []);
+    assert_eq!(lint_errors(&sources().errors), []);
+}
+
+#[test]
+fn a_schema_without_a_source_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/Line/x-source", Value::Null),
+        "spec/openapi.yaml#/components/schemas/Line: x-source is missing; add the section of the source (`\"2.1\"`) or \
+         `ours`"
+    );
+}
+
+#[test]
+fn a_source_that_is_no_section_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/Line/x-source", json!("chapter two")),
+        "spec/openapi.yaml#/components/schemas/Line/x-source: `chapter two` is no section; write `\"2.1\"`, \
+         `\"4, 2.1\"` or `ours`"
+    );
+}
+
+#[test]
+fn an_operation_id_that_is_not_snake_case_is_reported() {
+    assert_eq!(
+        problem("/paths/~1v1~1lines/post/operationId", json!("createLine")),
+        "spec/openapi.yaml#/paths/~1v1~1lines/post/operationId: operationId must be snake_case, such as \
+         `create_video`; `createLine` is not"
+    );
+}
+
+#[test]
+fn an_operation_id_used_twice_is_reported() {
+    assert_eq!(
+        problem("/paths/~1v1~1lines/post/operationId", json!("retrieve_line")),
+        "spec/openapi.yaml#/paths/~1v1~1lines~1{line_id}/get/operationId: `retrieve_line` is taken; choose another"
+    );
+}
+
+#[test]
+fn two_operations_in_one_place_of_the_client_are_reported() {
+    assert_eq!(
+        problem("/paths/~1v1~1lines/post/x-method", json!("retrieve")),
+        "spec/openapi.yaml#/paths/~1v1~1lines~1{line_id}/get: the client already has `paper.lines.retrieve`; choose \
+         another x-resource or x-method"
+    );
+}
+
+#[test]
+fn a_method_named_like_a_resource_is_reported() {
+    let mut edited = edited("/paths/~1v1~1lines/post/x-resource", json!("paper"));
+    edited.openapi.0["paths"]["/v1/lines"]["post"]["x-method"] = json!("lines");
+    let problems = lint(&edited.openapi);
+    assert_eq!(problems[0].message, "`paper.lines` is a method and a resource; rename one");
+}
+
+#[test]
+fn an_unknown_attribute_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/Line/x-sourcce", json!("2.2")),
+        "spec/openapi.yaml#/components/schemas/Line/x-sourcce: unknown member `x-sourcce` of a schema; remove it or \
+         teach xtask/src/codegen what it means"
+    );
+}
+
+#[test]
+fn an_unknown_keyword_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/Line/properties/parts/prefixItems", json!([])),
+        "spec/openapi.yaml#/components/schemas/Line/properties/parts/prefixItems: unknown member `prefixItems` of a \
+         schema; remove it or teach xtask/src/codegen what it means"
+    );
+}
+
+#[test]
+fn a_reference_to_nothing_is_reported() {
+    assert_eq!(
+        problem(
+            "/components/schemas/Line/properties/parts/items",
+            json!({"$ref": "#/components/schemas/Gone"})
+        ),
+        "spec/openapi.yaml#/components/schemas/Line/properties/parts/items/$ref: #/components/schemas/Gone names no \
+         schema; correct it"
+    );
+}
+
+#[test]
+fn enum_values_that_become_one_identifier_are_reported() {
+    assert_eq!(
+        problem("/components/schemas/LineRequest/properties/ratio/enum", json!(["16:9", "1:69"])),
+        "spec/openapi.yaml#/components/schemas/LineRequest/properties/ratio/enum: `16:9` and `1:69` both become the \
+         identifier `X169`; use a plain string with a pattern"
+    );
+}
+
+#[test]
+fn a_property_called_extra_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/Note/properties/extra", json!({"type": "string"})),
+        "spec/openapi.yaml#/components/schemas/Note/properties/extra: `extra` is where unknown members are kept in \
+         Rust; the property needs another name"
+    );
+}
+
+#[test]
+fn properties_that_become_one_identifier_are_reported() {
+    assert_eq!(
+        problem("/components/schemas/LineRequest/properties/Weight", json!({"type": "string"})),
+        "spec/openapi.yaml#/components/schemas/LineRequest/properties/Weight: `Weight` and `weight` become the same \
+         identifier; rename one"
+    );
+}
+
+#[test]
+fn a_schema_named_like_an_inline_object_is_reported() {
+    let note_by = json!({"description": "Taken.", "x-source": "ours", "type": "object"});
+    assert_eq!(
+        problem("/components/schemas/NoteBy", note_by),
+        "spec/openapi.yaml#/components/schemas/NoteBy: the type `NoteBy` is already generated from \
+         /components/schemas/Note; rename one"
+    );
+}
+
+#[test]
+fn a_required_member_that_is_no_property_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/Line/required", json!(["object", "colour"])),
+        "spec/openapi.yaml#/components/schemas/Line/required: \"colour\" is required but no property; add it or \
+         remove it"
+    );
+}
+
+#[test]
+fn a_stream_without_its_attribute_is_reported() {
+    assert_eq!(
+        problem("/paths/~1v1~1lines/post/x-stream", Value::Null),
+        "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream: the operation streams: add x-stream: {parameter: stream} \
+         or {always: true}"
+    );
+}
+
+#[test]
+fn a_stream_switch_that_the_body_does_not_have_is_reported() {
+    assert_eq!(
+        problem("/paths/~1v1~1lines/post/x-stream", json!({"parameter": "live", "terminator": null})),
+        "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream: the request body has no property `live`; add it or \
+         correct x-stream"
+    );
+}
+
+#[test]
+fn a_parameter_named_like_a_member_of_the_body_is_reported() {
+    let parameter = json!([{"name": "weight", "in": "query", "schema": {"type": "number"}}]);
+    assert_eq!(
+        problem("/paths/~1v1~1lines/post/parameters", parameter),
+        "spec/openapi.yaml#/paths/~1v1~1lines/post/parameters/0: the request body has a `weight` too; rename one"
+    );
+}
+
+#[test]
+fn an_any_of_that_is_a_choice_of_forms_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/LinePart/properties/rest/anyOf", json!([{"type": "string"}])),
+        "spec/openapi.yaml#/components/schemas/LinePart/properties/rest/anyOf: anyOf may only list {required: […]}; a \
+         choice of forms is a oneOf"
+    );
+}
+
+#[test]
+fn a_duplicate_key_of_the_yaml_is_an_error() {
+    let error = Document::parse("a: 1\na: 2\n").expect_err("two values of one key");
+    assert!(error.to_string().contains("duplicate entry with key \"a\""), "{error}");
+}
+
+#[test]
+fn an_error_class_without_a_known_parent_is_reported() {
+    let mut errors = sources().errors;
+    errors.kinds[2].parent = "LostError".to_owned();
+    let problems = lint_errors(&errors);
+    assert_eq!(problems[0].place, "spec/errors.json#/kinds/2/parent");
+    assert_eq!(problems[0].message, "LostError is no class here; add it or correct it");
+}
+
+#[test]
+fn a_status_of_two_error_kinds_is_reported() {
+    let mut errors = sources().errors;
+    errors.kinds[1].status.push(429);
+    let problems = lint_errors(&errors);
+    assert_eq!(problems[0].message, "429 belongs to too_many and to broken_pen; remove one");
+}

@@ -101,7 +101,6 @@ pub struct Cancellation {
 impl Cancellation {
     /// A cancellation for one call.
     #[napi(constructor)]
-    #[expect(clippy::new_without_default, reason = "made by JavaScript alone")]
     pub fn new() -> Self {
         Self { cancelled: Arc::new(Notify::new()) }
     }
@@ -319,13 +318,9 @@ fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<Duration>, E
 fn count(name: &str, number: Option<f64>) -> Result<Option<u32>, Error> {
     number
         .map(|value| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "in range, checked here"
-            )]
-            let whole = (0.0..=f64::from(u32::MAX)).contains(&value).then_some(value as u32);
-            whole.filter(|whole| f64::from(*whole) == value).ok_or_else(|| {
+            let whole = value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
+            whole.then_some(value as u32).ok_or_else(|| {
                 misconfigured(format!("{name}: {value} is no count; give a whole number from 0"))
             })
         })

@@ -1,6 +1,5 @@
 //! Report validation: bytes in, the core's verdict out as JSON.
 
-use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
 /// How documents are judged; what is missing is as in the specification.
@@ -42,7 +41,7 @@ impl Validator {
 
     /// The verdict on a document, as JSON.
     #[napi(catch_unwind)]
-    pub fn validate(&self, document: Uint8Array) -> String {
-        self.validator.check(&document).to_json()
+    pub fn validate(&self, document: &[u8]) -> String {
+        self.validator.check(document).to_json()
     }
 }

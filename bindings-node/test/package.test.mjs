@@ -5,21 +5,20 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 
 import * as esm from "gatewright";
 
 const require = createRequire(import.meta.url);
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const ROOT = dirname(require.resolve("gatewright/package.json"));
 const PROGRAM = join(ROOT, "bin/gatewright.js");
 
 test("import and require give the same classes under the same names", () => {
   const cjs = require("gatewright");
   const names = Object.keys(cjs).sort();
   assert.ok(names.includes("Client") && names.includes("RateLimitError") && names.includes("report"));
-  const { default: _, "module.exports": __, ...named } = esm;
+  const { default: _, "module.exports": __, __esModule: ___, ...named } = esm;
   assert.deepEqual(Object.keys(named).sort(), names);
   for (const name of names) assert.equal(named[name], cjs[name], name);
 });

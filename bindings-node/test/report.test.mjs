@@ -1,7 +1,7 @@
 // The report validator (2.12), by the vectors that all three languages read.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,19 +9,16 @@ import { test } from "node:test";
 
 import { report } from "gatewright";
 
-// Set when the installed package is tested, away from the repository.
-const VECTORS = process.env.GATEWRIGHT_VECTORS
-  ? join(process.env.GATEWRIGHT_VECTORS, "report")
-  : new URL("../../tests/vectors/report", import.meta.url).pathname;
-
-const read = (path) => JSON.parse(readFileSync(join(VECTORS, path), "utf8"));
+import { readVectors, vectorFiles } from "./support/vectors.mjs";
 
 /** The bytes of a case; `tests/vectors/README.md` describes the form. */
 function documentOf(vector) {
   if (vector.base64 !== undefined) return Buffer.from(vector.base64, "base64");
   if (vector.text !== undefined) return Buffer.from([vector.text].flat().join("\n"));
   const document =
-    vector.document !== undefined ? structuredClone(vector.document) : read(`bases/${vector.base}.json`);
+    vector.document !== undefined
+      ? structuredClone(vector.document)
+      : readVectors(`report/bases/${vector.base}.json`);
   const edit = (pointer, change) => {
     const steps = pointer
       .slice(1)
@@ -65,15 +62,16 @@ const likewise = (found, expected) =>
 
 const CAMEL = { models: "models", kit_name: "kitName", strict: "strict", max_bytes: "maxBytes" };
 
-for (const file of readdirSync(VECTORS).filter((name) => name.endsWith(".json"))) {
+for (const file of vectorFiles("report")) {
   test(`vectors: report/${file}`, () => {
-    const { cases } = read(file);
+    const { cases } = readVectors(`report/${file}`);
     assert.ok(cases.length > 0);
     for (const vector of cases) {
-      const options = Object.fromEntries(
-        Object.entries(vector.options ?? {}).map(([name, value]) => [CAMEL[name], value]),
+      const options = Object.entries(vector.options ?? {}).map(([name, value]) => [CAMEL[name], value]);
+      const outcome = report.validate(
+        documentOf(vector),
+        options.length > 0 ? Object.fromEntries(options) : undefined,
       );
-      const outcome = report.validate(documentOf(vector), options);
       const { violations = [], advisories = [] } = vector;
       assert.equal(outcome.valid, vector.valid, vector.name);
       assert.deepEqual(likewise(outcome.violations, violations), violations, vector.name);
@@ -85,7 +83,7 @@ for (const file of readdirSync(VECTORS).filter((name) => name.endsWith(".json"))
 test("a document may be bytes, text or a file", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
   t.after(() => rm(folder, { recursive: true }));
-  const text = readFileSync(join(VECTORS, "bases/full.json"), "utf8");
+  const text = JSON.stringify(readVectors("report/bases/full.json"));
   const path = join(folder, "report.json");
   writeFileSync(path, text);
   const outcomes = [

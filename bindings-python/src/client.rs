@@ -68,7 +68,7 @@ impl Drop for Live {
 impl NativeClient {
     #[new]
     #[pyo3(signature = (*, base_url=None, api_key=None, timeout=None, connect_timeout=None, idle_timeout=None,
-        max_retries=None, validate=false, user_agent=None))]
+        event_timeout=None, max_retries=None, validate=false, user_agent=None))]
     #[expect(clippy::too_many_arguments, reason = "one per option of the client")]
     fn new(
         py: Python<'_>,
@@ -77,6 +77,7 @@ impl NativeClient {
         timeout: Option<f64>,
         connect_timeout: Option<f64>,
         idle_timeout: Option<f64>,
+        event_timeout: Option<f64>,
         max_retries: Option<u32>,
         validate: bool,
         user_agent: Option<String>,
@@ -95,8 +96,10 @@ impl NativeClient {
             builder = builder.connect_timeout(duration("connect_timeout", timeout)?);
         }
         if let Some(timeout) = idle_timeout {
-            let timeout = duration("idle_timeout", timeout)?;
-            builder = builder.idle_timeout(timeout).event_timeout(timeout);
+            builder = builder.idle_timeout(duration("idle_timeout", timeout)?);
+        }
+        if let Some(timeout) = event_timeout {
+            builder = builder.event_timeout(duration("event_timeout", timeout)?);
         }
         if let Some(retries) = max_retries {
             builder = builder.max_retries(retries);

@@ -15,14 +15,23 @@ pub(crate) struct ReportValidator {
 #[pymethods]
 impl ReportValidator {
     #[new]
-    #[pyo3(signature = (*, strict=false, models=None, kit_name=None))]
-    fn new(py: Python<'_>, strict: bool, models: Option<Vec<String>>, kit_name: Option<String>) -> Self {
+    #[pyo3(signature = (*, strict=false, models=None, kit_name=None, max_bytes=None))]
+    fn new(
+        py: Python<'_>,
+        strict: bool,
+        models: Option<Vec<String>>,
+        kit_name: Option<String>,
+        max_bytes: Option<usize>,
+    ) -> Self {
         let mut builder = Validator::builder().strict(strict);
         if let Some(models) = models {
             builder = builder.models(models);
         }
         if let Some(name) = kit_name {
             builder = builder.kit_name(name);
+        }
+        if let Some(max_bytes) = max_bytes {
+            builder = builder.max_bytes(max_bytes);
         }
         Self { validator: py.detach(|| builder.build()) }
     }

@@ -80,7 +80,8 @@ impl BaseUrl {
             }
         }
         let url = Url::parse(&text).map_err(|error| {
-            Error::new(ErrorKind::InvalidRequest, "the operation's address cannot be built").with_source(error)
+            Error::new(ErrorKind::InvalidRequest, "the operation's address cannot be built")
+                .with_source(error)
         })?;
         self.check(operation, &url)?;
         Ok(url)
@@ -155,8 +156,22 @@ mod tests {
     use crate::operations;
 
     const HOSTILE: &[&str] = &[
-        "", ".", "..", "../admin", "..\\..\\admin", "a/b", "a\\b", "%2e%2e", "%2F", "a%00", "a\0b", "a\nb", "\t",
-        "\u{7f}", "/", "\\",
+        "",
+        ".",
+        "..",
+        "../admin",
+        "..\\..\\admin",
+        "a/b",
+        "a\\b",
+        "%2e%2e",
+        "%2F",
+        "a%00",
+        "a\0b",
+        "a\nb",
+        "\t",
+        "\u{7f}",
+        "/",
+        "\\",
     ];
 
     fn base(text: &str) -> BaseUrl {
@@ -165,7 +180,14 @@ mod tests {
 
     #[test]
     fn trailing_slashes_and_versions_are_dropped_and_a_prefix_is_kept() {
-        for text in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/", "http://h:1/v1beta//", " http://h:1 "] {
+        for text in [
+            "http://h:1",
+            "http://h:1/",
+            "http://h:1/v1",
+            "http://h:1/v1/",
+            "http://h:1/v1beta//",
+            " http://h:1 ",
+        ] {
             assert_eq!(base(text).as_str(), "http://h:1", "{text}");
         }
         assert_eq!(base("https://h/gate/v1/").as_str(), "https://h/gate");
@@ -174,7 +196,16 @@ mod tests {
 
     #[test]
     fn an_address_that_is_none_is_refused_with_a_hint() {
-        for text in ["", "gateway", "localhost:8080", "ftp://h", "http://u:p@h", "http://h?x=1", "http://h#f", "http://"] {
+        for text in [
+            "",
+            "gateway",
+            "localhost:8080",
+            "ftp://h",
+            "http://u:p@h",
+            "http://h?x=1",
+            "http://h#f",
+            "http://",
+        ] {
             let error = BaseUrl::parse(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Configuration);
             assert!(error.message().contains("https://gateway.example"), "{error}");

@@ -131,10 +131,7 @@ impl Error {
         error.with_body(body)
     }
 
-    pub(crate) fn with_source(
-        mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.inner.source = Some(source.into());
         self
     }

@@ -67,9 +67,14 @@ impl ErrorBody {
             _ => None,
         };
         Self {
-            message: text("message").or_else(|| text("detail")).or_else(|| text("error_description")).or_else(|| first_detail(object)),
+            message: text("message")
+                .or_else(|| text("detail"))
+                .or_else(|| text("error_description"))
+                .or_else(|| first_detail(object)),
             // Native style: the code is the HTTP status once more, the word says what happened.
-            code: reason.or_else(|| status_word.clone()).or_else(|| object.get("code").and_then(number_or_text)),
+            code: reason
+                .or_else(|| status_word.clone())
+                .or_else(|| object.get("code").and_then(number_or_text)),
             param: text("param").or_else(|| native_field(object)),
             error_type: text("type").or(status_word),
         }
@@ -139,7 +144,10 @@ mod tests {
     #[test]
     fn the_standard_style_is_read() {
         let body = r#"{"error":{"message":"No such model.","type":"invalid_request_error","param":"model","code":"model_not_found"}}"#;
-        assert_eq!(read(body), expected("No such model.", "model_not_found", "model", "invalid_request_error"));
+        assert_eq!(
+            read(body),
+            expected("No such model.", "model_not_found", "model", "invalid_request_error")
+        );
         let nulls = r#"{"error":{"message":"Busy.","type":"server_error","param":null,"code":null}}"#;
         assert_eq!(read(nulls), expected("Busy.", "", "", "server_error"));
     }
@@ -161,10 +169,19 @@ mod tests {
     fn looser_forms_are_read() {
         assert_eq!(read(r#"{"error":"overloaded","code":"busy"}"#), expected("overloaded", "busy", "", ""));
         assert_eq!(read(r#"{"object":"error","message":"m","code":40303}"#), expected("m", "40303", "", ""));
-        assert_eq!(read(r#"{"type":"error","error":{"message":"m","type":"t"}}"#), expected("m", "", "", "t"));
+        assert_eq!(
+            read(r#"{"type":"error","error":{"message":"m","type":"t"}}"#),
+            expected("m", "", "", "t")
+        );
         assert_eq!(read(r#"{"detail":"Not Found"}"#), expected("Not Found", "", "", ""));
-        assert_eq!(read(r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#), expected("field required", "", "", ""));
-        assert_eq!(read(r#"{"errors":[{"message":"first"},{"message":"second"}]}"#), expected("first", "", "", ""));
+        assert_eq!(
+            read(r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#),
+            expected("field required", "", "", "")
+        );
+        assert_eq!(
+            read(r#"{"errors":[{"message":"first"},{"message":"second"}]}"#),
+            expected("first", "", "", "")
+        );
         assert_eq!(read("upstream connect error"), expected("upstream connect error", "", "", ""));
     }
 

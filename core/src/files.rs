@@ -38,7 +38,9 @@ impl Client {
         let status = response.status();
         if !status.is_success() {
             let message = format!("{} answers with {status}", response.url());
-            return Err(Error::new(ErrorKind::from_status(status.as_u16()), message).with_status(status.as_u16()));
+            return Err(
+                Error::new(ErrorKind::from_status(status.as_u16()), message).with_status(status.as_u16())
+            );
         }
         Ok(Download { response })
     }

@@ -2,28 +2,50 @@
 //! one key, and the validator of compatibility reports.
 //!
 //! ```no_run
-//! use gatewright::{Client, types};
+//! use futures_util::TryStreamExt;
+//! use gatewright::Client;
+//! use gatewright::types::{ChatCompletionRequest, ChatMessage};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example() -> Result<(), gatewright::Error> {
 //! // GATEWRIGHT_BASE_URL (default http://127.0.0.1:8080) and GATEWRIGHT_API_KEY.
 //! let client = Client::from_env()?;
+//! let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("What is a gateway?")]);
+//!
+//! let completion = client.chat().completions().create(&request).await?;
+//! println!("{}", completion.text().unwrap_or_default());
+//!
+//! let mut chunks = client.chat().completions().stream(&request).await?;
+//! while let Some(chunk) = chunks.try_next().await? {
+//!     print!("{}", chunk.text().unwrap_or_default());
+//! }
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Every operation has a typed method on a resource of [`Client`] and a raw form by [`Client::call`] and
+//! [`Client::open`]; both go through the same transport, which retries, bounds and explains. What goes wrong is
+//! one [`Error`] with an [`ErrorKind`]. Types keep members they do not know in `extra`.
+//!
+//! [`limits`] checks requests against the specification and the catalog; [`report`] validates reports; [`sse`] is
+//! the decoder of event streams. All of it runs on a Tokio runtime.
 
 mod base_url;
+mod chat;
 mod client;
 mod error;
 mod error_body;
 mod files;
 #[expect(unreachable_pub, reason = "what of it is public is named below")]
 mod generated;
+mod images;
 pub mod limits;
+mod native;
 mod operation;
 mod options;
 mod polling;
 pub mod report;
 mod response;
+mod responses;
 mod retry;
 #[cfg(test)]
 mod schema_loop;

@@ -137,12 +137,20 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
         if let Some(most) = model.max_duration_s
             && duration > u64::from(most)
         {
-            break_rule("duration", "maximum", format!("duration is {duration} s, {id} makes at most {most} s"));
+            break_rule(
+                "duration",
+                "maximum",
+                format!("duration is {duration} s, {id} makes at most {most} s"),
+            );
         }
         if let Some(least) = model.min_duration_s
             && duration < u64::from(least)
         {
-            break_rule("duration", "minimum", format!("duration is {duration} s, {id} makes at least {least} s"));
+            break_rule(
+                "duration",
+                "minimum",
+                format!("duration is {duration} s, {id} makes at least {least} s"),
+            );
         }
     }
     for (field, values) in [("resolution", model.resolutions), ("aspect_ratio", model.aspect_ratios)] {
@@ -173,7 +181,8 @@ struct RequestSchema {
 fn request_schemas() -> &'static HashMap<&'static str, RequestSchema> {
     static REQUESTS: LazyLock<HashMap<&'static str, RequestSchema>> = LazyLock::new(|| {
         let operations = SCHEMAS["operations"].as_object().into_iter().flatten();
-        let with_body = operations.filter_map(|(id, operation)| Some((id.as_str(), operation["body"].as_str()?)));
+        let with_body =
+            operations.filter_map(|(id, operation)| Some((id.as_str(), operation["body"].as_str()?)));
         with_body.map(|(id, name)| (id, RequestSchema { name, validator: OnceLock::new() })).collect()
     });
     &REQUESTS
@@ -416,7 +425,8 @@ mod tests {
 
     #[test]
     fn models_outside_the_catalog_are_held_to_the_rules_only() {
-        let body = json!({"model": "another", "prompt": "a kite", "n": 10, "size": "4096x4096", "style": "vivid"});
+        let body =
+            json!({"model": "another", "prompt": "a kite", "n": 10, "size": "4096x4096", "style": "vivid"});
         assert_eq!(said(&operations::CREATE_IMAGE, &body), [""; 0]);
         assert!(!is_catalogued(&body));
         assert!(is_catalogued(&json!({"model": "video_model_1"})));

@@ -54,7 +54,13 @@ pub struct Call {
 impl Call {
     /// A call with nothing set but its operation.
     pub fn new(operation: &'static Operation) -> Self {
-        Self { operation, path: Vec::new(), query: Vec::new(), body: None, options: RequestOptions::default() }
+        Self {
+            operation,
+            path: Vec::new(),
+            query: Vec::new(),
+            body: None,
+            options: RequestOptions::default(),
+        }
     }
 
     /// Adds a path parameter.

@@ -72,13 +72,23 @@ pub(crate) async fn until_done<T, Look: Future<Output = Result<Progress<T>, Erro
 mod tests {
     use super::*;
 
-    async fn wait(interval_s: u64, timeout_s: u64, done_after: u32) -> (Result<u32, ErrorKind>, u32, Duration) {
-        let options =
-            WaitOptions { interval: Duration::from_secs(interval_s), timeout: Duration::from_secs(timeout_s) };
+    async fn wait(
+        interval_s: u64,
+        timeout_s: u64,
+        done_after: u32,
+    ) -> (Result<u32, ErrorKind>, u32, Duration) {
+        let options = WaitOptions {
+            interval: Duration::from_secs(interval_s),
+            timeout: Duration::from_secs(timeout_s),
+        };
         let (started, mut looks) = (Instant::now(), 0);
         let found = until_done("the task", options, || {
             looks += 1;
-            std::future::ready(Ok(if looks > done_after { Progress::Done(looks) } else { Progress::UnderWay }))
+            std::future::ready(Ok(if looks > done_after {
+                Progress::Done(looks)
+            } else {
+                Progress::UnderWay
+            }))
         })
         .await;
         (found.map_err(|error| error.kind()), looks, started.elapsed())

@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind};
 use crate::operation::Operation;
 
 /// Headers that carry the gateway's id of a request, the preferred first.
-const REQUEST_ID_HEADERS: &[&str] = &["x-request-id", "x-gateway-request-id", "x-vendor-request-id", "request-id"];
+const REQUEST_ID_HEADERS: &[&str] =
+    &["x-request-id", "x-gateway-request-id", "x-vendor-request-id", "request-id"];
 
 /// Status and headers of an answer, and how it was come by.
 #[derive(Debug, Clone)]

@@ -283,7 +283,9 @@ impl RawStream {
 
     /// Collects JSON that stands bare between the fields, and tells an error from noise.
     fn take_stray(&mut self, line: &str) -> Result<(), Error> {
-        if (self.stray.is_empty() && !line.starts_with('{')) || self.stray.len() + line.len() > MAX_STRAY_BYTES {
+        if (self.stray.is_empty() && !line.starts_with('{'))
+            || self.stray.len() + line.len() > MAX_STRAY_BYTES
+        {
             return Ok(());
         }
         self.stray.push_str(line);

@@ -15,7 +15,8 @@ static WITH_ROOTS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
 });
 
 /// For clients that only talk plain HTTP: trusts nobody and reads nothing.
-static WITHOUT_ROOTS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| config(RootCertStore::empty()));
+static WITHOUT_ROOTS: LazyLock<Result<ClientConfig, String>> =
+    LazyLock::new(|| config(RootCertStore::empty()));
 
 /// The configuration for a base URL of either scheme. Errors: the TLS library refuses to start (Configuration).
 pub(crate) fn client_config(is_https: bool) -> Result<ClientConfig, Error> {

@@ -36,7 +36,8 @@ const RETRY_COUNT: HeaderName = HeaderName::from_static("x-gatewright-retry-coun
 const API_VERSION: HeaderName = HeaderName::from_static("api-version");
 
 /// Headers that say how the message is framed: not for callers to set.
-const FRAMING_HEADERS: &[&str] = &["connection", "content-length", "host", "te", "transfer-encoding", "upgrade"];
+const FRAMING_HEADERS: &[&str] =
+    &["connection", "content-length", "host", "te", "transfer-encoding", "upgrade"];
 
 /// What a client is told once, when it is built.
 #[derive(Debug, Clone)]
@@ -88,7 +89,8 @@ struct Failed {
 impl Transport {
     pub(crate) fn new(base: BaseUrl, key: ApiKey, settings: Settings) -> Result<Self, Error> {
         let user_agent = HeaderValue::try_from(&settings.user_agent).map_err(|error| {
-            Error::new(ErrorKind::Configuration, "the user agent cannot be sent as a header").with_source(error)
+            Error::new(ErrorKind::Configuration, "the user agent cannot be sent as a header")
+                .with_source(error)
         })?;
         let http = reqwest::Client::builder()
             .tls_backend_preconfigured(crate::tls::client_config(base.is_https())?)
@@ -164,7 +166,9 @@ impl Transport {
             (true, Some(body)) => *request.body_mut() = Some(body.into()),
             (false, None) => {}
             (true, None) => return Err(Error::new(ErrorKind::InvalidRequest, "the operation needs a body")),
-            (false, Some(_)) => return Err(Error::new(ErrorKind::InvalidRequest, "the operation takes no body")),
+            (false, Some(_)) => {
+                return Err(Error::new(ErrorKind::InvalidRequest, "the operation takes no body"));
+            }
         }
         self.prepare(&mut request, operation, form, &options)?;
         Ok(request)
@@ -182,7 +186,9 @@ impl Transport {
         self.base.check(operation, request.url())?;
         let invalid = |message: String| Error::new(ErrorKind::InvalidRequest, message);
         match (form, operation.stream) {
-            (Form::Stream, StreamMode::Never) => return Err(invalid("the operation does not stream".to_owned())),
+            (Form::Stream, StreamMode::Never) => {
+                return Err(invalid("the operation does not stream".to_owned()));
+            }
             (Form::Document, StreamMode::Always) => {
                 return Err(invalid("the operation answers only with a stream: open one".to_owned()));
             }
@@ -227,7 +233,8 @@ impl Transport {
         }
         if operation.method == Method::Post {
             let key = uuid::Uuid::new_v4().to_string();
-            headers.insert(IDEMPOTENCY_KEY, HeaderValue::try_from(key).expect("hexadecimal digits and dashes"));
+            headers
+                .insert(IDEMPOTENCY_KEY, HeaderValue::try_from(key).expect("hexadecimal digits and dashes"));
         }
         set_extra_headers(headers, &options.extra_headers)
     }
@@ -336,7 +343,10 @@ impl Transport {
                 Ok(Some(packet)) => packet.map_err(body_error)?,
             };
             if first.len() + whole.len() + packet.len() > limit {
-                return Err(Error::new(ErrorKind::Decode, format!("the answer is longer than {limit} bytes")));
+                return Err(Error::new(
+                    ErrorKind::Decode,
+                    format!("the answer is longer than {limit} bytes"),
+                ));
             }
             // Most answers come in one packet, which is passed on without a copy.
             if first.is_empty() && whole.is_empty() {
@@ -439,7 +449,8 @@ async fn read_some(response: reqwest::Response, until: Instant) -> Bytes {
 fn set_extra_headers(headers: &mut HeaderMap, extra: &[(String, String)]) -> Result<(), Error> {
     for (name, value) in extra {
         // The value may be a secret: only the name is told.
-        let refuse = |why: &str| Error::new(ErrorKind::InvalidRequest, format!("extra header {name:?} {why}"));
+        let refuse =
+            |why: &str| Error::new(ErrorKind::InvalidRequest, format!("extra header {name:?} {why}"));
         let parsed = HeaderName::try_from(name).map_err(|_| refuse("has no valid name"))?;
         if FRAMING_HEADERS.contains(&parsed.as_str()) {
             return Err(refuse("is the transport's to set"));
@@ -479,9 +490,11 @@ fn with_stream_switch(body: &[u8], member: &str, wanted: bool) -> Result<Option<
         Error::new(ErrorKind::InvalidRequest, message).with_source(error)
     };
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let present = serde::de::Deserializer::deserialize_map(&mut reader, Switch(member, None)).map_err(refuse)?;
+    let present =
+        serde::de::Deserializer::deserialize_map(&mut reader, Switch(member, None)).map_err(refuse)?;
     reader.end().map_err(refuse)?;
-    if present.as_ref().and_then(serde_json::Value::as_bool) == Some(wanted) || (present.is_none() && !wanted) {
+    if present.as_ref().and_then(serde_json::Value::as_bool) == Some(wanted) || (present.is_none() && !wanted)
+    {
         return Ok(None);
     }
     if present.is_none() {
@@ -492,7 +505,8 @@ fn with_stream_switch(body: &[u8], member: &str, wanted: bool) -> Result<Option<
         let switch = format!("{}:{wanted}{separator}", serde_json::Value::from(member));
         return Ok(Some([&body[..start], switch.as_bytes(), &body[start..]].concat()));
     }
-    let mut object = serde_json::Map::deserialize(&mut serde_json::Deserializer::from_slice(body)).map_err(refuse)?;
+    let mut object =
+        serde_json::Map::deserialize(&mut serde_json::Deserializer::from_slice(body)).map_err(refuse)?;
     object.insert(member.to_owned(), wanted.into());
     serde_json::to_vec(&object).map(Some).map_err(refuse)
 }

@@ -1,4 +1,5 @@
-//! Waiting for a video task (section 3), typed and raw. The operations themselves are generated.
+//! Waiting for a video task (section 3), typed and raw, and a short way to write its request. The operations
+//! themselves are generated.
 
 use serde::Deserialize;
 
@@ -10,6 +11,15 @@ use crate::polling::{Progress, WaitOptions, until_done};
 use crate::resources::VideosGenerations;
 use crate::response::{RawResponse, Response};
 use crate::types::{VideoGenerationRequest, VideoTask};
+
+impl VideoGenerationRequest {
+    /// A request with its required fields (2.6); the others are public fields.
+    #[expect(clippy::missing_panics_doc, reason = "all that is required is given")]
+    pub fn new(model: impl Into<String>, prompt: impl Into<String>) -> Self {
+        let request = Self::builder().model(model.into()).prompt(prompt.into());
+        request.try_into().expect("all that a request needs is given")
+    }
+}
 
 impl VideosGenerations<'_> {
     /// Waits until a task is completed or failed, and gives it as it is when completed. States other than those
@@ -53,8 +63,8 @@ fn progress(response: RawResponse) -> Result<Progress<RawResponse>, Error> {
         status: String,
     }
 
-    let task: Task =
-        serde_json::from_slice(&response.body).map_err(|error| response.undecodable(&RETRIEVE_VIDEO, error))?;
+    let task: Task = serde_json::from_slice(&response.body)
+        .map_err(|error| response.undecodable(&RETRIEVE_VIDEO, error))?;
     match task.status.as_str() {
         "completed" => Ok(Progress::Done(response)),
         "failed" => {

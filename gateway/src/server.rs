@@ -285,7 +285,7 @@ async fn read_body(
         Err(_) => {
             let seconds = config.body_timeout.as_secs();
             Err(ApiError::new(
-                &ErrorCode::INVALID_JSON,
+                &ErrorCode::REQUEST_TIMEOUT,
                 format!("the body did not arrive within {seconds} s"),
             ))
         }

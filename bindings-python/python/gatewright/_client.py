@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from gatewright._native import Pending, _Options, _Parameters
     from typing_extensions import Self
+
+    from gatewright._native import Pending, _Options, _Parameters
 
 
 class Client(Resources):
@@ -32,8 +33,8 @@ class Client(Resources):
         timeout: Seconds for a call as a whole, all attempts and pauses together; of a stream, until it
             begins. Default 600; `math.inf` for no limit.
         connect_timeout: Seconds to connect, per attempt. Default 5.
-        idle_timeout: Seconds without a byte of an answer that has begun, or without an event of a stream.
-            Default 120 and 600.
+        idle_timeout: Seconds without a byte of an answer that has begun. Default 120.
+        event_timeout: Seconds without an event of a stream; keep-alive comments do not count. Default 600.
         max_retries: Attempts after the first. Default 2.
         validate: Whether requests for models of the catalog are checked against their limits before they
             are sent: raises InvalidRequestError with every violation. Default no.
@@ -50,6 +51,7 @@ class Client(Resources):
         timeout: float | None = None,
         connect_timeout: float | None = None,
         idle_timeout: float | None = None,
+        event_timeout: float | None = None,
         max_retries: int | None = None,
         validate: bool = False,
     ) -> None:
@@ -59,6 +61,7 @@ class Client(Resources):
             timeout=timeout,
             connect_timeout=connect_timeout,
             idle_timeout=idle_timeout,
+            event_timeout=event_timeout,
             max_retries=max_retries,
             validate=validate,
             user_agent=_user_agent(),
@@ -115,6 +118,7 @@ class AsyncClient(AsyncResources):
         timeout: float | None = None,
         connect_timeout: float | None = None,
         idle_timeout: float | None = None,
+        event_timeout: float | None = None,
         max_retries: int | None = None,
         validate: bool = False,
     ) -> None:
@@ -124,6 +128,7 @@ class AsyncClient(AsyncResources):
             timeout=timeout,
             connect_timeout=connect_timeout,
             idle_timeout=idle_timeout,
+            event_timeout=event_timeout,
             max_retries=max_retries,
             validate=validate,
             user_agent=_user_agent(),

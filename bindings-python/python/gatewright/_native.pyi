@@ -108,6 +108,7 @@ class NativeClient:
         timeout: float | None = ...,
         connect_timeout: float | None = ...,
         idle_timeout: float | None = ...,
+        event_timeout: float | None = ...,
         max_retries: int | None = ...,
         validate: bool = ...,
         user_agent: str | None = ...,
@@ -159,7 +160,12 @@ class ReportValidator:
     """A validator with its settings."""
 
     def __init__(
-        self, *, strict: bool = ..., models: Sequence[str] | None = ..., kit_name: str | None = ...
+        self,
+        *,
+        strict: bool = ...,
+        models: Sequence[str] | None = ...,
+        kit_name: str | None = ...,
+        max_bytes: int | None = ...,
     ) -> None: ...
     def validate(self, document: bytes) -> dict[str, Any]:
         """The verdict: valid, violations, advisories."""

@@ -6,9 +6,9 @@ from gatewright.generated.resources import AsyncVideos, AsyncVideosGenerations, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing_extensions import Unpack
 
-    from gatewright.types import VideoTask
+    from gatewright.types import VideoGenerationRequest, VideoTask
 
 
 class VideosWithWaiting(Videos):
@@ -41,7 +41,9 @@ class GenerationsWithWaiting(VideosGenerations):
         """
         return self._client._native.wait_for_video(task_id, interval, timeout)  # type: ignore[no-any-return]
 
-    def create_and_wait(self, *, interval: float = 5.0, timeout: float = 1800.0, **request: Any) -> VideoTask:
+    def create_and_wait(
+        self, *, interval: float = 5.0, timeout: float = 1800.0, **request: Unpack[VideoGenerationRequest]
+    ) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
         task = self.create(**request)
         return self.wait(task.id, interval=interval, timeout=timeout)
@@ -68,7 +70,7 @@ class AsyncGenerationsWithWaiting(AsyncVideosGenerations):
         return await self._client._wait_for_video(task_id, interval, timeout)  # type: ignore[no-any-return]
 
     async def create_and_wait(
-        self, *, interval: float = 5.0, timeout: float = 1800.0, **request: Any
+        self, *, interval: float = 5.0, timeout: float = 1800.0, **request: Unpack[VideoGenerationRequest]
     ) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
         task = await self.create(**request)

@@ -62,12 +62,18 @@ class Validator:
         strict: Whether advisories make a document invalid.
         models: Ids that stand in for the tested models of the specification.
         kit_name: Name that stands in for the kit's.
+        max_bytes: Largest document to read. Default 16 MiB.
     """
 
     def __init__(
-        self, *, strict: bool = False, models: Sequence[str] | None = None, kit_name: str | None = None
+        self,
+        *,
+        strict: bool = False,
+        models: Sequence[str] | None = None,
+        kit_name: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
-        self._native = ReportValidator(strict=strict, models=models, kit_name=kit_name)
+        self._native = ReportValidator(strict=strict, models=models, kit_name=kit_name, max_bytes=max_bytes)
 
     def validate(self, document: bytes | bytearray | memoryview | str | os.PathLike[str]) -> Outcome:
         """Validates one document: its bytes, its text, or as a path the file that holds it.
@@ -117,4 +123,6 @@ def _content(document: bytes | bytearray | memoryview | str | os.PathLike[str]) 
             from gatewright.generated.errors import FileError
 
             raise FileError(str(error)) from error
-    return bytes(document)
+    if isinstance(document, (bytes, bytearray, memoryview)):
+        return bytes(document)
+    raise TypeError(f"a document is bytes, text or a path, not {type(document).__name__}")

@@ -241,6 +241,7 @@ impl ErrorCode {
         Self::FILE_EXPIRED,
         Self::INVALID_SIGNATURE,
         Self::REQUEST_TOO_LARGE,
+        Self::REQUEST_TIMEOUT,
         Self::RATE_LIMIT_EXCEEDED,
         Self::INSUFFICIENT_QUOTA,
         Self::SERVER_ERROR,
@@ -380,6 +381,17 @@ impl ErrorCode {
         native_http: 413,
         native_reason: None,
         meaning: "The body is larger than the gateway accepts.",
+    };
+
+    /// The request's body did not arrive in time.
+    pub const REQUEST_TIMEOUT: Self = Self {
+        code: "request_timeout",
+        error_type: "invalid_request_error",
+        status: 408,
+        native_status: "DEADLINE_EXCEEDED",
+        native_http: 408,
+        native_reason: None,
+        meaning: "The request's body did not arrive in time.",
     };
 
     /// Too many requests; see retry-after.

@@ -118,13 +118,15 @@ mod tests {
 
     #[test]
     fn a_whole_response_becomes_its_terminal_event() {
-        let events = events(&CREATE_RESPONSE, br#"{"id":"r","status":"incomplete","error":null}"#).expect("one event");
+        let events =
+            events(&CREATE_RESPONSE, br#"{"id":"r","status":"incomplete","error":null}"#).expect("one event");
         assert_eq!(events[0].event.as_deref(), Some("response.incomplete"));
     }
 
     #[test]
     fn an_array_of_native_chunks_becomes_as_many_events() {
-        let events = events(&STREAM_GENERATE_CONTENT, br#"[{"candidates":[]},{"candidates":[]}]"#).expect("two");
+        let events =
+            events(&STREAM_GENERATE_CONTENT, br#"[{"candidates":[]},{"candidates":[]}]"#).expect("two");
         assert_eq!(events.len(), 2);
     }
 

@@ -192,8 +192,14 @@ mod tests {
     fn responses_end_with_their_terminal_event_named_or_not() {
         let named = |name, data| of(&CREATE_RESPONSE, name, data);
         assert_eq!(named(Some("response.completed"), "{}"), "terminal");
-        assert_eq!(named(None, r#"{"type":"response.failed","response":{"error":{"message":"m"}}}"#), "terminal");
-        assert_eq!(named(None, r#"{"type":"response.output_text.delta","delta":"response.completed"}"#), "chunk");
+        assert_eq!(
+            named(None, r#"{"type":"response.failed","response":{"error":{"message":"m"}}}"#),
+            "terminal"
+        );
+        assert_eq!(
+            named(None, r#"{"type":"response.output_text.delta","delta":"response.completed"}"#),
+            "chunk"
+        );
         assert_eq!(named(Some("response.created"), r#"{"response":{"error":null}}"#), "chunk");
     }
 

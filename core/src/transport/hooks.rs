@@ -61,9 +61,10 @@ impl CallContext {
     fn error(&self, error: progenitor_client::Error) -> Error {
         match (self.take_outcome(), error) {
             (Outcome::Failed(error), _) => error,
-            (Outcome::Answered(head, body), progenitor_client::Error::InvalidResponsePayload(bytes, error)) => {
-                RawResponse::new(head, body.unwrap_or(bytes)).undecodable(self.operation, error)
-            }
+            (
+                Outcome::Answered(head, body),
+                progenitor_client::Error::InvalidResponsePayload(bytes, error),
+            ) => RawResponse::new(head, body.unwrap_or(bytes)).undecodable(self.operation, error),
             (_, error) => {
                 let message = format!("the request cannot be built: {error}");
                 Error::new(ErrorKind::InvalidRequest, message).with_operation(self.operation)
@@ -101,15 +102,24 @@ impl ClientHooks<CallContext> for GeneratedClient {
         })
     }
 
-    async fn exec(&self, request: reqwest::Request, info: &OperationInfo) -> reqwest::Result<reqwest::Response> {
+    async fn exec(
+        &self,
+        request: reqwest::Request,
+        info: &OperationInfo,
+    ) -> reqwest::Result<reqwest::Response> {
         let context = self.inner();
         let transport = context.client.transport();
-        let sent = transport.exchange(request, context.operation, context.form(info), context.client.options()).await;
+        let sent = transport
+            .exchange(request, context.operation, context.form(info), context.client.options())
+            .await;
         let (outcome, response) = match sent {
-            Ok(Answer { head, body: AnswerBody::Open(response) }) => (Outcome::Answered(head, None), response),
+            Ok(Answer { head, body: AnswerBody::Open(response) }) => {
+                (Outcome::Answered(head, None), response)
+            }
             Ok(Answer { head, body: AnswerBody::Whole(body) }) => {
                 let mut response = http::Response::new(body.clone());
-                *response.status_mut() = http::StatusCode::from_u16(head.status).expect("it came from an answer");
+                *response.status_mut() =
+                    http::StatusCode::from_u16(head.status).expect("it came from an answer");
                 *response.headers_mut() = head.headers.clone();
                 (Outcome::Answered(head, Some(body)), response.into())
             }
@@ -151,7 +161,10 @@ impl TypedCall {
 
     /// The value with its head, or our error.
     #[expect(clippy::unused_async, reason = "generated resources await every step of a call alike")]
-    pub(crate) async fn value<T>(self, answer: GeneratedResult<ResponseValue<T>>) -> Result<Response<T>, Error> {
+    pub(crate) async fn value<T>(
+        self,
+        answer: GeneratedResult<ResponseValue<T>>,
+    ) -> Result<Response<T>, Error> {
         let context = self.generated.inner();
         match answer {
             Ok(value) => {

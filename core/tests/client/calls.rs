@@ -95,7 +95,8 @@ async fn a_prefix_of_the_base_url_is_kept_and_its_version_dropped() {
 async fn hostile_path_parameters_never_reach_the_wire() {
     let server = Server::start([]).await;
     let client = server.client();
-    for value in ["", ".", "..", "../admin", "..\\..\\admin", "a/b", "a\\b", "%2e%2e", "a%2Fb", "a\0", "a\nb"] {
+    for value in ["", ".", "..", "../admin", "..\\..\\admin", "a/b", "a\\b", "%2e%2e", "a%2Fb", "a\0", "a\nb"]
+    {
         let raw = client.call(Call::new(&operations::RETRIEVE_VIDEO).path("task_id", value)).await;
         let typed = client.videos().generations().retrieve(value).await;
         for error in [raw.unwrap_err(), typed.unwrap_err()] {
@@ -138,7 +139,11 @@ async fn a_call_that_cannot_be_is_refused_before_it_is_sent() {
 
 #[tokio::test]
 async fn the_streaming_switch_follows_the_way_of_calling() {
-    let done = || Script::events().packet("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n").end();
+    let done = || {
+        Script::events()
+            .packet("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+            .end()
+    };
     let server = Server::start([done(), done(), done(), Script::json("{}")]).await;
     let client = server.client();
     for body in [r#" { "model":"m", "n": 1.0}"#, r#"{"stream":true}"#, r#"{"stream":null,"n":1}"#] {
@@ -149,7 +154,12 @@ async fn the_streaming_switch_follows_the_way_of_calling() {
         server.requests().into_iter().map(|request| String::from_utf8(request.body).unwrap()).collect();
     assert_eq!(
         bodies,
-        [r#" {"stream":true, "model":"m", "n": 1.0}"#, r#"{"stream":true}"#, r#"{"stream":true,"n":1}"#, r#"{"stream":false}"#]
+        [
+            r#" {"stream":true, "model":"m", "n": 1.0}"#,
+            r#"{"stream":true}"#,
+            r#"{"stream":true,"n":1}"#,
+            r#"{"stream":false}"#
+        ]
     );
     assert_eq!(server.requests()[0].header("accept"), Some("text/event-stream, application/json"));
 }
@@ -157,13 +167,17 @@ async fn the_streaming_switch_follows_the_way_of_calling() {
 #[tokio::test]
 async fn limits_are_checked_before_sending_only_when_asked_and_only_for_models_of_the_catalog() {
     let server = Server::start([Script::json("{}"), Script::json("{}")]).await;
-    let body = |model: &str| format!(r#"{{"model":"{model}","prompt":"a kite","n":2,"style":"vivid","size":"1x1"}}"#);
+    let body = |model: &str| {
+        format!(r#"{{"model":"{model}","prompt":"a kite","n":2,"style":"vivid","size":"1x1"}}"#)
+    };
     let call = |model: &str| Call::new(&operations::CREATE_IMAGE).body(body(model));
 
-    let error = server.builder().validate(true).build().unwrap().call(call("image_model_4")).await.unwrap_err();
+    let error =
+        server.builder().validate(true).build().unwrap().call(call("image_model_4")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     assert_eq!(error.violations().len(), 1);
-    let error = server.builder().validate(true).build().unwrap().call(call("image_model_1")).await.unwrap_err();
+    let error =
+        server.builder().validate(true).build().unwrap().call(call("image_model_1")).await.unwrap_err();
     let pointers: Vec<&str> = error.violations().iter().map(|violation| violation.pointer.as_str()).collect();
     assert_eq!(pointers, ["/n", "/size"]);
     assert!(error.message().contains("2.8"), "{error}");
@@ -177,8 +191,8 @@ async fn limits_are_checked_before_sending_only_when_asked_and_only_for_models_o
 async fn compressed_answers_are_read() {
     // {"ok":true} in gzip.
     let gzip = [
-        0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xab, 0x56, 0xca, 0xcf, 0x56, 0xb2, 0x2a, 0x29,
-        0x2a, 0x4d, 0xad, 0x05, 0x00, 0x90, 0x5f, 0xd4, 0xa7, 0x0b, 0x00, 0x00, 0x00,
+        0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xab, 0x56, 0xca, 0xcf, 0x56, 0xb2, 0x2a,
+        0x29, 0x2a, 0x4d, 0xad, 0x05, 0x00, 0x90, 0x5f, 0xd4, 0xa7, 0x0b, 0x00, 0x00, 0x00,
     ];
     let headers = [("content-type", "application/json"), ("content-encoding", "gzip")];
     let server = Server::start([Script::whole(200, &headers, gzip)]).await;

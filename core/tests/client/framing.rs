@@ -19,6 +19,7 @@ struct Case {
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "named as in the vectors")]
 struct Event {
     event: Option<String>,
     data: String,

@@ -27,7 +27,8 @@ struct Expected {
 fn every_request_vector_is_accepted_or_refused_as_it_says() {
     for case in vectors::read::<Case>("limits/requests.json") {
         let operation = operations::by_id(&case.operation).unwrap();
-        let mut expected: Vec<_> = case.violations.iter().map(|v| (v.pointer.as_str(), v.rule.as_str())).collect();
+        let mut expected: Vec<_> =
+            case.violations.iter().map(|v| (v.pointer.as_str(), v.rule.as_str())).collect();
         let violations = limits::check(operation, &case.body);
         let mut found: Vec<_> = violations.iter().map(|v| (v.pointer.as_str(), v.rule.as_str())).collect();
         expected.sort_unstable();

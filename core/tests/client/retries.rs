@@ -9,7 +9,11 @@ use crate::{COMPLETION, chat_call, chat_request};
 
 /// An answer that asks to come back at once.
 fn busy(status: u16) -> Script {
-    Script::whole(status, &[("retry-after-ms", "1")], r#"{"error":{"message":"busy","code":"server_is_overloaded"}}"#)
+    Script::whole(
+        status,
+        &[("retry-after-ms", "1")],
+        r#"{"error":{"message":"busy","code":"server_is_overloaded"}}"#,
+    )
 }
 
 #[tokio::test]
@@ -46,7 +50,11 @@ async fn retries_end_with_the_last_error() {
 
 #[tokio::test]
 async fn a_bad_request_and_a_used_up_quota_are_not_tried_again() {
-    let quota = Script::whole(429, &[("retry-after", "0")], r#"{"error":{"message":"m","code":"insufficient_quota"}}"#);
+    let quota = Script::whole(
+        429,
+        &[("retry-after", "0")],
+        r#"{"error":{"message":"m","code":"insufficient_quota"}}"#,
+    );
     for (script, kind) in [(busy(400), ErrorKind::BadRequest), (quota, ErrorKind::RateLimit)] {
         let server = Server::start([script]).await;
         let client = server.builder().max_retries(5).build().unwrap();
@@ -61,12 +69,13 @@ async fn a_retry_after_beyond_reason_ends_the_call_at_once_and_is_on_the_error()
     let client = server.builder().max_retries(5).build().unwrap();
     let error = client.call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::RateLimit, 1));
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)));
+    assert_eq!(error.retry_after(), Some(Duration::from_hours(1)));
 }
 
 #[tokio::test]
 async fn a_retry_after_is_waited_for() {
-    let server = Server::start([Script::whole(503, &[("retry-after", "0.3")], ""), Script::json(COMPLETION)]).await;
+    let server =
+        Server::start([Script::whole(503, &[("retry-after", "0.3")], ""), Script::json(COMPLETION)]).await;
     let client = server.builder().max_retries(1).build().unwrap();
     let started = Instant::now();
     client.call(chat_call()).await.unwrap();

@@ -191,7 +191,10 @@ impl Server {
 
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(given, _)| given.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -242,7 +245,9 @@ async fn read_request(socket: &mut TcpStream, connection: usize, received: &mut 
             let mut lines = text.split("\r\n");
             let line = lines.next()?.to_owned();
             let headers: Vec<(String, String)> = lines
-                .filter_map(|line| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned())))
+                .filter_map(|line| {
+                    line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()))
+                })
                 .collect();
             let mut request = Request { connection, line, headers, body: Vec::new() };
             let length = request.header("content-length").map_or(0, |text| text.parse().expect("a number"));

@@ -64,9 +64,8 @@ impl Response {
             "hang" => sent.then(Step::Hang),
             "reset" => sent.then(Step::Reset),
             // Comments often enough that the timer on bytes alone would never fire.
-            "comments" => (0..20).fold(sent, |script, _| {
-                script.packet(": keep-alive\n\n").then(Step::Pause(SILENCE / 4))
-            }),
+            "comments" => (0..20)
+                .fold(sent, |script, _| script.packet(": keep-alive\n\n").then(Step::Pause(SILENCE / 4))),
             end => panic!("{end} is no end"),
         }
     }
@@ -121,7 +120,10 @@ async fn every_stream_vector_is_delivered_and_ends_as_it_says() {
             (Some(expected), Some(error)) => {
                 assert_eq!(error.kind().name(), expected.kind, "{name}: {error}");
                 assert_eq!(error.code(), expected.code.as_deref(), "{name}");
-                assert!(expected.message.as_ref().is_none_or(|message| message == error.message()), "{name}: {error}");
+                assert!(
+                    expected.message.as_ref().is_none_or(|message| message == error.message()),
+                    "{name}: {error}"
+                );
                 assert_eq!(error.status(), Some(case.response.status), "{name}");
                 assert_eq!(error.operation(), Some(operation.id), "{name}");
                 let sent_id = case.response.headers.iter().find(|(name, _)| name == "x-request-id");
@@ -234,7 +236,8 @@ async fn a_wait_that_is_given_up_loses_no_event() {
 
 #[tokio::test]
 async fn a_chunk_of_another_form_is_a_decode_error_with_the_event() {
-    let server = Server::start([Script::events().packet("data: {\"choices\":7}\n\ndata: [DONE]\n\n").end()]).await;
+    let server =
+        Server::start([Script::events().packet("data: {\"choices\":7}\n\ndata: [DONE]\n\n").end()]).await;
     let mut stream = server.client().chat().completions().stream(&chat_request()).await.unwrap();
     let error = stream.try_next().await.unwrap_err();
     assert_eq!((error.kind(), error.request_id()), (ErrorKind::Decode, Some("req_stream")));

@@ -6,17 +6,20 @@ use gatewright::{ErrorKind, WaitOptions};
 
 use crate::server::{Script, Server};
 
-const SOON: WaitOptions = WaitOptions { interval: Duration::from_millis(10), timeout: Duration::from_secs(10) };
+const SOON: WaitOptions =
+    WaitOptions { interval: Duration::from_millis(10), timeout: Duration::from_secs(10) };
 
 fn task(status: &str, more: &str) -> Script {
     Script::json(&format!(r#"{{"id":"t1","status":"{status}","created":1,"model":"video_model_1"{more}}}"#))
 }
 
-const OUTPUT: &str = r#","output":{"url":"http://h/files/t1","duration":5,"resolution":"1920x1080","format":"avi"}"#;
+const OUTPUT: &str =
+    r#","output":{"url":"http://h/files/t1","duration":5,"resolution":"1920x1080","format":"avi"}"#;
 
 #[tokio::test]
 async fn a_task_is_submitted_and_waited_for_through_states_known_and_unknown() {
-    let states = [task("processing", ""), task("pending", ""), task("warming_up", ""), task("completed", OUTPUT)];
+    let states =
+        [task("processing", ""), task("pending", ""), task("warming_up", ""), task("completed", OUTPUT)];
     let server = Server::start(states).await;
     let request = serde_json::from_str(r#"{"model":"video_model_1","prompt":"a kite"}"#).unwrap();
     let done = server.client().videos().generations().create_and_wait(&request, SOON).await.unwrap();

@@ -68,13 +68,11 @@ fn document(case: &Value, name: &str) -> Vec<u8> {
         }
         _ => {}
     }
-    let mut document = match case.get("document") {
-        Some(document) => document.clone(),
-        None => {
-            let base = case["base"].as_str().unwrap_or_else(|| panic!("{name} has no document"));
-            read(&folder().join("bases").join(base).with_extension("json"))
-        }
+    let base = || {
+        let base = case["base"].as_str().unwrap_or_else(|| panic!("{name} has no document"));
+        read(&folder().join("bases").join(base).with_extension("json"))
     };
+    let mut document = case.get("document").cloned().unwrap_or_else(base);
     for (pointer, value) in entries(case, "set") {
         set(&mut document, &pointer, value, name);
     }

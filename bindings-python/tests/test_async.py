@@ -1,0 +1,110 @@
+"""The async client: coroutines, cancellation, several loops."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable
+
+import gatewright
+import pytest
+from conftest import Connection, Gateway
+from gatewright import AsyncClient
+
+
+async def test_calls_run_at_once(gateway: Gateway) -> None:
+    async with AsyncClient(gateway.base_url, gateway.key) as client:
+        asked = [
+            asyncio.create_task(
+                client.chat.completions.create(
+                    model="model-sol", messages=[{"role": "user", "content": f"Reply with exactly: {number}"}]
+                )
+            )
+            for number in range(20)
+        ]
+        answers = [answer.choices[0].message.content for answer in await asyncio.gather(*asked)]
+    assert answers == [str(number) for number in range(20)]
+
+
+def test_methods_are_coroutine_functions() -> None:
+    client = AsyncClient("http://127.0.0.1:9", "key")
+    assert inspect.iscoroutinefunction(client.chat.completions.create)
+    assert inspect.iscoroutinefunction(client.videos.generations.wait)
+
+
+async def test_errors_are_raised_where_the_call_is_awaited(gateway: Gateway) -> None:
+    client = AsyncClient(gateway.base_url, gateway.key)
+    with pytest.raises(gatewright.NotFoundError) as caught:
+        await client.chat.completions.create(model="nope", messages=[{"role": "user", "content": "x"}])
+    assert caught.value.code == "model_not_found"
+    with pytest.raises(ValueError, match="JSON has no NaN"):
+        await client.models.list(extra_body={"x": float("nan")})
+
+
+async def test_videos_are_waited_for(gateway: Gateway) -> None:
+    async with AsyncClient(gateway.base_url, gateway.key) as client:
+        task = await client.videos.generations.create_and_wait(
+            model="video_model_1", prompt="waves", duration=3, interval=0.05
+        )
+    assert task.status == "completed"
+
+
+async def test_cancelling_a_task_ends_the_request(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    begun, closed = threading.Event(), threading.Event()
+
+    def hang(connection: Connection) -> None:
+        begun.set()
+        if connection.wait_until_closed(10):
+            closed.set()
+
+    client = AsyncClient(serve(hang), "key", max_retries=0)
+    call = asyncio.create_task(client.models.list())
+    assert await asyncio.to_thread(begun.wait, 5)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await asyncio.to_thread(closed.wait, 2)
+
+
+def test_one_client_serves_several_loops_one_after_another_and_at_once(gateway: Gateway) -> None:
+    client = AsyncClient(gateway.base_url, gateway.key)
+
+    async def ask() -> int:
+        return len((await client.models.list()).data)
+
+    counts = [asyncio.run(ask()), asyncio.run(ask())]
+    threads = [threading.Thread(target=lambda: counts.append(asyncio.run(ask()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(counts) == 6
+    assert len(set(counts)) == 1
+
+
+def test_a_loop_that_closes_under_a_call_leaves_the_client_whole(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    release = threading.Event()
+
+    def slow(connection: Connection) -> None:
+        release.wait(5)
+        connection.answer(b"{}")
+
+    client = AsyncClient(serve(slow), "key")
+
+    async def abandon() -> None:
+        abandoned = asyncio.create_task(client.models.list())
+        await asyncio.sleep(0.1)
+        assert not abandoned.done()
+
+    asyncio.run(abandon())
+    release.set()
+
+    async def ask() -> gatewright.Record:
+        return await client.models.list()
+
+    assert asyncio.run(ask()) == {}

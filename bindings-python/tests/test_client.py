@@ -1,0 +1,314 @@
+"""The client against the real gateway and a scripted one: operations, options, metadata, errors."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import pickle
+import threading
+import time
+from collections.abc import Callable
+
+import gatewright
+import pytest
+from conftest import Connection, Gateway
+from gatewright import Client, response_of
+
+HELLO = [{"role": "user", "content": "Reply with exactly: good morning"}]
+
+
+def test_chat(client: Client) -> None:
+    completion = client.chat.completions.create(model="model-sol", messages=HELLO)  # type: ignore[arg-type]
+    assert completion.object == "chat.completion"
+    assert completion.choices[0].message.content == "good morning"
+    assert completion.choices[0].message.tool_calls is None
+    assert completion["usage"]["total_tokens"] == completion.usage.total_tokens
+
+
+def test_a_result_goes_back_into_a_request(client: Client) -> None:
+    first = client.chat.completions.create(model="model-sol", messages=[{"role": "user", "content": "hello"}])
+    second = client.chat.completions.create(
+        model="model-sol",
+        messages=[
+            {"role": "user", "content": "hello"},
+            first.choices[0].message,
+            {"role": "user", "content": "on"},
+        ],
+    )
+    assert second.choices[0].finish_reason == "stop"
+
+
+def test_responses_and_compact(client: Client) -> None:
+    response = client.responses.create(model="model-terra", input="Reply with exactly: a response")
+    assert response.status == "completed"
+    texts = [
+        part.text
+        for item in response.output
+        if item.type == "message"
+        for part in item.content
+        if part.type == "output_text"
+    ]
+    assert texts == ["a response"]
+    compacted = client.responses.compact(model="model-terra", input="a long talk")
+    assert compacted.object == "response.compaction"
+
+
+def test_model_lists(client: Client) -> None:
+    assert "model-sol" in [model.id for model in client.models.list().data]
+    page = client.native.models.list(pageSize=1)
+    assert len(page.models) == 1
+    assert page.nextPageToken is not None
+    assert client.native.models.list(pageSize=1, pageToken=page.nextPageToken).models[0] != page.models[0]
+
+
+def test_native(client: Client) -> None:
+    answer = client.native.generate_content(
+        "model-luna", contents=[{"parts": [{"text": "Reply with exactly: native content"}]}]
+    )
+    assert answer.candidates is not None
+    assert answer.candidates[0].content is not None
+    assert answer.candidates[0].content.parts[0].text == "native content"
+    count = client.native.count_tokens(model="model-luna", contents=[{"parts": [{"text": "one two"}]}])
+    assert count.totalTokens > 0
+
+
+def test_images(client: Client) -> None:
+    images = client.images.generate(
+        model="image_model_2", prompt="a boat", size="256x256", n=2, response_format="b64_json"
+    )
+    for image in images.data:
+        assert base64.b64decode(image.b64_json or "").startswith(b"\x89PNG")
+        assert image.url is None
+
+
+def test_videos_are_waited_for(client: Client) -> None:
+    task = client.videos.generations.create(model="video_model_1", prompt="waves", duration=3)
+    assert task.status == "processing"
+    assert task.output is None
+    done = client.videos.generations.wait(task.id, interval=0.05)
+    assert done.status == client.videos.generations.retrieve(task.id).status == "completed"
+    assert done.output is not None
+    assert done.output.format == "mp4"
+    both = client.videos.generations.create_and_wait(
+        model="video_model_4", prompt="waves", duration=3, interval=0.05
+    )
+    assert both.status == "completed"
+
+
+def test_waiting_raises_on_failure_and_on_timeout(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    # 2.7: a failed task has an error with a message. 3: other states are waited for.
+    task = {"id": "t", "status": "failed", "created": 1, "model": "m", "error": {"message": "too dark"}}
+    base_url = serve(lambda connection: connection.answer(json.dumps(task).encode()))
+    with pytest.raises(gatewright.TaskFailedError, match="too dark") as caught:
+        Client(base_url, "key").videos.generations.wait("t")
+    assert caught.value.body["id"] == "t"
+    base_url = serve(lambda connection: connection.answer(b'{"id":"t","status":"dreaming"}'))
+    with pytest.raises(gatewright.APITimeoutError, match="t is not done"):
+        Client(base_url, "key").videos.generations.wait("t", interval=0.02, timeout=0.1)
+
+
+def test_the_response_is_reachable_from_the_result(client: Client) -> None:
+    result = client.models.list()
+    response = response_of(result)
+    assert response is not None
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("application/json")
+    assert response.request_id == result._request_id == response.headers["x-request-id"]
+    assert response.attempts == 1
+    assert 0 < response.elapsed < 10
+    assert response_of(result.data[0]) is None
+    assert response_of(gatewright.Record({})) is None
+
+
+def test_options_of_a_call(serve: Callable[[Callable[[Connection], None]], str]) -> None:
+    heads: list[str] = []
+
+    def answer(connection: Connection) -> None:
+        heads.append(connection.head)
+        connection.answer(b"{}")
+
+    client = Client(serve(answer) + "/v1/", "secret")
+    client.models.list(extra_headers={"X-Team": "blue"}, extra_query={"a": [1, 2], "b": True, "c": None})
+    assert heads[0].startswith("GET /v1/models?a=1&a=2&b=true HTTP/1.1")
+    lines = [line.lower() for line in heads[0].split("\r\n")]
+    assert "x-team: blue" in lines
+    assert "authorization: bearer secret" in lines
+    assert any(line.startswith("user-agent: gatewright-python python/3.") for line in lines)
+
+
+def test_path_parameters_cannot_leave_their_place(client: Client) -> None:
+    for hostile in ("../admin", "a/b", "..\\x", ""):
+        with pytest.raises(gatewright.GatewrightError):
+            client.videos.generations.retrieve(hostile)
+
+
+def test_malformed_options_are_refused() -> None:
+    with pytest.raises(gatewright.ConfigurationError, match="base URL"):
+        Client("not a url", "key")
+    with pytest.raises(ValueError, match="timeout is a number of seconds above 0"):
+        Client("http://127.0.0.1:1", "key", timeout=-1)
+    with pytest.raises(ValueError, match="timeout"):
+        Client("http://127.0.0.1:1", "key", timeout=math.nan)
+
+
+def test_the_environment_is_read(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWRIGHT_BASE_URL", gateway.base_url)
+    monkeypatch.setenv("GATEWRIGHT_API_KEY", gateway.key)
+    assert Client().models.list().data
+    monkeypatch.delenv("GATEWRIGHT_API_KEY")
+    with pytest.raises(gatewright.ConfigurationError, match="GATEWRIGHT_API_KEY"):
+        Client()
+
+
+def test_the_key_is_in_no_repr(gateway: Gateway) -> None:
+    client = Client(gateway.base_url, gateway.key)
+    assert gateway.base_url in repr(client)
+    assert gateway.key not in repr(client) + str(vars(client))
+
+
+def test_a_closed_client_refuses_calls(gateway: Gateway) -> None:
+    with Client(gateway.base_url, gateway.key) as client:
+        client.models.list()
+    with pytest.raises(gatewright.ConfigurationError, match="closed"):
+        client.models.list()
+
+
+def test_an_infinite_timeout_is_no_limit(gateway: Gateway) -> None:
+    client = Client(gateway.base_url, gateway.key, timeout=math.inf, idle_timeout=math.inf)
+    assert client.models.list(timeout=math.inf).data
+
+
+def test_threads_share_a_client_and_the_interpreter_is_free_meanwhile(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    together = threading.Barrier(4, timeout=5)
+
+    def answer(connection: Connection) -> None:
+        # Passed only if four calls are under way at once; this server runs in the same interpreter.
+        together.wait()
+        connection.answer(b'{"ok":true}')
+
+    client = Client(serve(answer), "key", max_retries=0)
+    results: list[object] = []
+    threads = [threading.Thread(target=lambda: results.append(client.models.list())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [{"ok": True}] * 4
+
+
+def test_a_call_ends_at_its_timeout(serve: Callable[[Callable[[Connection], None]], str]) -> None:
+    client = Client(serve(lambda _: time.sleep(5)), "key")
+    begun = time.monotonic()
+    with pytest.raises(gatewright.APITimeoutError):
+        client.models.list(timeout=0.2)
+    assert time.monotonic() - begun < 2
+
+
+# Errors by status and class: spec/errors.json; bodies in the standard form (7 rule 4, ours).
+
+STATUSES = {
+    400: "BadRequestError",
+    401: "AuthenticationError",
+    403: "PermissionDeniedError",
+    404: "NotFoundError",
+    409: "ConflictError",
+    422: "UnprocessableEntityError",
+    429: "RateLimitError",
+    500: "InternalServerError",
+    501: "NotImplementedByGatewayError",
+    503: "InternalServerError",
+    418: "APIStatusError",
+}
+
+
+@pytest.mark.parametrize(("status", "name"), STATUSES.items())
+def test_each_status_raises_its_class(
+    serve: Callable[[Callable[[Connection], None]], str], status: int, name: str
+) -> None:
+    body = {"error": {"message": "no", "type": "some_type", "param": "n", "code": "some_code"}}
+    headers = "content-type: application/json\r\nx-request-id: req_1\r\nretry-after: 7"
+    base_url = serve(lambda connection: connection.answer(json.dumps(body).encode(), f"{status} X", headers))
+    with pytest.raises(gatewright.APIStatusError) as caught:
+        Client(base_url, "key").models.list(max_retries=0)
+    error = caught.value
+    assert type(error) is getattr(gatewright, name)
+    assert (error.status_code, error.request_id, error.code, error.param, error.type, error.message) == (
+        status,
+        "req_1",
+        "some_code",
+        "n",
+        "some_type",
+        "no",
+    )
+    assert error.retry_after == 7.0
+    assert error.body == body
+    assert error.operation == "list_models"
+    assert str(error) == f"list_models: status {status}: no (request req_1)"
+
+
+def test_errors_pickle_with_everything(client: Client) -> None:
+    with pytest.raises(gatewright.NotFoundError) as caught:
+        client.chat.completions.create(model="nope", messages=[{"role": "user", "content": "x"}])
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        back = pickle.loads(pickle.dumps(caught.value, protocol))
+        assert type(back) is gatewright.NotFoundError
+        assert vars(back) == vars(caught.value)
+        assert str(back) == str(caught.value)
+    assert caught.value.code == "model_not_found"
+    assert back.request_id.startswith("req_")
+
+
+def test_errors_of_the_native_style_are_read_alike(client: Client) -> None:
+    with pytest.raises(gatewright.NotFoundError) as caught:
+        client.native.generate_content("nope", contents=[{"parts": [{"text": "x"}]}])
+    assert caught.value.body["error"]["status"] == "NOT_FOUND"
+    assert caught.value.type == "NOT_FOUND"
+
+
+def test_a_wrong_key(gateway: Gateway) -> None:
+    with pytest.raises(gatewright.AuthenticationError) as caught:
+        Client(gateway.base_url, "wrong").models.list()
+    assert caught.value.code == "invalid_api_key"
+
+
+def test_no_connection_is_a_connection_error_with_its_cause() -> None:
+    with pytest.raises(gatewright.APIConnectionError) as caught:
+        Client("http://127.0.0.1:9", "key").models.list(max_retries=0)
+    assert caught.value.status_code is None
+    assert caught.value.__cause__ is not None
+
+
+def test_a_page_in_place_of_json_keeps_status_and_body(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    base_url = serve(lambda connection: connection.answer(b"<html>", headers="content-type: text/html"))
+    with pytest.raises(gatewright.DecodeError) as caught:
+        Client(base_url, "key").models.list(max_retries=0)
+    assert caught.value.status_code == 200
+    assert caught.value.body == "<html>"
+
+
+def test_limits_are_checked_before_sending_when_asked(gateway: Gateway) -> None:
+    # 2.8: image_model_1 makes one image, in three sizes.
+    client = Client(gateway.base_url, gateway.key, validate=True)
+    with pytest.raises(gatewright.InvalidRequestError) as caught:
+        client.images.generate(model="image_model_1", prompt="cats", n=2, size="512x512")
+    assert {violation["pointer"] for violation in caught.value.violations} == {"/n", "/size"}
+    assert caught.value.attempts == 0
+    assert pickle.loads(pickle.dumps(caught.value)).violations == caught.value.violations
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity"])
+def test_numbers_that_are_no_json_are_let_through(
+    receive: Callable[[bytes], gatewright.Record], number: str
+) -> None:
+    # Deviation 30 of real providers: keep the answer, never crash.
+    record = receive(f'{{"score": {number}, "text": "kept"}}'.encode())
+    assert record.text == "kept"
+    assert not math.isfinite(record.score)
+    assert record.to_json() == f'{{"score":{number},"text":"kept"}}'

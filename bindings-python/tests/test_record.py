@@ -1,0 +1,131 @@
+"""Records: attribute and item access over a response's JSON, with nothing lost."""
+
+import copy
+import json
+import pickle
+from collections.abc import Mapping
+
+import pytest
+from gatewright import Record
+
+TEXT = (
+    '{"id":"c1","zeta":null,"alpha":{"deep":[1,{"x":2.5}]},"items":[1],"class":"k",'
+    '"big":123456789012345678901234567890,"text":"é\\u2028\\n","unknown_field":true}'
+)
+
+
+@pytest.fixture
+def record() -> Record:
+    return Record.from_json(TEXT)
+
+
+def test_members_are_read_by_attribute_and_by_item(record: Record) -> None:
+    assert record.alpha.deep[1].x == 2.5
+    assert record["alpha"]["deep"][1]["x"] == 2.5
+    assert record.text == "é\u2028\n"
+    assert record.big == 123456789012345678901234567890
+
+
+def test_unknown_fields_nulls_and_order_survive(record: Record) -> None:
+    assert record.unknown_field is True
+    assert record.zeta is None
+    assert "zeta" in record
+    assert list(record) == list(record.keys()) == list(json.loads(TEXT))
+    assert json.loads(record.to_json()) == json.loads(TEXT)
+    assert list(json.loads(record.to_json())) == list(json.loads(TEXT))
+    assert record.to_dict() == json.loads(TEXT)
+
+
+def test_an_unknown_attribute_names_those_there_are(record: Record) -> None:
+    with pytest.raises(AttributeError, match=r"choises.*id, zeta, alpha"):
+        record.choises  # noqa: B018
+    assert not hasattr(record, "choises")
+
+
+def test_a_declared_member_that_is_absent_reads_as_none_and_raises_by_item(record: Record) -> None:
+    # 2.2 declares tool_calls; a gateway may leave it out.
+    assert record.tool_calls is None
+    assert "tool_calls" not in record
+    with pytest.raises(KeyError, match="tool_calls"):
+        record["tool_calls"]
+    assert record.get("tool_calls") is None
+    assert record.get("tool_calls", 5) == 5
+    assert record.get("id", 5) == "c1"
+
+
+def test_members_named_like_methods_or_keywords_are_reachable(record: Record) -> None:
+    assert record["items"] == [1]
+    assert ("items", [1]) in record.items()
+    assert getattr(record, "class") == record.class_ == record["class"] == "k"
+
+
+def test_it_is_a_mapping(record: Record) -> None:
+    assert isinstance(record, Mapping)
+    assert len(record) == 8
+    assert dict(record)["id"] == "c1"
+    assert {**record}["id"] == "c1"
+    assert 7 not in record
+    with pytest.raises(KeyError):
+        record[7]  # type: ignore[index]
+    match record:
+        case {"id": "c1", "alpha": {"deep": [1, *_]}}:
+            pass
+        case _:
+            pytest.fail("a record matches a mapping pattern")
+
+
+def test_equality_is_by_value_with_records_and_dicts_in_any_order(record: Record) -> None:
+    assert record == Record.from_json(TEXT)
+    assert record == json.loads(TEXT)
+    assert json.loads(TEXT) == record
+    assert Record({"a": 1, "b": {"c": 2}}) == Record({"b": {"c": 2}, "a": 1.0})
+    assert record != {"id": "c1"}
+    assert record != "c1"
+    assert [Record({"a": 1})] == [{"a": 1}]
+
+
+def test_it_cannot_be_changed_nor_hashed(record: Record) -> None:
+    with pytest.raises(AttributeError):
+        record.id = "c2"  # type: ignore[attr-defined]
+    with pytest.raises(TypeError):
+        record["id"] = "c2"  # type: ignore[index]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(record)
+
+
+def test_copies_and_pickles(record: Record) -> None:
+    assert copy.copy(record) == record
+    assert copy.deepcopy(record) == record
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        back = pickle.loads(pickle.dumps(record, protocol))
+        assert type(back) is Record
+        assert back == record
+        assert back.to_json() == record.to_json()
+
+
+def test_repr_makes_an_equal_record() -> None:
+    record = Record({"a": [1, None, {"b": "x"}]})
+    assert repr(record) == "Record({'a': [1, None, {'b': 'x'}]})"
+    assert eval(repr(record)) == record
+
+
+def test_dir_lists_the_members_for_completion(record: Record) -> None:
+    assert {"alpha", "unknown_field", "to_dict"} <= set(dir(record))
+
+
+def test_a_repeated_name_overrides_as_in_json_loads() -> None:
+    record = Record.from_json('{"a": 1, "b": 2, "a": 3}')
+    assert record.a == record["a"] == 3
+    assert record.to_dict() == {"a": 3, "b": 2}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", '{"a":}', '{"a":1} {}', "[" * 300])
+def test_what_is_no_json_object_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Record.from_json(text)
+
+
+def test_inner_records_outlive_the_outer_one(record: Record) -> None:
+    inner = record.alpha
+    del record
+    assert inner.deep[0] == 1

@@ -1,0 +1,249 @@
+//! `gatewright serve`, and the commands that call a gateway, against it.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{gatewright, run_with_input};
+
+/// A gateway at a free port, stopped when dropped.
+struct Serving {
+    child: Child,
+    url: String,
+    key: String,
+}
+
+impl Serving {
+    fn start(arguments: &[&str], key: Option<&str>) -> Self {
+        let mut command = gatewright();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(arguments).stdout(Stdio::piped());
+        if let Some(key) = key {
+            command.env("GATEWRIGHT_API_KEY", key);
+        }
+        let mut child = command.spawn().expect("the program starts");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("the gateway says when it is ready");
+        let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
+        let text = |name: &str| ready[name].as_str().expect("a string").to_owned();
+        assert_eq!(ready.as_object().map(serde_json::Map::len), Some(2), "{line}");
+        Self { child, url: text("listening"), key: text("key") }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = gatewright();
+        command.args(arguments).env("GATEWRIGHT_BASE_URL", &self.url).env("GATEWRIGHT_API_KEY", &self.key);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    /// Standard output of a command that succeeds.
+    fn told(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+        assert_eq!(error, "", "{arguments:?}");
+        String::from_utf8(output.stdout).expect("output is UTF-8")
+    }
+
+    /// Message of a command that fails.
+    fn complained(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        String::from_utf8(output.stderr).expect("messages are UTF-8")
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // A test may have ended it already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn models_are_listed() {
+    let gateway = Serving::start(&[], None);
+    let listed = gateway.told(&["models"]);
+    assert!(listed.lines().any(|line| line.starts_with("model-sol ")), "{listed}");
+    let list: Value = serde_json::from_str(&gateway.told(&["models", "--json"])).expect("a JSON document");
+    assert_eq!(list["object"], "list");
+    assert_eq!(list["data"].as_array().map(Vec::len), Some(listed.lines().count()));
+}
+
+#[test]
+fn answer_is_written_with_a_final_newline() {
+    let gateway = Serving::start(&[], None);
+    assert_eq!(gateway.told(&["chat", "say hello to the world"]), "hello to the world\n");
+    assert_eq!(gateway.told(&["chat", "--model", "model-cedar", "count to 3"]), "1, 2, 3\n");
+}
+
+#[test]
+fn prompt_is_read_from_standard_input() {
+    let gateway = Serving::start(&["--key", "k"], None);
+    let mut command = vec!["chat", "--base-url", &gateway.url, "-"];
+    // Without the variable of the key there is no call; base-url is an argument, the key never.
+    assert_eq!(run_with_input(&command, b"").status.code(), Some(2));
+    command.retain(|argument| *argument != "-");
+    command.push("say ünïcode");
+    assert_eq!(gateway.told(&command), "ünïcode\n");
+    let mut piped = gateway.command(&["chat", "-"]);
+    let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), b"say it again").expect("written");
+    assert_eq!(child.wait_with_output().expect("an end").stdout, b"it again\n");
+}
+
+/// 2.8: each image is saved where it was asked for; several are numbered.
+#[test]
+fn images_are_saved() {
+    let gateway = Serving::start(&[], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let one = path("cat.png");
+    assert_eq!(gateway.told(&["image", "a cat", "--out", &one, "--size", "1024x1792"]), format!("{one}\n"));
+    let png = std::fs::read(&one).expect("the image is there");
+    assert_eq!((&png[..8], &png[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 4, 0, 0, 0, 7, 0][..]));
+    let several =
+        gateway.told(&["image", "cats", "-o", &path("cats.png"), "-m", "image_model_2", "--n", "2"]);
+    assert_eq!(several, format!("{}\n{}\n", path("cats-1.png"), path("cats-2.png")));
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["cat.png", "cats-1.png", "cats-2.png"], "nothing is left over");
+}
+
+#[test]
+fn refused_image_leaves_no_file_and_names_the_limit() {
+    let gateway = Serving::start(&[], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("cat.png");
+    let out = out.to_str().expect("a path");
+    let message = gateway.complained(1, &["image", "a cat", "--out", out, "--n", "3"]);
+    assert!(message.contains("image_model_1 makes at most 1"), "{message}");
+    assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
+    let missing = folder.path().join("missing/cat.png");
+    let message = gateway.complained(2, &["image", "a cat", "--out", missing.to_str().expect("a path")]);
+    assert!(message.contains("cannot write"), "{message}");
+}
+
+/// 2.6, 2.7, 3: submitted, waited for, saved.
+#[test]
+fn video_is_waited_for_and_saved() {
+    let gateway = Serving::start(&[], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("wave.mp4");
+    let out = out.to_str().expect("a path");
+    let told = gateway.told(&["video", "a wave", "--out", out, "--interval", "0.1", "--duration", "3"]);
+    assert_eq!(told, format!("{out}\n"));
+    assert_eq!(&std::fs::read(out).expect("the video is there")[4..8], b"ftyp");
+}
+
+#[test]
+fn failed_video_says_why_and_leaves_no_file() {
+    let gateway = Serving::start(&[], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("wave.mp4");
+    let prompt = "a wave [fail: no luck today]";
+    let message = gateway
+        .complained(1, &["video", prompt, "--out", out.to_str().expect("a path"), "--interval", "0.1"]);
+    assert!(message.contains("no luck today"), "{message}");
+    assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
+}
+
+#[test]
+fn errors_of_the_gateway_reach_the_person() {
+    let gateway = Serving::start(&[], None);
+    let message = gateway.complained(1, &["chat", "--model", "model-mars", "hi"]);
+    assert!(message.starts_with("gatewright: create_chat_completion: status 404: "), "{message}");
+    assert!(message.contains("model-mars") && message.contains("(request req_"), "{message}");
+    let mut command = gateway.command(&["models"]);
+    let refused = command.env("GATEWRIGHT_API_KEY", "wrong").output().expect("the program starts");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("status 401"));
+}
+
+#[test]
+fn gateway_that_is_not_there_is_named() {
+    let output = gatewright()
+        .args(["models", "--base-url", "http://127.0.0.1:1"])
+        .env("GATEWRIGHT_API_KEY", "k")
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot connect to http://127.0.0.1:1"));
+}
+
+/// The key comes from the argument, else from the environment, else it is made.
+#[test]
+fn key_of_the_gateway() {
+    assert_eq!(Serving::start(&["--key", "a"], Some("b")).key, "a");
+    assert_eq!(Serving::start(&[], Some("b")).key, "b");
+    let made = [Serving::start(&[], Some("")), Serving::start(&[], None)];
+    assert!(made.iter().all(|gateway| gateway.key.len() >= 40));
+    assert_ne!(made[0].key, made[1].key);
+}
+
+#[test]
+fn address_in_use_is_a_clear_error() {
+    let gateway = Serving::start(&[], None);
+    let address = gateway.url.strip_prefix("http://").expect("an address");
+    let message = gateway.complained(2, &["serve", "--listen", address]);
+    assert!(message.starts_with(&format!("gatewright: cannot listen at {address}: ")), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn both_signals_stop_the_gateway_with_0() {
+    for signal in ["-INT", "-TERM"] {
+        let mut gateway = Serving::start(&[], None);
+        let id = gateway.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+        let started = Instant::now();
+        assert_eq!(gateway.child.wait().expect("an end").code(), Some(0), "{signal}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{signal}: an idle gateway stops at once");
+    }
+}
+
+/// Without --json, a person reads where it is and, only if it was made, the key.
+#[cfg(unix)]
+#[test]
+fn announcement_for_people_shows_a_key_only_if_it_was_made() {
+    for (key, shown) in [(Some("our-own-key"), false), (None, true)] {
+        let mut command = gatewright();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        if let Some(key) = key {
+            command.env("GATEWRIGHT_API_KEY", key);
+        }
+        let mut child = command.spawn().expect("the program starts");
+        let mut reader = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut announced = String::new();
+        reader.read_line(&mut announced).expect("a line");
+        assert!(announced.starts_with("Gateway at http://127.0.0.1:"), "{announced}");
+        Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
+        reader.read_to_string(&mut announced).expect("the rest");
+        assert_eq!(announced.contains("GATEWRIGHT_API_KEY="), shown, "{announced}");
+        assert!(!announced.contains("our-own-key"), "{announced}");
+        child.wait().expect("an end");
+    }
+}
+
+/// A stream whose reader went away ends the program quietly, and does not wait for the rest.
+#[test]
+fn chat_into_a_closed_pipe_ends_quietly() {
+    let gateway = Serving::start(&[], None);
+    let mut command = gateway.command(&["chat", "count to 500"]);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("an end");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(141), &b""[..]));
+}

@@ -1,0 +1,56 @@
+//! Help and messages about wrong usage.
+
+use insta::assert_snapshot;
+
+use crate::{run, transcript};
+
+#[test]
+fn help_of_every_command() {
+    for command in ["", "serve", "report", "report validate", "chat", "models", "image", "video"] {
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        arguments.push("--help");
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        let name = format!("help {command}").trim_end().replace(' ', "_");
+        assert_snapshot!(name, String::from_utf8(output.stdout).expect("help is UTF-8"));
+    }
+}
+
+#[test]
+fn version_is_the_package_s() {
+    let output = run(&["--version"]);
+    assert_eq!(output.stdout, format!("gatewright {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
+    let cases: [(&str, &[&str]); 6] = [
+        ("no command", &[]),
+        ("unknown command", &["report", "invalidate"]),
+        ("no files", &["report", "validate"]),
+        ("unknown format", &["report", "validate", "--format", "xml", "-"]),
+        ("no out", &["image", "a cat"]),
+        ("negative interval", &["video", "a wave", "--out", "w.mp4", "--interval=-1"]),
+    ];
+    let mut all = String::new();
+    for (name, arguments) in cases {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        all.push_str(&format!("== {name}\n{}\n", transcript(&output)));
+    }
+    assert_snapshot!(all);
+}
+
+/// The key is never an argument of a command that calls a gateway: it would show in lists of processes.
+#[test]
+fn key_is_no_argument_of_client_commands() {
+    for command in [&["models", "--key", "k"][..], &["chat", "hi", "--api-key", "k"]] {
+        assert_eq!(run(command).status.code(), Some(2), "{command:?}");
+    }
+}
+
+#[test]
+fn missing_key_is_a_matter_of_configuration() {
+    assert_snapshot!(transcript(&run(&["models"])));
+}

@@ -1,0 +1,47 @@
+//! The program as people and scripts run it: exit codes, output, messages.
+
+mod gateway;
+mod help;
+mod report;
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+/// The program with nothing of the environment that could change what it does.
+fn gatewright() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewright"));
+    for variable in [
+        "GATEWRIGHT_API_KEY",
+        "GATEWRIGHT_BASE_URL",
+        "NO_COLOR",
+        "CLICOLOR_FORCE",
+        "HTTP_PROXY",
+        "http_proxy",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    gatewright().args(arguments).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = gatewright()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(input).expect("the program reads its input");
+    child.wait_with_output().expect("the program ends")
+}
+
+/// Exit code and both outputs, for a snapshot.
+fn transcript(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
+    let code = output.status.code().expect("an exit code");
+    format!("exit code {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
+}

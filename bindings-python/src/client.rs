@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright::{Call, ClientBuilder, ErrorKind, Operation, RawResponse, RequestOptions, WaitOptions, operations};
+use gatewright::{
+    Call, ClientBuilder, ErrorKind, Operation, RawResponse, RequestOptions, WaitOptions, operations,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
@@ -21,11 +23,10 @@ use crate::serialize;
 use crate::stream::NativeStream;
 
 /// Stands for "no limit": far beyond any process, and still addable to a point in time.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+const FOREVER: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Path, query and header parameters of a call, each a dict by wire name or None.
-type Parameters<'py> =
-    (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>);
+type Parameters<'py> = (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>);
 
 /// extra_headers, extra_query, extra_body, timeout in seconds, max_retries.
 type Options<'py> = (
@@ -127,7 +128,7 @@ impl NativeClient {
         options: Options<'_>,
     ) -> PyResult<Py<PyAny>> {
         let client = self.client(py)?;
-        let call = read_call(operation, &parameters, body, &options)?;
+        let call = read_call(operation, parameters, body, options)?;
         let answer = block_on(py, answer(client, call))?.map_err(|error| error::to_python(py, &error))?;
         answer.into_python(py)
     }
@@ -143,7 +144,7 @@ impl NativeClient {
         event_loop: &Bound<'_, PyAny>,
     ) -> PyResult<Pending> {
         let client = self.client(py)?;
-        let call = read_call(operation, &parameters, body, &options)?;
+        let call = read_call(operation, parameters, body, options)?;
         asyncio::spawn(py, event_loop, answer(client, call), |py, answer| answer.into_python(py))
     }
 
@@ -157,7 +158,7 @@ impl NativeClient {
         options: Options<'_>,
     ) -> PyResult<NativeStream> {
         let client = self.client(py)?;
-        let call = read_call(operation, &parameters, body, &options)?;
+        let call = read_call(operation, parameters, body, options)?;
         let stream = block_on(py, async move { client.open(call).await })?;
         let stream = stream.map_err(|error| error::to_python(py, &error))?;
         Ok(NativeStream::start(runtime(py)?.handle(), stream))
@@ -174,7 +175,7 @@ impl NativeClient {
         event_loop: &Bound<'_, PyAny>,
     ) -> PyResult<Pending> {
         let client = self.client(py)?;
-        let call = read_call(operation, &parameters, body, &options)?;
+        let call = read_call(operation, parameters, body, options)?;
         let opened = async move {
             let stream = client.open(call).await?;
             Ok(NativeStream::start(&tokio::runtime::Handle::current(), stream))
@@ -207,7 +208,9 @@ impl NativeClient {
     ) -> PyResult<Pending> {
         let client = self.client(py)?;
         let options = wait_options(interval, timeout)?;
-        asyncio::spawn(py, event_loop, finished_video(client, task_id, options), |py, task| task.into_python(py))
+        asyncio::spawn(py, event_loop, finished_video(client, task_id, options), |py, task| {
+            task.into_python(py)
+        })
     }
 
     /// Closes idle connections; calls under way go on, new ones are refused.
@@ -232,7 +235,9 @@ impl NativeClient {
             let client = self.builder.clone().build()?;
             *live = Live { pid: process::id(), client: Some(client) };
         }
-        live.client.clone().ok_or_else(|| gatewright::Error::new(ErrorKind::Configuration, "the client is closed"))
+        live.client
+            .clone()
+            .ok_or_else(|| gatewright::Error::new(ErrorKind::Configuration, "the client is closed"))
     }
 }
 
@@ -281,18 +286,17 @@ fn parse(operation: &Operation, response: RawResponse) -> Result<Answer, gatewri
 
 fn read_call(
     operation: &str,
-    (path, query, headers): &Parameters<'_>,
+    (path, query, headers): Parameters<'_>,
     body: Option<&Bound<'_, PyDict>>,
-    (extra_headers, extra_query, extra_body, timeout, max_retries): &Options<'_>,
+    (extra_headers, extra_query, extra_body, timeout, max_retries): Options<'_>,
 ) -> PyResult<Call> {
     let operation: &'static Operation = operations::by_id(operation)
         .ok_or_else(|| PyValueError::new_err(format!("there is no operation {operation}")))?;
-    let extra_body = extra_body.as_ref().map(to_dict).transpose()?;
-    let mut options = RequestOptions::default();
-    options.timeout = timeout.map(|seconds| duration("timeout", seconds)).transpose()?;
-    options.max_retries = *max_retries;
+    let extra_body = extra_body.map(to_dict).transpose()?;
+    let timeout = timeout.map(|seconds| duration("timeout", seconds)).transpose()?;
+    let mut options = RequestOptions { timeout, max_retries, ..RequestOptions::default() };
     if let Some(headers) = headers {
-        options.extra_headers = read_pairs(headers)?;
+        options.extra_headers = read_pairs(&headers)?;
     }
     if let Some(extra) = extra_headers {
         options.extra_headers.extend(read_pairs(&to_dict(extra)?)?);
@@ -306,19 +310,22 @@ fn read_call(
         (None, Some(extra)) => Some(serialize::request_body(extra, None)?),
     };
     let mut call = Call::new(operation).options(options);
-    call.path = path.as_ref().map_or_else(|| Ok(Vec::new()), read_pairs)?;
-    call.query = query.as_ref().map_or_else(|| Ok(Vec::new()), read_pairs)?;
+    call.path = path.map_or_else(|| Ok(Vec::new()), |path| read_pairs(&path))?;
+    call.query = query.map_or_else(|| Ok(Vec::new()), |query| read_pairs(&query))?;
     call.body = body.map(Bytes::from);
     Ok(call)
 }
 
-fn to_dict<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Bound<'py, PyDict>> {
-    if let Ok(dict) = mapping.cast::<PyDict>() {
-        return Ok(dict.clone());
+fn to_dict(mapping: Bound<'_, PyMapping>) -> PyResult<Bound<'_, PyDict>> {
+    match mapping.into_any().cast_into::<PyDict>() {
+        Ok(dict) => Ok(dict),
+        Err(other) => {
+            let mapping = other.into_inner().cast_into::<PyMapping>()?;
+            let dict = PyDict::new(mapping.py());
+            dict.update(&mapping)?;
+            Ok(dict)
+        }
     }
-    let dict = PyDict::new(mapping.py());
-    dict.update(mapping)?;
-    Ok(dict)
 }
 
 /// Parameters as text. None and NOT_GIVEN are left out; a list repeats the name.
@@ -348,7 +355,10 @@ fn parameter_text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         return Ok(value.str()?.to_str()?.to_owned());
     }
-    Err(PyTypeError::new_err(format!("{name}: a parameter is text or a number, not {}", value.get_type().name()?)))
+    Err(PyTypeError::new_err(format!(
+        "{name}: a parameter is text or a number, not {}",
+        value.get_type().name()?
+    )))
 }
 
 /// Seconds from Python; infinity means no limit.

@@ -44,9 +44,7 @@ pub(crate) fn response_to_python(
     metadata: Arc<Metadata>,
 ) -> PyResult<Py<PyAny>> {
     match value {
-        JsonValue::Object(members) => {
-            Ok(Py::new(py, Record::new(members, Some(metadata)))?.into_any())
-        }
+        JsonValue::Object(members) => Ok(Py::new(py, Record::new(members, Some(metadata)))?.into_any()),
         other => Ok(to_python(py, &other)?.unbind()),
     }
 }
@@ -166,7 +164,13 @@ impl Record {
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        match name.cast::<PyString>().ok().map(|name| name.to_str()).transpose()?.and_then(|name| self.find(name)) {
+        match name
+            .cast::<PyString>()
+            .ok()
+            .map(|name| name.to_str())
+            .transpose()?
+            .and_then(|name| self.find(name))
+        {
             Some(value) => to_python(py, value),
             None => Err(PyKeyError::new_err(name.clone().unbind())),
         }

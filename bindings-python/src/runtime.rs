@@ -34,7 +34,9 @@ pub(crate) fn runtime(_: Python<'_>) -> PyResult<&'static Runtime> {
                 .thread_name("gatewright")
                 .enable_all()
                 .build()
-                .map_err(|error| PyRuntimeError::new_err(format!("cannot start the client's threads: {error}")))?;
+                .map_err(|error| {
+                    PyRuntimeError::new_err(format!("cannot start the client's threads: {error}"))
+                })?;
             let runtime: &'static Runtime = Box::leak(Box::new(runtime));
             *current = Some((process::id(), runtime));
             Ok(runtime)
@@ -52,7 +54,7 @@ pub(crate) fn block_on<T: Send>(py: Python<'_>, future: impl Future<Output = T> 
             loop {
                 match tokio::time::timeout(SIGNAL_TICK, &mut future).await {
                     Ok(value) => return Ok(value),
-                    Err(_) => Python::attach(|py| py.check_signals())?,
+                    Err(_) => Python::attach(Python::check_signals)?,
                 }
             }
         })

@@ -94,7 +94,9 @@ pub(crate) fn request_body(
     let mut json = Vec::with_capacity(512);
     let mut separator = b'{';
     for (name, value) in members.iter() {
-        if value.is_instance_of::<NotGiven>() || extra.is_some_and(|extra| extra.contains(&name).unwrap_or(false)) {
+        if value.is_instance_of::<NotGiven>()
+            || extra.is_some_and(|extra| extra.contains(&name).unwrap_or(false))
+        {
             continue;
         }
         json.push(separator);

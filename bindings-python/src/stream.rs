@@ -49,7 +49,9 @@ impl NativeStream {
     fn inbox(&self, py: Python<'_>) -> PyResult<&Inbox> {
         match &self.inbox {
             Some(inbox) if self.pid == process::id() => Ok(inbox),
-            _ => Err(error::of_kind(py, ErrorKind::Configuration, "the stream was opened in another process")),
+            _ => {
+                Err(error::of_kind(py, ErrorKind::Configuration, "the stream was opened in another process"))
+            }
         }
     }
 }
@@ -94,7 +96,8 @@ impl NativeStream {
         loop {
             let ready = py.detach(|| {
                 let state = inbox.lock();
-                let timed = inbox.readable.wait_timeout_while(state, SIGNAL_TICK, |state| !state.is_readable());
+                let timed =
+                    inbox.readable.wait_timeout_while(state, SIGNAL_TICK, |state| !state.is_readable());
                 timed.unwrap_or_else(PoisonError::into_inner).0.is_readable()
             });
             if ready {
@@ -129,7 +132,7 @@ impl NativeStream {
         }
         if let Some(inbox) = &self.inbox {
             inbox.lock().events.clear();
-            inbox.put(Vec::new(), Some(None));
+            inbox.put(Vec::new(), Some(Ok(())));
         }
     }
 
@@ -172,13 +175,13 @@ impl Inbox {
 
     /// Adds events, and the stream's end if it has come, and wakes whoever waits. Tells whether there is room
     /// for more.
-    fn put(&self, events: Vec<Value>, end: Option<Option<Error>>) -> bool {
+    fn put(&self, events: Vec<Value>, end: Option<Result<(), Error>>) -> bool {
         let mut state = self.lock();
         if !state.ended {
             state.events.extend(events);
-            if let Some(failure) = end {
+            if let Some(end) = end {
                 state.ended = true;
-                state.failure = failure;
+                state.failure = end.err();
             }
         }
         let room = state.events.len() < INBOX_LIMIT;
@@ -207,10 +210,10 @@ async fn pump(mut stream: RawStream, metadata: Arc<Metadata>, inbox: Arc<Inbox>)
         let (events, end) = match stream.next_batch().await {
             Ok(Some(batch)) => {
                 let (events, failure) = parse(batch, &stream, &metadata);
-                (events, failure.map(Some))
+                (events, failure.map(Err))
             }
-            Ok(None) => (Vec::new(), Some(None)),
-            Err(failure) => (Vec::new(), Some(Some(failure))),
+            Ok(None) => (Vec::new(), Some(Ok(()))),
+            Err(failure) => (Vec::new(), Some(Err(failure))),
         };
         let ended = end.is_some();
         let room = inbox.put(events, end);

@@ -22,7 +22,7 @@ use crate::outcome::{Failure, Outcome};
 
 /// Talks to a Gatewright gateway, runs one, and validates compatibility reports
 #[derive(Debug, Parser)]
-#[command(name = "gatewright", version, max_term_width = 100, after_help = ENVIRONMENT)]
+#[command(name = "gatewright", bin_name = "gatewright", version, max_term_width = 100, after_help = ENVIRONMENT)]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -30,7 +30,8 @@ struct Program {
 
 const ENVIRONMENT: &str = "Environment:
   GATEWRIGHT_BASE_URL  Address of the gateway (default http://127.0.0.1:8080)
-  GATEWRIGHT_API_KEY   API key; taken from here alone, so that it shows in no list of processes
+  GATEWRIGHT_API_KEY   API key; commands that call a gateway take it from here alone, so that no
+                       list of processes shows it
   NO_COLOR             Set to anything: no colours";
 
 #[derive(Debug, Subcommand)]

@@ -2,6 +2,8 @@
 //!
 //! Usage: `GATEWRIGHT_BASE_URL=… GATEWRIGHT_API_KEY=… story FOLDER`
 
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Help and messages about wrong usage.
 
+use std::fmt::Write as _;
+
 use insta::assert_snapshot;
 
 use crate::{run, transcript};
@@ -37,7 +39,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
     for (name, arguments) in cases {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{name}");
-        all.push_str(&format!("== {name}\n{}\n", transcript(&output)));
+        writeln!(all, "== {name}\n{}", transcript(&output)).expect("writing to a string succeeds");
     }
     assert_snapshot!(all);
 }

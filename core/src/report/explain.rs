@@ -86,6 +86,7 @@ impl<'a> Explainer<'a> {
                 let expected = types(kind);
                 let message = match type_of(node) {
                     "null" => format!("null is not {expected}"),
+                    name @ ("an array" | "an object") => format!("this is {name}, not {expected}"),
                     name => format!("{found} is {name}, not {expected}"),
                 };
                 (expected, message)

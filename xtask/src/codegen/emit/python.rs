@@ -26,8 +26,8 @@ const WIDTH: usize = 100;
 
 const KEYWORDS: &[&str] = &[
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
-    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
 /// Arguments that every method has beside the operation's own.
@@ -50,7 +50,10 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         python("resources.pyi", SPEC, resources::stub(api)),
         python("types.py", SPEC, types::module(api)),
         python("types.pyi", SPEC, types::stub(api)),
-        rust("mod.rs", "//! What follows from the specification.\n\npub(crate) mod optional_fields;\n".to_owned()),
+        rust(
+            "mod.rs",
+            "//! What follows from the specification.\n\npub(crate) mod optional_fields;\n".to_owned(),
+        ),
         rust("optional_fields.rs", fields::optional_fields(api)),
     ]
 }
@@ -155,7 +158,11 @@ fn literal(values: &[serde_json::Value]) -> String {
 /// A wire name as an argument.
 fn argument(name: &str) -> String {
     let spelled: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if KEYWORDS.contains(&name) || OPTIONS.contains(&name) || name == "self" { spelled + "_" } else { spelled }
+    if KEYWORDS.contains(&name) || OPTIONS.contains(&name) || name == "self" {
+        spelled + "_"
+    } else {
+        spelled
+    }
 }
 
 /// Whether a wire name can be written as an attribute.

@@ -35,7 +35,8 @@ impl Face {
 
     /// `AsyncChatCompletions`; of the root, `AsyncResources`.
     fn class_name(self, resource: &Resource<'_>) -> String {
-        let name = if resource.path.is_empty() { "Resources".to_owned() } else { pascal(&resource.path.join("_")) };
+        let name =
+            if resource.path.is_empty() { "Resources".to_owned() } else { pascal(&resource.path.join("_")) };
         format!("{}{name}", self.class_prefix())
     }
 }
@@ -70,10 +71,14 @@ fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
         ty: &parameter.ty,
         doc: {
             let source = (parameter.source != operation.source).then_some(parameter.source.as_str());
-            described(&parameter.description, &facts(&parameter.constraints, parameter.default.as_ref(), source))
+            described(
+                &parameter.description,
+                &facts(&parameter.constraints, parameter.default.as_ref(), source),
+            )
         },
     };
-    let mut arguments: Vec<_> = operation.path_parameters().map(|path| parameter(path, Place::Path)).collect();
+    let mut arguments: Vec<_> =
+        operation.path_parameters().map(|path| parameter(path, Place::Path)).collect();
     let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
     let mut keywords: Vec<_> = api
         .request_fields(operation)
@@ -117,7 +122,8 @@ pub(super) fn module(api: &Api) -> String {
                 let name = child.path.last().map_or("", String::as_str);
                 let class = face.class_name(child);
                 let _ = write!(out, "\n    @property\n    def {name}(self):\n");
-                let _ = write!(out, "        \"\"\"{}.\"\"\"\n        return {class}({client})\n", title(child));
+                let _ =
+                    write!(out, "        \"\"\"{}.\"\"\"\n        return {class}({client})\n", title(child));
             }
             for operation in &resource.operations {
                 out.push_str(&method(api, operation, face));
@@ -191,7 +197,8 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
     }
     out.push_str("        options = (extra_headers, extra_query, extra_body, timeout, max_retries)\n");
     let awaits = face.awaits();
-    let call = |how: &str| format!("{awaits}self._client.{how}({:?}, parameters, body, options)", operation.id);
+    let call =
+        |how: &str| format!("{awaits}self._client.{how}({:?}, parameters, body, options)", operation.id);
     if let Some(switch) = operation.stream_parameter() {
         let _ = writeln!(out, "        if {} is True:", argument(switch));
         let _ = writeln!(out, "            return {}", call("_open"));
@@ -210,7 +217,9 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>]) -> String {
     }
     list.push_str("    extra_headers: Headers to send beside the client's own.\n");
     list.push_str("    extra_query: Query parameters to send beside the operation's own.\n");
-    list.push_str("    extra_body: Members to send in the body; one of the same name replaces an argument.\n");
+    list.push_str(
+        "    extra_body: Members to send in the body; one of the same name replaces an argument.\n",
+    );
     list.push_str("    timeout: Seconds for the whole call, all attempts together.\n");
     list.push_str("    max_retries: Attempts after the first.\n");
     let summary = format!("{}.", operation.summary.trim_end_matches('.'));
@@ -222,7 +231,10 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>]) -> String {
     let doc = docstring(&[summary, operation.description.clone(), "@ARGUMENTS@".to_owned(), source], indent);
     // Already wrapped and indented below its own heading; wrapping it again would undo that.
     let list: String = list.lines().map(|line| format!("{indent}{line}\n")).collect();
-    doc.replace(&format!("{indent}@ARGUMENTS@\n"), &list.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\""))
+    doc.replace(
+        &format!("{indent}@ARGUMENTS@\n"),
+        &list.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\""),
+    )
 }
 
 pub(super) fn stub(api: &Api) -> String {
@@ -296,8 +308,12 @@ fn signature(
     for keyword in arguments.iter().filter(|argument| argument.place != Place::Path) {
         let _ = match switch.filter(|(name, _)| *name == keyword.wire) {
             Some((_, ty)) => writeln!(out, "        {}: {ty},", keyword.name),
-            None if keyword.required => writeln!(out, "        {}: {},", keyword.name, sent.expression(keyword.ty)),
-            None => writeln!(out, "        {}: {} | NotGiven = ...,", keyword.name, sent.expression(keyword.ty)),
+            None if keyword.required => {
+                writeln!(out, "        {}: {},", keyword.name, sent.expression(keyword.ty))
+            }
+            None => {
+                writeln!(out, "        {}: {} | NotGiven = ...,", keyword.name, sent.expression(keyword.ty))
+            }
         };
     }
     let _ = write!(

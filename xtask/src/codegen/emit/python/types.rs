@@ -28,10 +28,7 @@ fn offered(api: &Api) -> BTreeMap<String, &'static str> {
 }
 
 fn directions(schema: &Schema) -> [(Direction, bool, &'static str); 2] {
-    [
-        (Direction::Response, schema.in_response, "record"),
-        (Direction::Request, schema.in_request, "dict"),
-    ]
+    [(Direction::Response, schema.in_response, "record"), (Direction::Request, schema.in_request, "dict")]
 }
 
 pub(super) fn module(api: &Api) -> String {
@@ -99,7 +96,10 @@ fn definition(api: &Api, schema: &Schema, name: &str, direction: Direction) -> S
         Kind::Union(union) => types.union(union),
         Kind::Alias(ty) => types.expression(ty),
     };
-    format!("{name}: TypeAlias = {expression}\n{}", docstring(&[described(&schema.description, &about(schema))], ""))
+    format!(
+        "{name}: TypeAlias = {expression}\n{}",
+        docstring(&[described(&schema.description, &about(schema))], "")
+    )
 }
 
 fn about(schema: &Schema) -> String {
@@ -140,7 +140,8 @@ fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> Stri
             for field in &object.fields {
                 let _ = writeln!(out, "        {:?}: {},", field.name, key(field, types));
             }
-            out + "    },\n    total=False,\n)\n" + &docstring(&[described(&schema.description, &about(schema))], "")
+            out + "    },\n    total=False,\n)\n"
+                + &docstring(&[described(&schema.description, &about(schema))], "")
         }
     }
 }

@@ -1,0 +1,12 @@
+"""The lines of the README."""
+
+from gatewright import Client
+
+with Client() as client:
+    messages = [{"role": "user", "content": "Say hello."}]
+    completion = client.chat.completions.create(model="model-sol", messages=messages)
+    print(completion.choices[0].message.content)
+    with client.chat.completions.create(model="model-sol", messages=messages, stream=True) as stream:
+        for chunk in stream:
+            print(chunk.choices[0].delta.content or "", end="", flush=True)
+    print()

@@ -4,10 +4,27 @@ use std::ffi::OsString;
 
 use napi_derive::napi;
 
-/// Runs the program with the arguments after its name and returns its exit code. Blocks until it is done; signals
-/// keep their default meaning unless the program handles them.
+/// Runs the program with the arguments after its name and returns its exit code. Blocks until it is done. Signals
+/// have their default meaning from then on, unless the program handles them.
 #[napi(catch_unwind)]
 pub(crate) fn run_program(arguments: Vec<String>) -> u8 {
+    reset_signals();
     let name = std::iter::once(OsString::from("gatewright"));
     gatewright_cli::main(name.chain(arguments.into_iter().map(OsString::from)))
 }
+
+/// Takes Node's own handlers of SIGINT and SIGTERM away. They raise their signal once more, and the program's
+/// handlers call those they replace: together they would never end.
+#[cfg(unix)]
+fn reset_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        #[expect(unsafe_code, reason = "there is no safe way to take a handler away")]
+        // SAFETY: the default disposition runs no code of ours, and both numbers are signals that can be handled.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn reset_signals() {}

@@ -1,7 +1,8 @@
 // The package as it is loaded: both module systems, the program, the loader's message.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -29,6 +30,28 @@ test("the program runs, and its exit code is the process's", () => {
   const wrong = spawnSync(process.execPath, [PROGRAM, "no-such-command"], { encoding: "utf8" });
   assert.equal(wrong.status, 2);
   assert.match(wrong.stderr, /no-such-command/);
+});
+
+test("a signal ends the program as it ends any other", async () => {
+  const serve = spawn(process.execPath, [PROGRAM, "serve", "--json", "--listen", "127.0.0.1:0"]);
+  await once(serve.stdout, "data");
+  serve.kill("SIGINT");
+  assert.deepEqual(await once(serve, "exit", { signal: AbortSignal.timeout(5000) }), [0, null]);
+
+  const reading = spawn(process.execPath, [PROGRAM, "report", "validate", "-"]);
+  // Nothing tells when it has begun to read; a signal before that ends Node itself, the same way.
+  setTimeout(() => reading.kill("SIGTERM"), 300);
+  assert.deepEqual(await once(reading, "exit", { signal: AbortSignal.timeout(5000) }), [null, "SIGTERM"]);
+});
+
+test("a signal stops the gateway that the program runs", async () => {
+  const program = spawn(process.execPath, [PROGRAM, "serve", "--json", "--listen", "127.0.0.1:0"]);
+  await once(program.stdout, "data");
+  const sent = Date.now();
+  program.kill("SIGTERM");
+  const [code] = await once(program, "exit");
+  assert.equal(code, 0);
+  assert.ok(Date.now() - sent < 5000);
 });
 
 test("without a native module for the platform, the message names the platform", (t) => {

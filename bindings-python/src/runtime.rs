@@ -54,9 +54,14 @@ pub(crate) fn block_on<T: Send>(py: Python<'_>, future: impl Future<Output = T> 
             loop {
                 match tokio::time::timeout(SIGNAL_TICK, &mut future).await {
                     Ok(value) => return Ok(value),
-                    Err(_) => Python::attach(Python::check_signals)?,
+                    Err(_) => attend_to_signals()?,
                 }
             }
         })
     })
+}
+
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method's lifetime is too narrow for attach")]
+fn attend_to_signals() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
 }

@@ -201,3 +201,10 @@ def test_ctrl_c_stops_the_gateway_run_from_the_package() -> None:
         assert json.loads(process.stdout.readline())["listening"]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=5) in (0, 130, -signal.SIGINT)
+
+
+def test_the_lines_of_the_readme_run(gateway: Gateway) -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+    lines = readme.split("```python\n")[1].split("```")[0]
+    out = run(lines, GATEWRIGHT_BASE_URL=gateway.base_url, GATEWRIGHT_API_KEY=gateway.key)
+    assert "rivers" in out

@@ -2,16 +2,15 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use futures_util::TryStreamExt as _;
 use gatewright::Client;
 use gatewright::types::{ChatCompletionRequest, ChatMessage};
 
 #[tokio::main]
 async fn main() -> Result<(), gatewright::Error> {
     let client = Client::from_env()?;
-    let request = ChatCompletionRequest::new("model-sol", [ChatMessage::user("Say hello.")]);
+    let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
     let completion = client.chat().completions().create(&request).await?;
-    println!("{}", completion.choices[0].message.content.as_deref().unwrap_or_default());
+    println!("{}", completion.text().unwrap_or_default());
     let mut chunks = client.chat().completions().stream(&request).await?;
     while let Some(chunk) = chunks.try_next().await? {
         print!("{}", chunk.choices[0].delta.content.as_deref().unwrap_or_default());

@@ -1,15 +1,15 @@
 """Compares our verdicts on the report vectors with those of ajv, jsonschema and jsonschema-rs.
 
-    python compare.py GATEWRIGHT
+    python compare.py --program target/debug/gatewright
 
-GATEWRIGHT is the program built from this repository. Needs requirements.txt installed, and node with the
-packages of package.json installed in this folder.
+Needs requirements.txt installed, and node with the packages of package.json installed in this folder.
 
 Compared are, for every case without options in tests/vectors/report: the verdict, and for a document that
 we read, the set of (JSON Pointer, keyword) of its violations. A peer may differ where the case says why,
 under `peers`. Fails on a difference that is not explained, and on an explanation that is no longer needed.
 """
 
+import argparse
 import base64
 import json
 import pathlib
@@ -170,8 +170,9 @@ def difference(ours, theirs):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--program", required=True, help="the gatewright program, built from this repository")
+    program = arguments.parse_args().program
     schema = json.loads(SCHEMA.read_text("utf-8"))
     cases = load_cases()
     problems = []
@@ -181,7 +182,7 @@ def main():
             file = pathlib.Path(folder, f"{index:04}.json")
             file.write_bytes(case["bytes"])
             files.append(str(file))
-        ours = list(gatewright(sys.argv[1], files))
+        ours = list(gatewright(program, files))
         peers = {
             "ajv": list(ajv(files)),
             "jsonschema": list(python_jsonschema(schema, files)),

@@ -58,9 +58,11 @@ fn set_up_python() -> Result<()> {
         "bindings-python/requirements-dev.txt",
         "-r",
         "tests/tools/requirements.txt",
+        "-r",
+        "tests/peers/requirements.txt",
     ]))?;
     let package = root().join("bindings-python/python/gatewright");
-    replace(&target().join("debug/lib_native.so"), &package.join("_native.abi3.so"))?;
+    place_native(&target().join("debug/lib_native.so"), &package)?;
     // An editable install: the venv finds the package in the working tree.
     let site = crate::process::output(
         python().args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]),
@@ -79,9 +81,27 @@ pub(crate) fn create_venv(path: &Path) -> Result<()> {
 }
 
 fn set_up_node() -> Result<()> {
-    npm_ci(&root().join("bindings-node"))?;
-    replace(&target().join("debug/libgatewright_node.so"), &root().join("bindings-node/gatewright.node"))?;
-    run(node_package("npm").args(["run", "--silent", "build"]))
+    build_node_package(&root().join("bindings-node"), "debug")?;
+    // The examples import the package by its name, as its users do.
+    let modules = root().join("examples/node/node_modules");
+    let link = modules.join("gatewright");
+    std::fs::create_dir_all(&modules)?;
+    if !link.exists() {
+        std::os::unix::fs::symlink("../../../bindings-node", link)?;
+    }
+    Ok(())
+}
+
+/// Compiles the TypeScript of a Node package and puts its native module, built by a profile, beside it.
+pub(crate) fn build_node_package(package: &Path, profile: &str) -> Result<()> {
+    npm_ci(package)?;
+    let npm = || {
+        let mut npm = command("npm");
+        npm.current_dir(package).env("CARGO_TARGET_DIR", target());
+        npm
+    };
+    run(npm().args(["run", "--silent", "build"]))?;
+    run(npm().args(["run", "--silent", "native", "--", profile]))
 }
 
 /// Installs what a lock file names, unless it is installed already.
@@ -97,10 +117,10 @@ pub(crate) fn npm_ci(folder: &Path) -> Result<()> {
     run(command("npm").current_dir(folder).args(["ci", "--no-audit", "--no-fund", "--silent"]))
 }
 
-// Copy beside, then rename: a process that has the old module loaded keeps it.
-fn replace(from: &Path, to: &Path) -> Result<()> {
-    let beside = to.with_extension("new");
-    std::fs::copy(from, &beside).with_context(|| format!("copy {}", from.display()))?;
-    std::fs::rename(&beside, to)?;
-    Ok(())
+/// Puts a Python native module where its package looks for it.
+pub(crate) fn place_native(built: &Path, package: &Path) -> Result<()> {
+    // Renamed into place: a process that has the old one loaded keeps it.
+    let beside = package.join("_native.abi3.so.new");
+    std::fs::copy(built, &beside).with_context(|| format!("copy {}", built.display()))?;
+    Ok(std::fs::rename(&beside, package.join("_native.abi3.so"))?)
 }

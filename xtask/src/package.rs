@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::artefacts::{self, create_venv, node_package, npm_ci, target, venv};
+use crate::artefacts::{self, build_node_package, create_venv, node_package, target, venv};
 use crate::process::{cargo, command, files_of, root, run, step};
 
 /// Writes `dist/*.whl` and `dist/*.tgz`, optimised.
@@ -13,7 +13,6 @@ pub(crate) fn run_package() -> Result<()> {
     run(artefacts::python()
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["-r", "bindings-python/requirements-dev.txt"]))?;
-    npm_ci(&root().join("bindings-node"))?;
     let dist = root().join("dist");
     build("dist", &dist)?;
     for path in files_of(&dist, "whl")?.into_iter().chain(files_of(&dist, "tgz")?) {
@@ -30,34 +29,43 @@ pub(crate) fn check_installed() -> Result<()> {
     }
     std::fs::create_dir_all(&place)?;
     build("dev", &place)?;
-    let vectors = root().join("tests/vectors");
 
     let clean = place.join("venv");
     create_venv(&clean)?;
-    let wheel = only(&place, "whl")?;
-    run(command(clean.join("bin/pip"))
-        .args(["install", "--quiet", "--disable-pip-version-check", "--no-index"])
-        .arg(wheel))?;
+    let pip = || {
+        let mut pip = command(clean.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
+        pip
+    };
+    run(pip().arg("--no-index").arg(only(&place, "whl")?))?;
+    run(pip().args(["pytest==9.2.0", "pytest-asyncio==1.5.0"]))?;
+    run(command(clean.join("bin/python")).current_dir(&place).args(["-c", INSTALLED]).arg(&clean))?;
     run(command(clean.join("bin/python"))
         .current_dir(&place)
-        .arg(root().join("tests/package/check_installed.py"))
-        .arg(&vectors))?;
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .arg(root().join("bindings-python/tests/test_vectors.py")))?;
     run(command(clean.join("bin/gatewright")).current_dir(&place).arg("--version"))?;
 
     let folder = place.join("node");
-    std::fs::create_dir_all(&folder)?;
+    std::fs::create_dir_all(folder.join("test/support"))?;
     std::fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
-    let tarball = only(&place, "tgz")?;
     run(command("npm")
         .current_dir(&folder)
         .args(["install", "--silent", "--no-audit", "--no-fund", "--offline"])
-        .arg(tarball))?;
-    for script in ["check_installed.mjs", "check_installed.cjs"] {
-        std::fs::copy(root().join("tests/package").join(script), folder.join(script))?;
-        run(command("node").current_dir(&folder).arg(script).arg(&vectors))?;
+        .arg(only(&place, "tgz")?))?;
+    for name in ["vectors.test.mjs", "report.test.mjs", "support/vectors.mjs", "support/server.mjs"] {
+        std::fs::copy(root().join("bindings-node/test").join(name), folder.join("test").join(name))?;
     }
+    run(command("node")
+        .current_dir(&folder)
+        .env("GATEWRIGHT_VECTORS", root().join("tests/vectors"))
+        .args(["--test", "test/vectors.test.mjs", "test/report.test.mjs"]))?;
     run(command("npx").current_dir(&folder).args(["--no-install", "gatewright", "--version"]))
 }
+
+/// Fails unless the package that is imported is the installed one.
+const INSTALLED: &str =
+    "import sys, gatewright; assert gatewright.__file__.startswith(sys.argv[1]), gatewright.__file__";
 
 fn build(profile: &str, into: &Path) -> Result<()> {
     step("package the wheel", || {
@@ -67,13 +75,8 @@ fn build(profile: &str, into: &Path) -> Result<()> {
     })?;
     step("package the tarball", || {
         run(cargo().args(["build", "-p", "gatewright-node", "--profile", profile]))?;
-        let built =
-            target().join(if profile == "dev" { "debug" } else { profile }).join("libgatewright_node.so");
-        let module = root().join("bindings-node/gatewright.node");
-        let beside = module.with_extension("new");
-        std::fs::copy(&built, &beside)?;
-        std::fs::rename(beside, module)?;
-        run(node_package("npm").args(["run", "--silent", "build"]))?;
+        let folder = if profile == "dev" { "debug" } else { profile };
+        build_node_package(&root().join("bindings-node"), folder)?;
         run(node_package("npm").args(["pack", "--silent", "--pack-destination"]).arg(into))
     })
 }

@@ -95,11 +95,8 @@ fn build(copy: &Path) -> Result<()> {
         "promise",
     ]))?;
     let built = target().join("debug");
-    std::fs::copy(built.join("lib_native.so"), python_package(copy).join("gatewright/_native.abi3.so"))?;
-    let node = copy.join("bindings-node");
-    std::fs::copy(built.join("libgatewright_node.so"), node.join("gatewright.node"))?;
-    artefacts::npm_ci(&node)?;
-    run(command("npm").current_dir(&node).args(["run", "--silent", "build"]))
+    artefacts::place_native(&built.join("lib_native.so"), &python_package(copy).join("gatewright"))?;
+    artefacts::build_node_package(&copy.join("bindings-node"), "debug")
 }
 
 fn python_package(copy: &Path) -> PathBuf {

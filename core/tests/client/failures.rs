@@ -140,3 +140,16 @@ fn a_client_without_a_key_or_with_an_unreadable_address_is_not_built() {
     let error = Client::builder().api_key(" ").build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
 }
+
+#[tokio::test]
+async fn a_server_that_speaks_no_tls_is_a_connection_error() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut socket, b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+    });
+    let client = Client::builder().base_url(format!("https://{address}")).api_key("k").max_retries(0);
+    let error = client.build().unwrap().call(chat_call()).await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Connection, 1));
+}

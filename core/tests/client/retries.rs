@@ -87,11 +87,11 @@ async fn the_deadline_bounds_all_attempts_together() {
     let slow = || busy(503).then(Step::Hang);
     let hang = Script::hang;
     let server = Server::start([slow(), hang(), hang()]).await;
-    let client = server.builder().max_retries(9).timeout(Duration::from_millis(400)).build().unwrap();
+    let client = server.builder().max_retries(9).timeout(Duration::from_millis(1500)).build().unwrap();
     let started = Instant::now();
     let error = client.call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 2));
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

@@ -180,7 +180,7 @@ async fn all_events_that_are_ready_come_in_one_batch() {
     let script = Script::events().packet(event.repeat(50)).packet(event.repeat(50)).then(Step::Hang);
     let server = Server::start([script]).await;
     let mut stream = server.client().open(chat_call()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(stream.next_batch().await.unwrap().unwrap().len(), 100);
     assert!(stream.try_next_batch().is_none(), "nothing is ready");
 }
@@ -190,7 +190,7 @@ async fn what_is_ready_is_had_without_waiting() {
     let event = "data: {\"choices\":[]}\n\n";
     let server = Server::start([Script::events().packet(event).then(Step::Hang)]).await;
     let mut stream = server.client().open(chat_call()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(stream.try_next_batch().unwrap().unwrap().unwrap().len(), 1);
     assert!(stream.try_next_batch().is_none(), "nothing is ready");
 }
@@ -203,16 +203,16 @@ async fn dropping_a_stream_closes_its_connection() {
     let mut raw = client.open(chat_call()).await.unwrap();
     raw.next_batch().await.unwrap();
     drop(raw);
-    assert!(server.connections_closed(1, Duration::from_secs(2)).await);
+    assert!(server.connections_closed(1, Duration::from_secs(10)).await);
     let typed = client.chat().completions().stream(&chat_request()).await.unwrap();
     drop(typed);
-    assert!(server.connections_closed(2, Duration::from_secs(2)).await);
+    assert!(server.connections_closed(2, Duration::from_secs(10)).await);
 }
 
 #[tokio::test]
 async fn a_finished_stream_gives_its_connection_back() {
     let body = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let script = Script::events().packet(body).end();
+    let script = Script::whole(200, &[("content-type", "text/event-stream")], body);
     let server = Server::start([script.clone(), script]).await;
     let client = server.client();
     for _ in 0..2 {

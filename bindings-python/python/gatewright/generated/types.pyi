@@ -269,7 +269,7 @@ class ChatMessageParam(TypedDict, total=False):
     tool_call_id: str
     """The call that a tool message answers. (ours)"""
 
-ChatContentPartParam: TypeAlias = ChatTextPartParam | Record | ChatImagePartParam | Record
+ChatContentPartParam: TypeAlias = ChatTextPartParam | ChatImagePartParam | Record
 """One part of a message's content; unknown kinds pass through. (ours)"""
 
 class ChatTextPartParam(TypedDict, total=False):
@@ -599,7 +599,7 @@ class ResponseRequest(TypedDict, total=False):
     user: str | None
     """An id of the end user. (ours)"""
 
-InputItemParam: TypeAlias = InputMessageParam | Record | FunctionCallOutputItemParam | Record | FunctionCallItemParam | Record | ReasoningItemParam | Record | CompactionItemParam | Record | CompactionTriggerItemParam | Record
+InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
 """One item of the input; unknown kinds are accepted and passed on. (ours)"""
 
 class InputMessageParam(TypedDict, total=False):
@@ -615,7 +615,7 @@ class InputMessageParam(TypedDict, total=False):
     status: str | None
     """State of a message that is sent back."""
 
-InputContentParam: TypeAlias = InputTextContentParam | Record | InputImageContentParam | Record | OutputTextContentParam | Record | RefusalContentParam | Record
+InputContentParam: TypeAlias = InputTextContentParam | InputImageContentParam | OutputTextContentParam | RefusalContentParam | Record
 """One part of a message; unknown kinds pass through. (ours)"""
 
 class InputTextContentParam(TypedDict, total=False):

@@ -10,6 +10,8 @@
 mod errors;
 mod fields;
 mod resources;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use std::fmt::Write as _;
@@ -111,13 +113,20 @@ impl Types<'_> {
         if values.open { format!("{known} | {}str", self.builtins) } else { known }
     }
 
+    /// The variants, and where one of them may be given as a record `Record` once, at the end.
     fn union(self, union: &Union) -> String {
-        let variants: Vec<String> = union.variants.iter().map(|variant| self.expression(variant)).collect();
-        let mut text = variants.join(" | ");
-        if union.open && self.direction == Direction::Request && !text.ends_with(" | Record") {
-            text.push_str(" | Record");
+        let mut record = union.open && self.direction == Direction::Request;
+        let mut variants: Vec<String> = Vec::new();
+        for variant in &union.variants {
+            let text = self.expression(variant);
+            let alone = text.strip_suffix(" | Record");
+            record |= alone.is_some();
+            variants.push(alone.unwrap_or(&text).to_owned());
         }
-        text
+        if record {
+            variants.push("Record".to_owned());
+        }
+        variants.join(" | ")
     }
 
     /// A named type. A request takes a result back in place of a dict.

@@ -239,7 +239,8 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>]) -> String {
 
 pub(super) fn stub(api: &Api) -> String {
     let mut out = String::from(
-        "from collections.abc import Mapping, Sequence\n\
+        "import builtins\n\
+         from collections.abc import Mapping, Sequence\n\
          from typing import Any, Literal, overload\n\n\
          from gatewright._native import NotGiven, Record\n\
          from gatewright._streams import AsyncStream, Stream\n\
@@ -268,7 +269,8 @@ pub(super) fn stub(api: &Api) -> String {
 
 /// The method's signature; overloads by the switch where one decides between a document and a stream.
 fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
-    let received = Types { api, direction: Direction::Response, builtins: "", schemas: "types." };
+    // A method may hide a builtin: `list` does.
+    let received = Types { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };
     let stream = operation.stream.as_ref().map(|stream| face.stream(&received.expression(&stream.item)));
     let document = operation.response.as_ref().map(|ty| received.expression(ty));
     match (operation.stream_parameter(), stream, document) {

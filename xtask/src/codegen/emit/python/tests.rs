@@ -1,0 +1,88 @@
+//! What the emitter writes for the fixture.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::codegen::build::build;
+use crate::codegen::fixture::{edited, sources};
+use crate::codegen::load::Sources;
+
+/// The contents of the file of that name.
+fn file(sources: &Sources, name: &str) -> String {
+    let files = super::emit(&build(sources).expect("the fixture builds"));
+    files.into_iter().find(|file| file.path.ends_with(name)).expect("the emitter writes it").contents
+}
+
+/// The part of a Python file from a line that begins so to the next blank line after it.
+fn part(code: &str, start: &str) -> String {
+    let from = code.find(&format!("\n{start}")).expect("the part is there") + 1;
+    let length = code[from..].find("\n\n").unwrap_or(code.len() - from);
+    code[from..from + length].to_owned()
+}
+
+#[test]
+fn responses_become_classes_over_record_and_requests_typed_dicts() {
+    assert_snapshot!(file(&sources(), "types.pyi"));
+}
+
+#[test]
+fn at_run_time_types_stand_for_record_and_dict() {
+    assert_snapshot!(file(&sources(), "types.py"));
+}
+
+#[test]
+fn operations_become_methods_twice() {
+    assert_snapshot!(file(&sources(), "resources.py"));
+}
+
+#[test]
+fn a_stream_switch_becomes_overloads() {
+    assert_snapshot!(file(&sources(), "resources.pyi"));
+}
+
+#[test]
+fn error_kinds_become_classes_parents_first() {
+    let code = file(&sources(), "errors.py");
+    let kinds = code.find("\nclass StatusError").expect("the parent comes first of the kinds");
+    assert_snapshot!(format!(
+        "{}\n…\n{}",
+        &code[..code.find("    def __init__").expect("state")],
+        &code[kinds..]
+    ));
+}
+
+#[test]
+fn members_a_response_may_leave_out_are_listed_for_the_native_half() {
+    assert_snapshot!(file(&sources(), "optional_fields.rs"));
+}
+
+#[test]
+fn awkward_names_are_bent_or_left_to_item_access() {
+    let text = |words: &str| json!({"type": "string", "description": words});
+    let members = json!({
+        "text": text("The text."),
+        "from": text("A keyword."),
+        "timeout": text("An option of every method."),
+        "@type": text("No identifier."),
+        "items": text("A method of records."),
+        "list": {"type": "array", "description": "A builtin.", "items": {"type": "string"}},
+    });
+    let request = edited("/components/schemas/LineRequest/properties", members.clone());
+    let answer = edited("/components/schemas/Note/properties", members);
+    assert_snapshot!(
+        [
+            part(&file(&request, "types.pyi"), "LineRequest = "),
+            part(&file(&answer, "types.pyi"), "class Note("),
+            part(&file(&request, "resources.pyi"), "class Pens:"),
+            part(&file(&request, "resources.py"), "    def stream_write("),
+        ]
+        .join("\n\n")
+    );
+}
+
+#[test]
+fn text_that_would_end_a_docstring_does_not() {
+    let doc = super::docstring(&[r#"Say """quoted""" or \"#.to_owned()], "    ");
+    assert_eq!(doc, "    \"\"\"Say \\\"\\\"\\\"quoted\\\"\\\"\\\" or \\\\\"\"\"\n");
+    assert_eq!(super::docstring(&["ends in \"this\"".to_owned()], ""), "\"\"\"ends in \"this\" \"\"\"\n");
+}

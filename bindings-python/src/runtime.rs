@@ -61,7 +61,10 @@ pub(crate) fn block_on<T: Send>(py: Python<'_>, future: impl Future<Output = T> 
     })
 }
 
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the method's lifetime is too narrow for attach")]
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method's lifetime is too narrow for attach"
+)]
 fn attend_to_signals() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }

@@ -58,8 +58,8 @@ mod videos;
 
 pub use crate::base_url::DEFAULT_BASE_URL;
 pub use crate::client::{
-    API_KEY_VARIABLE, BASE_URL_VARIABLE, Client, ClientBuilder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_EVENT_TIMEOUT,
-    DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT,
+    API_KEY_VARIABLE, BASE_URL_VARIABLE, Client, ClientBuilder, DEFAULT_CONNECT_TIMEOUT,
+    DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT,
 };
 pub use crate::error::{Error, ErrorCode, ErrorKind};
 pub use crate::files::Download;
@@ -72,4 +72,3 @@ pub use crate::retry::DEFAULT_MAX_RETRIES;
 pub use crate::sse::StreamEvent;
 pub use crate::stream::{EventStream, RawStream};
 pub use crate::transport::MAX_ERROR_BODY_BYTES;
-

@@ -38,7 +38,11 @@ pub struct Operation {
 impl Operation {
     /// `chat.completions.create`, as a caller knows it.
     pub fn qualified_name(&self) -> String {
-        if self.resource.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.resource, self.name) }
+        if self.resource.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.name)
+        }
     }
 }
 

@@ -129,7 +129,7 @@ fn node_tests() -> Result<()> {
 
 fn compare_peers() -> Result<()> {
     npm_ci(&root().join("tests/peers"))?;
-    run(python().arg("tests/peers/compare.py").arg(program()))
+    run(python().args(["tests/peers/compare.py", "--program"]).arg(program()))
 }
 
 fn run_examples() -> Result<()> {

@@ -230,7 +230,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>]) -> String {
     };
     let doc = docstring(&[summary, operation.description.clone(), "@ARGUMENTS@".to_owned(), source], indent);
     // Already wrapped and indented below its own heading; wrapping it again would undo that.
-    let list: String = list.lines().map(|line| format!("{indent}{line}\n")).collect();
+    let list: String = list.lines().flat_map(|line| [indent, line, "\n"]).collect();
     doc.replace(
         &format!("{indent}@ARGUMENTS@\n"),
         &list.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\""),
@@ -276,16 +276,16 @@ fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
     match (operation.stream_parameter(), stream, document) {
         (Some(switch), Some(stream), Some(document)) => {
             let either = format!("{document} | {stream}");
-            [
+            let mut out = String::new();
+            for (ty, result) in [
                 ("Literal[False] | NotGiven | None = ...", &document),
                 ("Literal[True]", &stream),
                 ("bool | NotGiven | None = ...", &either),
-            ]
-            .iter()
-            .map(|(ty, result)| {
-                format!("    @overload\n{}", signature(api, operation, face, Some((switch, ty)), result))
-            })
-            .collect()
+            ] {
+                out.push_str("    @overload\n");
+                out.push_str(&signature(api, operation, face, Some((switch, ty)), result));
+            }
+            out
         }
         (_, Some(stream), None) => signature(api, operation, face, None, &stream),
         (_, _, Some(document)) => signature(api, operation, face, None, &document),

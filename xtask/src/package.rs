@@ -1,6 +1,7 @@
 //! `cargo xtask package`: the wheel and the npm tarball, and the test that installs both where nothing else is.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -71,7 +72,11 @@ fn build(profile: &str, into: &Path) -> Result<()> {
     step("package the wheel", || {
         let mut maturin = command(venv(&root()).join("bin/maturin"));
         maturin.args(["build", "--quiet", "--manifest-path", "bindings-python/Cargo.toml"]);
-        run(maturin.args(["--profile", profile, "--out"]).arg(into))
+        if profile == "dist" {
+            // Linked against an old glibc, so that the wheel installs on other machines than this one.
+            maturin.args(["--zig", "--compatibility", "manylinux2014"]);
+        }
+        run(with_venv_on_path(maturin.args(["--profile", profile, "--out"]).arg(into))?)
     })?;
     step("package the tarball", || {
         run(cargo().args(["build", "-p", "gatewright-node", "--profile", profile]))?;
@@ -79,6 +84,14 @@ fn build(profile: &str, into: &Path) -> Result<()> {
         build_node_package(&root().join("bindings-node"), folder)?;
         run(node_package("npm").args(["pack", "--silent", "--pack-destination"]).arg(into))
     })
+}
+
+// maturin finds zig through the venv's python.
+fn with_venv_on_path(command: &mut Command) -> Result<&mut Command> {
+    let bin = venv(&root()).join("bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?;
+    Ok(command.env("PATH", path))
 }
 
 fn only(folder: &Path, extension: &str) -> Result<PathBuf> {

@@ -63,7 +63,7 @@ impl ChatCompletions<'_> {
     /// Create a chat completion.
     ///
     /// Answers a conversation with a model of any provider family. With stream true the answer arrives as
-    /// server-sent events, one chunk per data line, ended by [DONE].
+    /// server-sent events, one chunk per data line, ended by \[DONE\].
     ///
     /// Source: 4, 2.1, 2.2, 2.3.
     pub async fn create(&self, body: &types::ChatCompletionRequest) -> Result<Response<types::ChatCompletion>, Error> {
@@ -75,7 +75,7 @@ impl ChatCompletions<'_> {
     /// Create a chat completion. The answer is streamed.
     ///
     /// Answers a conversation with a model of any provider family. With stream true the answer arrives as
-    /// server-sent events, one chunk per data line, ended by [DONE].
+    /// server-sent events, one chunk per data line, ended by \[DONE\].
     ///
     /// Source: 4, 2.1, 2.2, 2.3.
     pub async fn stream(&self, body: &types::ChatCompletionRequest) -> Result<EventStream<types::ChatCompletionChunk>, Error> {

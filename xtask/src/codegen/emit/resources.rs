@@ -135,12 +135,17 @@ fn path_values(operation: &Operation) -> String {
 
 fn documentation(operation: &Operation, note: &str) -> String {
     let text = format!("{}.{note}\n\n{}", operation.summary, operation.description);
-    let mut code = comment(&text, "    /// ");
+    let mut code = comment(&escaped(&text), "    /// ");
     for parameter in operation.path_parameters().chain(operation.free_parameters()) {
         let text = format!("{}: {}", names::snake(&parameter.name), parameter.description);
         code.push_str("    ///\n");
-        code.push_str(&comment(&text, "    /// "));
+        code.push_str(&comment(&escaped(&text), "    /// "));
     }
     _ = write!(code, "    ///\n    /// Source: {}.\n", operation.source);
     code
+}
+
+/// Text of the specification as Markdown: to rustdoc, brackets such as those of `[DONE]` are a link.
+fn escaped(text: &str) -> String {
+    text.replace('[', "\\[").replace(']', "\\]")
 }

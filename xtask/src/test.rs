@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     ("node", "Node tests, types and lints", node_tests),
     ("peers", "other validators agree about the report vectors", compare_peers),
     ("examples", "every example runs", run_examples),
+    ("videos", "what the gateway calls a video plays", play_videos),
     ("story", "three languages tell the same story", demo::compare_stories),
     ("readme", "the README quotes the examples", readme::check_readme),
     ("package", "the wheel and the tarball work where they are installed", package::check_installed),
@@ -135,6 +136,11 @@ fn node_tests() -> Result<()> {
 fn compare_peers() -> Result<()> {
     npm_ci(&root().join("tests/peers"))?;
     run(python().args(["tests/peers/compare.py", "--program"]).arg(program()))
+}
+
+fn play_videos() -> Result<()> {
+    let gateway = LocalGateway::start()?;
+    run(gateway.reach_from(python().arg("gateway/tests/playable.py").arg(gateway.address())))
 }
 
 fn run_examples() -> Result<()> {

@@ -1,0 +1,27 @@
+//! Uses what tests/promise adds to the spec: typed, callable, routed.
+
+use gatewright::types::{ChatCompletionRequest, ChatMessage, GreetingRequest};
+use gatewright::{Client, Error, ErrorKind};
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let client = Client::from_env()?;
+    let greeting = GreetingRequest::builder().words("good morning").loud(true).try_into();
+    let greeting: GreetingRequest = greeting.expect("every required member is given");
+    match client.greetings().create("Ada", &greeting).await {
+        Ok(answer) => println!("{}", answer.text),
+        Err(error) if error.kind() == ErrorKind::NotImplemented => println!(
+            "greetings.create: {} {}",
+            error.status().unwrap_or_default(),
+            error.code().unwrap_or_default()
+        ),
+        Err(error) => return Err(error),
+    }
+
+    let mut request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("hello")]);
+    request.mood = Some("calm".to_owned());
+    let completion = client.chat().completions().create(&request).await?;
+    let mood: Option<&str> = completion.answered_mood.as_deref();
+    println!("answered_mood: {}", mood.unwrap_or("none"));
+    Ok(())
+}

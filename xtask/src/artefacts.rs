@@ -34,19 +34,17 @@ pub(crate) fn node_package(program: &str) -> Command {
     command
 }
 
+/// Builds the program and both native modules of a checkout, into this checkout's target folder.
+pub(crate) fn build_native(checkout: &Path) -> Result<()> {
+    let packages = ["gatewright-cli", "gatewright-python", "gatewright-node"];
+    let mut build = cargo();
+    build.current_dir(checkout).env("CARGO_TARGET_DIR", target()).arg("build");
+    run(build.args(packages.iter().flat_map(|package| ["-p", package])))
+}
+
 /// Builds everything: the program, then both packages.
 pub(crate) fn build_all() -> Result<()> {
-    step("build the program and both native modules", || {
-        run(cargo().args([
-            "build",
-            "-p",
-            "gatewright-cli",
-            "-p",
-            "gatewright-python",
-            "-p",
-            "gatewright-node",
-        ]))
-    })?;
+    step("build the program and both native modules", || build_native(&root()))?;
     step("set up the Python package", set_up_python)?;
     step("set up the Node package", set_up_node)
 }

@@ -31,16 +31,7 @@ pub(crate) fn keep() -> Result<()> {
     step("generate from the edited spec", || crate::codegen::run(&copy, false))?;
     let kept = step("build the copy", || build(&copy)).and_then(|()| call_from_each(&copy));
     // The copy shares the target folder: hand the artefacts of the tree itself back to it, whatever came out.
-    run(cargo().args([
-        "build",
-        "--quiet",
-        "-p",
-        "gatewright-cli",
-        "-p",
-        "gatewright-python",
-        "-p",
-        "gatewright-node",
-    ]))?;
+    artefacts::build_native(&root())?;
     kept
 }
 
@@ -78,15 +69,7 @@ fn build(copy: &Path) -> Result<()> {
     let examples = copy.join("core/examples");
     std::fs::create_dir_all(&examples)?;
     std::fs::copy(root().join("tests/promise/promise.rs"), examples.join("promise.rs"))?;
-    run(cargo().current_dir(copy).env("CARGO_TARGET_DIR", target()).args([
-        "build",
-        "-p",
-        "gatewright-cli",
-        "-p",
-        "gatewright-python",
-        "-p",
-        "gatewright-node",
-    ]))?;
+    artefacts::build_native(copy)?;
     run(cargo().current_dir(copy).env("CARGO_TARGET_DIR", target()).args([
         "build",
         "-p",

@@ -101,7 +101,7 @@ fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>
             break_rule("prompt", "maxLength", message);
         }
     }
-    if let Some(n) = body.get("n").and_then(Value::as_u64)
+    if let Some(n) = body.get("n").and_then(integer)
         && n > u64::from(model.max_n)
     {
         break_rule("n", "maximum", format!("n is {n}, {id} makes at most {} at once", model.max_n));
@@ -133,7 +133,7 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
         let (pointer, rule) = (format!("/{field}"), rule.to_owned());
         violations.push(Violation { pointer, rule, message, section: VIDEO_SECTION.to_owned() });
     };
-    if let Some(duration) = body.get("duration").and_then(Value::as_u64) {
+    if let Some(duration) = body.get("duration").and_then(integer) {
         if let Some(most) = model.max_duration_s
             && duration > u64::from(most)
         {
@@ -160,6 +160,27 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
             break_rule(field, "enum", format!("{field} is {value:?}, {id} takes {}", values.join(", ")));
         }
     }
+}
+
+/// A number of a request as JSON Schema counts integers: `3.0` is one. None for anything else, and below zero.
+pub fn integer(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        // Exact up to 2^53; every limit of the specification is far below.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole, and within the range"
+        )]
+        (0.0..=9_007_199_254_740_992.0).contains(&number).then_some(number as u64)
+    })
+}
+
+/// What the server assumes where a request leaves a field out, as the specification states it; null where it states
+/// nothing.
+pub fn default_of(operation: &Operation, field: &str) -> &'static Value {
+    let name = request_schemas().get(operation.id).map_or("", |request| request.name);
+    &SCHEMAS["$defs"][name]["properties"][field]["default"]
 }
 
 fn pixels(size: &str) -> Option<(u32, u32)> {

@@ -51,4 +51,12 @@ impl Call {
         let violations = limits::check(self.operation, &body);
         if violations.is_empty() { Ok(body) } else { Err(ApiError::violations(violations)) }
     }
+
+    /// A field of the body, or what the specification says is assumed without it.
+    pub(crate) fn field<'b>(&self, body: &'b Value, name: &str) -> &'b Value {
+        match &body[name] {
+            Value::Null => limits::default_of(self.operation, name),
+            given => given,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use gatewright::ErrorCode;
+use gatewright::limits::integer;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -24,7 +25,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), "chat")?.id;
     let prompt = prompt(&body)?;
-    let choices = body["n"].as_u64().unwrap_or(1);
+    let choices = integer(&body["n"]).unwrap_or(1);
     if choices > MOST_CHOICES {
         let message = format!("n is {choices}; this gateway makes at most {MOST_CHOICES} choices");
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("n"));
@@ -237,7 +238,7 @@ pub(crate) fn content(value: &Value) -> String {
 
 /// A bound on tokens.
 pub(crate) fn limit(value: &Value) -> Option<usize> {
-    value.as_u64().map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    integer(value).map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 /// One string or several.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use gatewright::limits::integer;
 use gatewright::{ErrorCode, catalog};
 use serde_json::{Value, json};
 
@@ -16,16 +17,13 @@ use crate::models;
 use crate::service::Provider;
 use crate::simulator::image;
 
-/// What the request means without them (2.8).
-const DEFAULT_SIZE: &str = "1024x1024";
-
 /// `POST /v1/images/generations`.
 pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::image_model(text(&body["model"]))?;
     let prompt = text(&body["prompt"]).to_owned();
-    let count = u32::try_from(body["n"].as_u64().unwrap_or(1)).unwrap_or(1);
-    let size = body["size"].as_str().unwrap_or(DEFAULT_SIZE);
+    let count = integer(call.field(&body, "n")).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    let size = text(call.field(&body, "size"));
     let size = dimensions(size).ok_or_else(|| {
         ApiError::new(
             &ErrorCode::INVALID_VALUE,
@@ -33,7 +31,7 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
         )
         .param("size")
     })?;
-    let inline = body["response_format"] == "b64_json";
+    let inline = call.field(&body, "response_format") == "b64_json";
     let revised = revise(&prompt, &body);
 
     let failed = || ApiError::new(&ErrorCode::SERVER_ERROR, "drawing the image failed");

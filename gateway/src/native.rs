@@ -1,6 +1,7 @@
 //! The native generate-content protocol (2.5).
 
 use gatewright::ErrorCode;
+use gatewright::limits::integer;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -89,7 +90,7 @@ fn answer(call: &Call) -> Result<Answer, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(call.path("model"), "native")?.id;
     let prompt = prompt(&body)?;
-    let count = body["generationConfig"]["candidateCount"].as_u64().unwrap_or(1);
+    let count = integer(&body["generationConfig"]["candidateCount"]).unwrap_or(1);
     if count > MOST_CANDIDATES {
         let message = format!("candidateCount is {count}; this gateway makes at most {MOST_CANDIDATES}");
         return Err(

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gatewright::limits::integer;
 use gatewright::{ErrorCode, catalog};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -31,11 +32,6 @@ const MOST_TASKS: usize = 1_000;
 const MOST_ENCODINGS: usize = 2;
 /// How long the address of a video is valid. The source states a lifetime for images alone (8); videos get the same.
 const LIFETIME: Duration = Duration::from_secs(catalog::IMAGE_URL_LIFETIME_S as u64);
-
-// Defaults of 2.6.
-const DEFAULT_DURATION_S: u32 = 5;
-const DEFAULT_RESOLUTION: &str = "1080p";
-const DEFAULT_ASPECT_RATIO: &str = "16:9";
 
 /// The tasks.
 pub(crate) struct Tasks {
@@ -141,16 +137,16 @@ impl Tasks {
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::video_model(text(&body["model"]))?;
-    let resolution = body["resolution"].as_str().unwrap_or(DEFAULT_RESOLUTION);
-    let aspect_ratio = body["aspect_ratio"].as_str().unwrap_or(DEFAULT_ASPECT_RATIO);
+    let resolution = text(call.field(&body, "resolution"));
+    let aspect_ratio = text(call.field(&body, "aspect_ratio"));
     let size = video::size(resolution, aspect_ratio).ok_or_else(|| {
         let message = format!("resolution {resolution:?} with aspect_ratio {aspect_ratio:?} is none of 2.6");
         ApiError::new(&ErrorCode::INVALID_VALUE, message).param("resolution")
     })?;
-    let duration_s = body["duration"]
-        .as_u64()
-        .and_then(|seconds| u32::try_from(seconds).ok())
-        .unwrap_or(DEFAULT_DURATION_S);
+    let duration_s =
+        integer(call.field(&body, "duration")).and_then(|seconds| u32::try_from(seconds).ok()).ok_or_else(
+            || ApiError::new(&ErrorCode::INVALID_VALUE, "duration is no number of seconds").param("duration"),
+        )?;
     let delivery = match body["webhook_url"].as_str() {
         Some(url) => Some(webhook::accept(url, &provider.config, &provider.webhook_secret)?),
         None => None,

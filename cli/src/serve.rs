@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use clap::Args;
 use gatewright::API_KEY_VARIABLE;
-use gatewright_gateway::{ApiKey, Config, Gateway};
+use gatewright_gateway::{ApiKey, Config, Faults, Gateway, InvalidFault};
 
 use crate::outcome::{Failure, Outcome};
 
@@ -16,6 +16,9 @@ pub(crate) struct Arguments {
     /// Key that clients must send; else that of GATEWRIGHT_API_KEY; else a random one is made and shown
     #[arg(long)]
     key: Option<String>,
+    /// Faults of every answer, such as truncate=3@create_response; an unknown one lists them
+    #[arg(long, value_name = "FAULTS")]
+    fault: Vec<String>,
     /// Print one line when ready: {"listening": "http://…", "key": "…"}
     #[arg(long)]
     json: bool,
@@ -27,7 +30,11 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let key = arguments.key.or_else(from_environment);
     let made = key.is_none();
     let key = key.map(ApiKey::new).transpose().map_err(|error| Failure::Usage(error.to_string()))?;
-    let config = Config { listen: arguments.listen, key, ..Config::default() };
+    let mut faults = Faults::default();
+    for text in &arguments.fault {
+        faults.extend(text.parse().map_err(|error: InvalidFault| Failure::Usage(error.to_string()))?);
+    }
+    let config = Config { listen: arguments.listen, key, faults, ..Config::default() };
     let gateway = Gateway::bind(config).await.map_err(|error| Failure::Usage(error.to_string()))?;
     // Before anybody is told that the gateway is ready: from then on a signal must find its handler.
     let stop = stop_signal().map_err(|error| Failure::Failed(format!("no signal handler: {error}")))?;

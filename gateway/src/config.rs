@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::auth::ApiKey;
+use crate::fault::Faults;
 use crate::webhook::WebhookSecret;
 
 /// Configuration of a gateway. Start from [`Config::default`] and change what is to differ.
@@ -39,6 +40,8 @@ pub struct Config {
     pub webhook_backoff: Duration,
     /// Lets `webhook_url` be plain http and lead to private addresses. For tests alone. Default: false.
     pub allow_private_webhooks: bool,
+    /// Faults that every answer of the simulated provider has, beside those that requests ask for. Default: none.
+    pub faults: Faults,
 }
 
 impl Default for Config {
@@ -58,6 +61,7 @@ impl Default for Config {
             webhook_secret: None,
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,
+            faults: Faults::default(),
         }
     }
 }

@@ -1,5 +1,15 @@
 /** Client, report validator and program of the Gatewright gateway. */
 
+export {
+  type CheckEvidence,
+  type CheckId,
+  type CheckOptions,
+  type CheckProgress,
+  type CheckRecord,
+  type CheckReport,
+  CheckResult,
+  check,
+} from "./check";
 export { Client, type ClientOptions } from "./client";
 export { type ErrorDetails, GatewrightError } from "./error";
 // The generated parts are re-exported whole: what the specification gains must appear here by itself.

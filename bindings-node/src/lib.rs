@@ -1,6 +1,7 @@
 //! Native module of the Node package: registers what `src-ts/native.ts` types. Holds no behaviour of its own:
 //! requests, streams, reports and the program are the core's; JavaScript objects are made in `src-ts/`.
 
+mod check;
 mod cli;
 mod client;
 mod error;

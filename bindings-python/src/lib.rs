@@ -1,6 +1,7 @@
 //! The native half of the Python package: registration only.
 
 mod asyncio;
+mod check;
 mod cli;
 mod client;
 mod error;
@@ -27,7 +28,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::NativeClient>()?;
     module.add_class::<stream::NativeStream>()?;
     module.add_class::<asyncio::Pending>()?;
+    module.add_class::<check::CheckRun>()?;
     module.add_class::<report::ReportValidator>()?;
+    module.add_class::<report::ReportPool>()?;
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NOT_GIVEN", not_given::NotGiven::instance(py)?)?;

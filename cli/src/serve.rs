@@ -59,7 +59,7 @@ fn announce(gateway: &Gateway, made: bool, json: bool) -> io::Result<()> {
 
 /// Ready at the first SIGINT or SIGTERM.
 #[cfg(unix)]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
@@ -73,7 +73,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 /// Ready at the first Ctrl-C.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
         // Without a handler there is no way to stop but to end the process.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -62,6 +62,7 @@ pub use crate::client::{
     DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT,
 };
 pub use crate::error::{Error, ErrorCode, ErrorKind};
+pub use crate::error_body::ErrorBody;
 pub use crate::files::Download;
 pub use crate::generated::{catalog, operations, resources, types};
 pub use crate::operation::Operation;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::artefacts::{self, npm_ci, program, python, venv};
+use crate::checkkit;
 use crate::codegen;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
@@ -23,6 +24,11 @@ const STEPS: &[Step] = &[
     ("python", "Python tests, types and lints", python_tests),
     ("node", "Node tests, types and lints", node_tests),
     ("peers", "other validators agree about the report vectors", compare_peers),
+    (
+        "checkkit",
+        "the kit, the agent, another server and another validator agree",
+        checkkit::check_with_others,
+    ),
     ("examples", "every example runs", run_examples),
     ("videos", "what the gateway calls a video plays", play_videos),
     ("story", "three languages tell the same story", demo::compare_stories),
@@ -98,6 +104,8 @@ fn rust_documentation() -> Result<()> {
         "-p",
         "gatewright-gateway",
         "-p",
+        "gatewright-checkkit",
+        "-p",
         "gatewright-cli",
     ]))?;
     run(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
@@ -105,6 +113,8 @@ fn rust_documentation() -> Result<()> {
         "--no-deps",
         "-p",
         "gatewright",
+        "-p",
+        "gatewright-checkkit",
         "-p",
         "gatewright-gateway",
     ]))

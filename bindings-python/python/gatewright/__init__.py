@@ -21,17 +21,22 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gatewright import report, types
+    from gatewright._check import CheckOptions, CheckResult, check, check_async
 
 __all__ = [
     "NOT_GIVEN",
     "AsyncClient",
     "AsyncStream",
+    "CheckOptions",
+    "CheckResult",
     "Client",
     "NotGiven",
     "Record",
     "ResponseInfo",
     "Stream",
     "__version__",
+    "check",
+    "check_async",
     "report",
     "response_of",
     "types",
@@ -41,6 +46,10 @@ __all__ += errors.__all__
 
 def __getattr__(name: str) -> Any:
     # What few programs need is imported when it is first used.
+    if name in ("CheckOptions", "CheckResult", "check", "check_async"):
+        from gatewright import _check
+
+        return getattr(_check, name)
     if name in ("report", "types"):
         import importlib
 

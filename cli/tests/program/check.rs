@@ -248,7 +248,7 @@ fn interrupted_run_exits_with_130_and_leaves_a_valid_report() {
             .stdout(Stdio::null())
             .spawn()
             .expect("the program starts");
-        second_request.recv_timeout(Duration::from_secs(60)).expect("a second request");
+        second_request.recv_timeout(Duration::from_secs(50)).expect("a second request");
         let began = Instant::now();
         let killed =
             Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");

@@ -8,7 +8,6 @@ mod image;
 mod models;
 mod outcome;
 mod report;
-mod save;
 mod serve;
 mod video;
 

@@ -50,4 +50,3 @@ pub use crate::error::not_implemented;
 pub use crate::generated::routes::{Match, Service, dispatch, match_route};
 pub use crate::server::{BindError, Gateway};
 pub use crate::videos::FAILURE_MARKER;
-pub use crate::webhook::{InvalidWebhookSecret, WebhookSecret};

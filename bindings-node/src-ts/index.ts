@@ -1,6 +1,16 @@
 /** Client, report validator and program of the Gatewright gateway. */
 
 export type { Attempt, Middleware, Outcome } from "./callbacks";
+export {
+  type CheckEvidence,
+  type CheckId,
+  type CheckOptions,
+  type CheckProgress,
+  type CheckRecord,
+  type CheckReport,
+  CheckResult,
+  check,
+} from "./check";
 export { Client } from "./client";
 export { type ErrorDetails, GatewrightError } from "./error";
 export { Events } from "./events";

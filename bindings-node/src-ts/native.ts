@@ -145,7 +145,22 @@ export interface NativeCancellation {
   cancel(): void;
 }
 
+/** A run of the check kit, on its own threads. */
+export interface NativeCheckRun {
+  /** The next event as JSON, if one comes within a second. */
+  next(): Promise<{ readonly done: boolean; readonly event?: string }>;
+  cancel(): void;
+  /** Report and evidence as JSON, once the run is done. */
+  outcome(): { readonly report: string; readonly evidence: string; readonly interrupted: boolean };
+  writeReport(path: string): Promise<void>;
+  writeEvidence(folder: string): Promise<string[]>;
+}
+
 export interface NativeModule {
+  NativeCheckRun: {
+    /** Begins a run, or tells why the kit refuses. */
+    create(options: string, apiKey: string): NativeCheckRun | string;
+  };
   NativeClient: {
     /** Makes a client, or a JSON description of why it cannot be made. */
     create(options: NativeClientOptions, callback?: Callback): NativeClient | string;
@@ -163,6 +178,21 @@ export interface NativeModule {
 export interface NativeValidator {
   /** JSON of the outcome. */
   validate(document: Uint8Array): string;
+  /** As `validate`, on another thread. */
+  judge(document: Uint8Array): Promise<string>;
+  /** As `judge`, of a file. Rejects if it cannot be read. */
+  judgeFile(path: string): Promise<string>;
+  html(document: Uint8Array, evidence?: string, page?: string): NativeMade;
+  junit(document: Uint8Array): NativeMade;
+  annotations(document: Uint8Array): NativeMade;
+  canonical(document: Uint8Array): NativeMade;
+  diff(old: Uint8Array, now: Uint8Array, percent: number, ms: number, asHtml: boolean): NativeMade;
+}
+
+/** Text made of a document, or the JSON of the outcome that says why there is none. */
+export interface NativeMade {
+  readonly text?: string;
+  readonly verdict?: string;
 }
 
 export interface NativeValidatorOptions {

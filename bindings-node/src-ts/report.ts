@@ -1,9 +1,22 @@
-/** Compatibility reports (specification 2.12): is a document one, and if not, why. */
+/** Compatibility reports (specification 2.12): is a document one, and if not, why; pages and comparisons of them. */
 
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import type { Transform } from "node:stream";
 
-import { type NativeValidator, type NativeValidatorOptions, native } from "./native";
+import { FileError } from "./generated/errors";
+import { type NativeMade, type NativeValidator, type NativeValidatorOptions, native } from "./native";
+import { lineTransform } from "./report-lines";
+
+export type { JudgedLine } from "./report-lines";
+
+/** Documents judged at a time and ahead of the results that were taken, per core. */
+const AHEAD_PER_CORE = 8;
+/** Largest document unless set otherwise, as in the core. */
+const MAX_BYTES = 16 * 1024 * 1024;
+/** Most documents judged at a time. */
+const MAX_AHEAD = 256;
 
 /** One rule a document breaks, or one thing worth knowing about it. */
 export interface Violation {
@@ -53,9 +66,104 @@ export interface ValidateOptions {
 /** A document: its bytes, its text, or the file that holds it. */
 export type ReportSource = Uint8Array | string | { readonly path: string };
 
+/** One result of `validateMany`: a verdict, or why the file could not be read. */
+export interface Judged {
+  /** How many documents came before this one. */
+  readonly position: number;
+  /** The document as it was given. */
+  readonly source: ReportSource;
+  readonly outcome?: ValidationOutcome;
+  readonly error?: FileError;
+}
+
+export interface ManyOptions {
+  /** Whether results come in the order of the documents, or as they are ready. Default: `false`. */
+  ordered?: boolean | undefined;
+}
+
+export interface PageOptions {
+  /** Folder with the evidence that the check kit wrote: shown in the cells, and linked. */
+  evidence?: string | undefined;
+  /** Where the page will be written, from which the links lead. Default: the working folder. */
+  page?: string | undefined;
+}
+
+export interface DiffOptions {
+  /** Slower is longer by more than this, in percent of the old time, and … Default: 50. */
+  slowerPercent?: number | undefined;
+  /** … by more than this, in milliseconds. Default: 200. */
+  slowerMs?: number | undefined;
+}
+
+/** A cell of two reports: a check on a model, or on none. */
+export interface ComparedCell {
+  readonly id: string;
+  readonly model: string | null;
+}
+
+/** A cell whose result changed. */
+export interface Turn extends ComparedCell {
+  readonly old: "pass" | "fail" | "skip";
+  readonly new: "pass" | "fail" | "skip";
+  /** Why the new result is no pass, or the old one was none. */
+  readonly explanation: string | null;
+}
+
+/** A cell that says something else. */
+export interface Reworded extends ComparedCell {
+  readonly old: string;
+  readonly new: string;
+}
+
+/** A cell that took another time. */
+export interface Timing extends ComparedCell {
+  readonly old_ms: number;
+  readonly new_ms: number;
+}
+
+/** One of two reports. */
+export interface Side {
+  readonly endpoint: string;
+  readonly generated_at: string;
+  readonly overall_status: "pass" | "fail";
+}
+
+/** What changed from one report to another. A cell that a report does not have counts as skipped. */
+export interface Comparison {
+  readonly old: Side;
+  readonly new: Side;
+  /** What was set otherwise, by JSON Pointer. */
+  readonly settings: readonly { readonly pointer: string; readonly old: unknown; readonly new: unknown }[];
+  readonly better: readonly Turn[];
+  readonly worse: readonly Turn[];
+  /** Failed, and was not run now. */
+  readonly hidden: readonly Turn[];
+  /** Fails in both, for different reasons. */
+  readonly fails_otherwise: readonly Reworded[];
+  readonly slower: readonly Timing[];
+  readonly faster: readonly Timing[];
+  /** Another model says that it answered. */
+  readonly other_model: readonly Reworded[];
+  readonly thresholds: { readonly percent: number; readonly ms: number };
+}
+
+/** A document of which something was to be made is no valid report. */
+export class InvalidReport extends Error {
+  /** What is wrong with it. */
+  readonly outcome: ValidationOutcome;
+
+  constructor(outcome: ValidationOutcome) {
+    const [first, ...more] = [...outcome.violations, ...outcome.advisories];
+    super(`${first?.message}${more.length > 0 ? ` (and ${more.length} more)` : ""}`);
+    Object.defineProperty(this, "name", { value: "InvalidReport", configurable: true, writable: true });
+    this.outcome = outcome;
+  }
+}
+
 /** Judges reports by one set of options. Making one compiles the schema, so keep it for many documents. */
 export class Validator {
   readonly #native: NativeValidator;
+  readonly #maxBytes: number;
 
   constructor(options: ValidateOptions = {}) {
     const settings: NativeValidatorOptions = {};
@@ -64,6 +172,7 @@ export class Validator {
     if (options.kitName !== undefined) settings.kitName = options.kitName;
     if (options.maxBytes !== undefined) settings.maxBytes = options.maxBytes;
     this.#native = new native.NativeValidator(settings);
+    this.#maxBytes = options.maxBytes ?? MAX_BYTES;
   }
 
   /**
@@ -80,9 +189,106 @@ export class Validator {
     return this.#judge(await readFile(path));
   }
 
+  /**
+   * Validates documents on other threads, and gives the results as they come.
+   *
+   * At most 8 documents per core are taken ahead of the results that were taken. A file that cannot be read is a
+   * result with an `error`; an error of the iterable itself is thrown.
+   */
+  async *validateMany(
+    sources: Iterable<ReportSource> | AsyncIterable<ReportSource>,
+    options: ManyOptions = {},
+  ): AsyncGenerator<Judged, void, undefined> {
+    const pending = new Map<number, Promise<Judged>>();
+    const next = async (): Promise<Judged> => {
+      const [oldest] = pending.values();
+      const judged = await (options.ordered === true ? oldest : Promise.race(pending.values()));
+      pending.delete((judged as Judged).position);
+      return judged as Judged;
+    };
+    let position = 0;
+    for await (const source of sources) {
+      pending.set(position, this.#judged(position, source));
+      position += 1;
+      if (pending.size >= readAhead()) yield await next();
+    }
+    while (pending.size > 0) yield await next();
+  }
+
+  /**
+   * A stream that takes the bytes of NDJSON (one document per line) and gives a `JudgedLine` for each line that is
+   * not blank, in order. `Duplex.toWeb(validator.ndjson())` makes a web stream of it.
+   *
+   * Of a line over `maxBytes`, no more than that is held.
+   */
+  ndjson(): Transform {
+    return lineTransform({
+      maxBytes: this.#maxBytes,
+      ahead: readAhead(),
+      judge: async (line) => parseOutcome(await this.#native.judge(line)),
+    });
+  }
+
+  /** The report as one HTML page that needs nothing else. Errors: `InvalidReport`, `FileError`. */
+  html(source: ReportSource, options: PageOptions = {}): string {
+    const document = contentOf(source);
+    const make = () => {
+      try {
+        return this.#native.html(document, options.evidence, options.page);
+      } catch (error) {
+        throw fileError(error);
+      }
+    };
+    return textOf(make());
+  }
+
+  /** The report as JUnit XML, one suite per model. Errors: `InvalidReport`. */
+  junit(source: ReportSource): string {
+    return textOf(this.#native.junit(contentOf(source)));
+  }
+
+  /** Workflow commands of GitHub Actions, one line per failed check. Errors: `InvalidReport`. */
+  githubAnnotations(source: ReportSource): string {
+    return textOf(this.#native.annotations(contentOf(source)));
+  }
+
+  /**
+   * The document in canonical form: members in the order of the schema, two spaces per level. It need not be a valid
+   * report. Errors: `InvalidReport`, if it is no JSON.
+   */
+  canonical(source: ReportSource): string {
+    return textOf(this.#native.canonical(contentOf(source)));
+  }
+
+  /** What got better, worse or slower from one report to another. Errors: `InvalidReport`. */
+  diff(old: ReportSource, now: ReportSource, options: DiffOptions = {}): Comparison {
+    return JSON.parse(this.#diff(old, now, options, false)) as Comparison;
+  }
+
+  /** As `diff`, as one HTML page that needs nothing else. */
+  diffHtml(old: ReportSource, now: ReportSource, options: DiffOptions = {}): string {
+    return this.#diff(old, now, options, true);
+  }
+
+  #diff(old: ReportSource, now: ReportSource, options: DiffOptions, asHtml: boolean): string {
+    const { slowerPercent = 50, slowerMs = 200 } = options;
+    return textOf(this.#native.diff(contentOf(old), contentOf(now), slowerPercent, slowerMs, asHtml));
+  }
+
   #judge(document: Uint8Array | string): ValidationOutcome {
-    const bytes = typeof document === "string" ? Buffer.from(document, "utf8") : document;
-    return JSON.parse(this.#native.validate(bytes)) as ValidationOutcome;
+    return parseOutcome(this.#native.validate(bytesOf(document)));
+  }
+
+  /** Never rejects: whoever breaks off leaves no rejection behind. */
+  async #judged(position: number, source: ReportSource): Promise<Judged> {
+    try {
+      const judging = isPath(source)
+        ? this.#native.judgeFile(source.path)
+        : this.#native.judge(bytesOf(source));
+      return { position, source, outcome: parseOutcome(await judging) };
+    } catch (error) {
+      return { position, source, error: fileError(error) };
+    }
   }
 }
 
@@ -98,6 +304,51 @@ export function validateFile(path: string, options?: ValidateOptions): Promise<V
   return validator(options).validateFile(path);
 }
 
+/** Validates documents, as `Validator.validateMany` does. */
+export function validateMany(
+  sources: Iterable<ReportSource> | AsyncIterable<ReportSource>,
+  options: ValidateOptions & ManyOptions = {},
+): AsyncGenerator<Judged, void, undefined> {
+  const { ordered, ...rest } = options;
+  const given = Object.values(rest).some((option) => option !== undefined);
+  return validator(given ? rest : undefined).validateMany(sources, { ordered });
+}
+
+/** A stream from NDJSON to verdicts, as `Validator.ndjson` makes it. */
+export function ndjson(options?: ValidateOptions): Transform {
+  return validator(options).ndjson();
+}
+
+/** The report as one HTML page, as `Validator.html` makes it. */
+export function html(source: ReportSource, options?: PageOptions): string {
+  return validator(undefined).html(source, options);
+}
+
+/** The report as JUnit XML, as `Validator.junit` makes it. */
+export function junit(source: ReportSource): string {
+  return validator(undefined).junit(source);
+}
+
+/** Workflow commands of GitHub Actions, as `Validator.githubAnnotations` makes them. */
+export function githubAnnotations(source: ReportSource): string {
+  return validator(undefined).githubAnnotations(source);
+}
+
+/** The canonical form, as `Validator.canonical` makes it. */
+export function canonical(source: ReportSource): string {
+  return validator(undefined).canonical(source);
+}
+
+/** What changed from one report to another, as `Validator.diff` tells it. */
+export function diff(old: ReportSource, now: ReportSource, options?: DiffOptions): Comparison {
+  return validator(undefined).diff(old, now, options);
+}
+
+/** As `diff`, as one HTML page. */
+export function diffHtml(old: ReportSource, now: ReportSource, options?: DiffOptions): string {
+  return validator(undefined).diffHtml(old, now, options);
+}
+
 function validator(options: ValidateOptions | undefined): Validator {
   if (options !== undefined) return new Validator(options);
   standard ??= new Validator();
@@ -106,4 +357,35 @@ function validator(options: ValidateOptions | undefined): Validator {
 
 function isPath(source: ReportSource): source is { readonly path: string } {
   return typeof source === "object" && !(source instanceof Uint8Array);
+}
+
+function bytesOf(document: Uint8Array | string): Uint8Array {
+  return typeof document === "string" ? Buffer.from(document, "utf8") : document;
+}
+
+function contentOf(source: ReportSource): Uint8Array {
+  if (!isPath(source)) return bytesOf(source);
+  try {
+    return readFileSync(source.path);
+  } catch (error) {
+    throw fileError(error);
+  }
+}
+
+function parseOutcome(json: string): ValidationOutcome {
+  return JSON.parse(json) as ValidationOutcome;
+}
+
+function textOf({ text, verdict }: NativeMade): string {
+  if (text === undefined) throw new InvalidReport(parseOutcome(verdict ?? ""));
+  return text;
+}
+
+function fileError(error: unknown): FileError {
+  const message = error instanceof Error ? error.message : String(error);
+  return new FileError({ kind: "io", message, cause: error });
+}
+
+function readAhead(): number {
+  return Math.min(AHEAD_PER_CORE * availableParallelism(), MAX_AHEAD);
 }

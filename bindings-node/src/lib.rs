@@ -2,6 +2,7 @@
 //! requests, streams, reports and the program are the core's; JavaScript objects are made in `src-ts/`.
 
 mod callbacks;
+mod check;
 mod cli;
 mod client;
 mod error;

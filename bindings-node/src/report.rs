@@ -1,5 +1,16 @@
-//! Report validation: bytes in, the core's verdict out as JSON.
+//! Reports: bytes in, the core's verdicts out as JSON, pages and other forms as text.
 
+#![expect(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use gatewright::report::{
+    Diff, EvidenceFile, Outcome, Report, Thresholds, Validator as Core, annotations, html, junit,
+};
+use napi::bindgen_prelude::AsyncTask;
+use napi::{Env, Error, Result, Task};
 use napi_derive::napi;
 
 /// How documents are judged; what is missing is as in the specification.
@@ -15,10 +26,19 @@ pub struct ValidatorOptions {
     pub max_bytes: Option<u32>,
 }
 
+/// What was made of a document, or the verdict that says why nothing was.
+#[napi(object, object_from_js = false)]
+pub struct Made {
+    /// The text.
+    pub text: Option<String>,
+    /// JSON of the outcome.
+    pub verdict: Option<String>,
+}
+
 /// A validator, made once and used for many documents.
 #[napi(js_name = "NativeValidator")]
 pub struct Validator {
-    validator: gatewright::report::Validator,
+    validator: Core,
 }
 
 #[napi]
@@ -26,7 +46,7 @@ impl Validator {
     /// A validator with these options.
     #[napi(constructor, catch_unwind)]
     pub fn new(options: ValidatorOptions) -> Self {
-        let mut builder = gatewright::report::Validator::builder().strict(options.strict.unwrap_or_default());
+        let mut builder = Core::builder().strict(options.strict.unwrap_or_default());
         if let Some(models) = options.models {
             builder = builder.models(models);
         }
@@ -43,5 +63,105 @@ impl Validator {
     #[napi(catch_unwind)]
     pub fn validate(&self, document: &[u8]) -> String {
         self.validator.check(document).to_json()
+    }
+
+    /// As `validate`, on another thread.
+    #[napi(catch_unwind)]
+    pub fn judge(&self, document: &[u8]) -> AsyncTask<Judging> {
+        // Copied: JavaScript may write to the bytes while the other thread reads.
+        let source = Source::Bytes(document.to_vec());
+        AsyncTask::new(Judging { validator: self.validator.clone(), source })
+    }
+
+    /// As `judge`, of a file, which is read there too, no more of it than the bound asks for.
+    #[napi(catch_unwind)]
+    pub fn judge_file(&self, path: String) -> AsyncTask<Judging> {
+        AsyncTask::new(Judging { validator: self.validator.clone(), source: Source::File(path.into()) })
+    }
+
+    /// The page of a report. evidence: folder with the check kit's evidence; page: where the page will be, for links.
+    #[napi(catch_unwind)]
+    pub fn html(&self, document: &[u8], evidence: Option<String>, page: Option<String>) -> Result<Made> {
+        let evidence = match evidence {
+            Some(folder) => EvidenceFile::read_folder(Path::new(&folder), page.as_deref().map(Path::new))
+                .map_err(|error| Error::from_reason(error.to_string()))?,
+            None => Vec::new(),
+        };
+        Ok(self.make(document, |report| html(report, &evidence)))
+    }
+
+    /// JUnit XML.
+    #[napi(catch_unwind)]
+    pub fn junit(&self, document: &[u8]) -> Made {
+        self.make(document, junit)
+    }
+
+    /// Workflow commands of GitHub Actions for the failed checks.
+    #[napi(catch_unwind)]
+    pub fn annotations(&self, document: &[u8]) -> Made {
+        self.make(document, annotations)
+    }
+
+    /// The canonical form.
+    #[napi(catch_unwind)]
+    pub fn canonical(&self, document: &[u8]) -> Made {
+        made(self.validator.canonical(document))
+    }
+
+    /// The comparison of two reports: JSON text, or a page.
+    #[napi(catch_unwind)]
+    pub fn diff(&self, old: &[u8], new: &[u8], percent: u32, ms: u32, as_html: bool) -> Made {
+        let compare = || {
+            let (old, new) = (self.validator.read(old)?, self.validator.read(new)?);
+            let diff = Diff::of(&old, &new, Thresholds { percent: percent.into(), ms: ms.into() });
+            Ok(if as_html { diff.to_html() } else { diff.to_json() })
+        };
+        made(compare())
+    }
+
+    fn make(&self, document: &[u8], of: impl Fn(&Report) -> String) -> Made {
+        made(self.validator.read(document).map(|report| of(&report)))
+    }
+}
+
+fn made(text: std::result::Result<String, Box<Outcome>>) -> Made {
+    match text {
+        Ok(text) => Made { text: Some(text), verdict: None },
+        Err(outcome) => Made { text: None, verdict: Some(outcome.to_json()) },
+    }
+}
+
+enum Source {
+    Bytes(Vec<u8>),
+    File(PathBuf),
+}
+
+/// A verdict in the making, on a thread of Node's pool.
+pub struct Judging {
+    validator: Core,
+    source: Source,
+}
+
+impl Task for Judging {
+    type Output = String;
+    type JsValue = String;
+
+    fn compute(&mut self) -> Result<String> {
+        let outcome = match &self.source {
+            Source::Bytes(document) => self.validator.check(document),
+            Source::File(path) => {
+                let mut document = Vec::new();
+                let bound = self.validator.max_bytes() as u64 + 1;
+                File::open(path)
+                    .and_then(|file| file.take(bound).read_to_end(&mut document))
+                    .map_err(|error| Error::from_reason(format!("{}: {error}", path.display())))?;
+                self.validator.check(&document)
+            }
+        };
+        Ok(outcome.to_json())
+    }
+
+    fn resolve(&mut self, _: Env, verdict: String) -> Result<String> {
+        Ok(verdict)
     }
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod asyncio;
 mod callbacks;
+mod check;
 mod cli;
 mod client;
 mod error;
@@ -43,6 +44,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::save_async, module)?)?;
     module.add_function(wrap_pyfunction!(webhook::unwrap_webhook, module)?)?;
     module.add_function(wrap_pyfunction!(webhook::read_webhook, module)?)?;
+    module.add_class::<check::CheckRun>()?;
+    module.add_class::<report::ReportPool>()?;
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(interpreter::close, module)?,))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,17 +1,28 @@
-//! The report validator: bytes in, the verdict as a record out.
+//! Reports: bytes in, verdicts as plain dicts and pages as text out.
 
-use gatewright::report::Validator;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use gatewright::report::{
+    Diff, EvidenceFile, Judged, Outcome, Pool, Report, Source, Thresholds, Validator, annotations, html,
+    junit,
+};
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::interpreter;
 use crate::record;
+use crate::runtime::SIGNAL_TICK;
 
 /// A validator with its settings; made to be kept, since it compiles the schema.
 #[pyclass(frozen, module = "gatewright._native")]
 pub(crate) struct ReportValidator {
     validator: Validator,
 }
+
+/// What was made of documents, or the verdict that says why nothing was.
+type Made<'py> = (Option<String>, Option<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl ReportValidator {
@@ -42,5 +53,133 @@ impl ReportValidator {
         let document = document.as_bytes();
         let outcome = interpreter::detached(py, || self.validator.check(document).to_json());
         record::parse_plain(py, outcome.as_bytes())
+    }
+
+    /// The page of a report. evidence: folder with the check kit's evidence; page: where the page will be, for links.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+    fn html<'py>(
+        &self,
+        py: Python<'py>,
+        document: &Bound<'py, PyBytes>,
+        evidence: Option<PathBuf>,
+        page: Option<PathBuf>,
+    ) -> PyResult<Made<'py>> {
+        let evidence = match evidence {
+            Some(folder) => {
+                let files = py.detach(|| EvidenceFile::read_folder(&folder, page.as_deref()));
+                files.map_err(|error| PyOSError::new_err(error.to_string()))?
+            }
+            None => Vec::new(),
+        };
+        self.make(py, document, |report| html(report, &evidence))
+    }
+
+    /// JUnit XML.
+    fn junit<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
+        self.make(py, document, junit)
+    }
+
+    /// Workflow commands of GitHub Actions for the failed checks.
+    fn annotations<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
+        self.make(py, document, annotations)
+    }
+
+    /// The canonical form.
+    fn canonical<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
+        let document = document.as_bytes();
+        made(py, py.detach(|| self.validator.canonical(document)))
+    }
+
+    /// The comparison of two reports: JSON text, or a page. thresholds: percent and milliseconds.
+    fn diff<'py>(
+        &self,
+        py: Python<'py>,
+        old: &Bound<'py, PyBytes>,
+        new: &Bound<'py, PyBytes>,
+        thresholds: (u64, u64),
+        as_html: bool,
+    ) -> PyResult<Made<'py>> {
+        let (old, new) = (old.as_bytes(), new.as_bytes());
+        let thresholds = Thresholds { percent: thresholds.0, ms: thresholds.1 };
+        let text = py.detach(|| {
+            let (old, new) = (self.validator.read(old)?, self.validator.read(new)?);
+            let diff = Diff::of(&old, &new, thresholds);
+            Ok(if as_html { diff.to_html() } else { diff.to_json() })
+        });
+        made(py, text)
+    }
+}
+
+impl ReportValidator {
+    fn make<'py>(
+        &self,
+        py: Python<'py>,
+        document: &Bound<'py, PyBytes>,
+        of: impl Fn(&Report) -> String + Sync,
+    ) -> PyResult<Made<'py>> {
+        let document = document.as_bytes();
+        made(py, py.detach(|| self.validator.read(document).map(|report| of(&report))))
+    }
+}
+
+fn made(py: Python<'_>, text: Result<String, Box<Outcome>>) -> PyResult<Made<'_>> {
+    Ok(match text {
+        Ok(text) => (Some(text), None),
+        Err(outcome) => (None, Some(record::parse_plain(py, outcome.to_json().as_bytes())?)),
+    })
+}
+
+/// Threads that judge documents; see the core's `Pool`.
+#[pyclass(frozen, module = "gatewright._native")]
+pub(crate) struct ReportPool {
+    // Only ever taken for as long as nothing is waited for, or with the interpreter released.
+    pool: Mutex<Pool<(), String>>,
+}
+
+/// Index, and the verdict or why the document could not be read.
+type Fetched<'py> = (usize, Option<Bound<'py, PyAny>>, Option<String>);
+
+#[pymethods]
+impl ReportPool {
+    #[new]
+    fn new(validator: &ReportValidator, threads: usize, ordered: bool) -> PyResult<Self> {
+        let make = |(): &(), _: &[u8], outcome: Outcome| outcome.to_json();
+        let pool = Pool::new(&validator.validator, threads, ordered, make)
+            .map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
+        Ok(Self { pool: Mutex::new(pool) })
+    }
+
+    /// Hands a document to the threads, the bytes themselves or the path of a file. Returns whether there is room for
+    /// another before a result is fetched.
+    fn submit(&self, py: Python<'_>, document: Option<Vec<u8>>, path: Option<PathBuf>) -> bool {
+        let source = match (document, path) {
+            (Some(document), _) => Source::Bytes(document),
+            (None, path) => Source::File(path.unwrap_or_default()),
+        };
+        py.detach(|| {
+            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.submit((), source);
+            pool.has_room()
+        })
+    }
+
+    /// The next result, or nothing when none is pending. Waits with the interpreter released; signals are attended to.
+    fn fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Fetched<'py>>> {
+        loop {
+            let (judged, pending) = py.detach(|| {
+                let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+                (pool.fetch(Some(SIGNAL_TICK)), pool.pending())
+            });
+            match judged {
+                Some(Judged { index, result: Ok(json), .. }) => {
+                    return Ok(Some((index, Some(record::parse_plain(py, json.as_bytes())?), None)));
+                }
+                Some(Judged { index, result: Err(error), .. }) => {
+                    return Ok(Some((index, None, Some(error.to_string()))));
+                }
+                None if pending == 0 => return Ok(None),
+                None => py.check_signals()?,
+            }
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! The `gatewright` program as a function, so that the Python and Node packages carry it too.
 //!
 //! One module per command. Exit codes: 0 done, 1 failed or a document is invalid, 2 wrong usage, wrong
-//! configuration or a file that cannot be read, 130 interrupted, 141 the reader of the output went away.
+//! configuration or a file that cannot be read, 3 a report that cannot be written, 130 interrupted, 141 the reader of the output went away.
 
 mod chat;
+mod check;
 mod image;
 mod models;
 mod outcome;
@@ -37,6 +38,8 @@ const ENVIRONMENT: &str = "Environment:
 enum Command {
     /// Run a gateway with an embedded simulated provider
     Serve(serve::Arguments),
+    /// Check whether a service is compatible, and write the report
+    Check(check::Arguments),
     /// Work with compatibility reports
     Report(report::Arguments),
     /// Ask a model; the answer is written as it arrives
@@ -83,6 +86,7 @@ where
     };
     let result = match program.command {
         Command::Report(arguments) => report::run(&arguments),
+        Command::Check(arguments) => on_runtime(check::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Chat(arguments) => on_runtime(interruptible(chat::run(arguments))),
         Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),

@@ -8,7 +8,10 @@ use gatewright::ErrorKind as Kind;
 pub(crate) const FAILED: u8 = 1;
 /// Exit code: wrong usage or configuration, or a file that cannot be read.
 pub(crate) const USAGE: u8 = 2;
-const INTERRUPTED: u8 = 130;
+/// Exit code: what was made cannot be written.
+pub(crate) const UNWRITABLE: u8 = 3;
+/// Exit code: Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
 /// What a shell reports of a program that SIGPIPE ended.
 const PIPE_CLOSED: u8 = 141;
 

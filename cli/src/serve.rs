@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use clap::Args;
 use gatewright::API_KEY_VARIABLE;
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{ApiKey, Config, Gateway};
+use gatewright_gateway::{ApiKey, Config, Faults, Gateway, InvalidFault};
 
 use crate::outcome::{Failure, Outcome};
 
@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     /// Let webhook_url be plain http and lead to this machine or network; for development
     #[arg(long)]
     allow_private_webhooks: bool,
+    /// Faults of every answer, such as truncate=3@create_response; an unknown one lists them
+    #[arg(long, value_name = "FAULTS")]
+    fault: Vec<String>,
     /// Print one line when ready: {"listening": "http://…", "key": "…", "webhook_secret": "whsec_…"}
     #[arg(long)]
     json: bool,
@@ -37,11 +40,16 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let key = key.map(ApiKey::new).transpose().map_err(|error| Failure::Usage(error.to_string()))?;
     let webhook_secret = webhook_secret()?;
     let made_secret = webhook_secret.is_none();
+    let mut faults = Faults::default();
+    for text in &arguments.fault {
+        faults.extend(text.parse().map_err(|error: InvalidFault| Failure::Usage(error.to_string()))?);
+    }
     let config = Config {
         listen: arguments.listen,
         key,
         webhook_secret,
         allow_private_webhooks: arguments.allow_private_webhooks,
+        faults,
         ..Config::default()
     };
     let gateway = Gateway::bind(config).await.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -79,7 +87,7 @@ fn announce(gateway: &Gateway, made_key: bool, made_secret: bool, json: bool) ->
 
 /// Ready at the first SIGINT or SIGTERM.
 #[cfg(unix)]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
@@ -93,7 +101,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 /// Ready at the first Ctrl-C.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
         // Without a handler there is no way to stop but to end the process.
         if tokio::signal::ctrl_c().await.is_err() {

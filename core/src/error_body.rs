@@ -8,17 +8,23 @@ use crate::sse::{Decoder, Item};
 /// A text taken for a message is cut here, in characters: a page is no message.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// What an error body says.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct ErrorBody {
-    pub(crate) message: Option<String>,
-    pub(crate) code: Option<String>,
-    pub(crate) param: Option<String>,
-    pub(crate) error_type: Option<String>,
+/// What an error body says; a part it does not say is `None`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ErrorBody {
+    /// What happened, for people; at most 500 characters.
+    pub message: Option<String>,
+    /// Error code; of the native style the reason, else the status word.
+    pub code: Option<String>,
+    /// Parameter at fault.
+    pub param: Option<String>,
+    /// Type of the error; of the native style the status word.
+    pub error_type: Option<String>,
 }
 
 impl ErrorBody {
-    pub(crate) fn read(body: &[u8]) -> Self {
+    /// Reads a body of whatever form. Never fails.
+    pub fn read(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches('\u{FEFF}').trim();
         if let Ok(value) = serde_json::from_str::<Value>(text) {
@@ -34,7 +40,7 @@ impl ErrorBody {
     }
 
     /// What a JSON document says: an error object, or an object or array that holds one.
-    pub(crate) fn of_value(value: &Value) -> Self {
+    pub fn of_value(value: &Value) -> Self {
         match value {
             Value::String(text) => Self { message: message(text), ..Self::default() },
             Value::Array(items) => items.first().map(Self::of_value).unwrap_or_default(),

@@ -69,6 +69,7 @@ pub use crate::client::{
 };
 pub use crate::clock::{Clock, SystemClock};
 pub use crate::error::{Error, ErrorCode, ErrorKind, Received};
+pub use crate::error_body::ErrorBody;
 pub use crate::files::{DEFAULT_MAX_FILE_BYTES, Download, SaveOptions, Saved, check_place};
 pub use crate::generated::{catalog, operations, resources, types};
 pub use crate::log::LOG_VARIABLE;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use gatewright::webhook::Secret;
 
 use crate::auth::ApiKey;
+use crate::fault::Faults;
 
 /// Configuration of a gateway. Start from [`Config::default`] and change what is to differ.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct Config {
     pub webhook_backoff: Duration,
     /// Lets `webhook_url` be plain http and lead to private addresses. For tests alone. Default: false.
     pub allow_private_webhooks: bool,
+    /// Faults that every answer of the simulated provider has, beside those that requests ask for. Default: none.
+    pub faults: Faults,
 }
 
 impl Default for Config {
@@ -59,6 +62,7 @@ impl Default for Config {
             webhook_secret: None,
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,
+            faults: Faults::default(),
         }
     }
 }

@@ -23,12 +23,14 @@
 //! - It calls the tools it is made to call, or that the prompt names, with arguments that fit their schema.
 //! - Images are drawn and videos encoded at the size asked for. A video whose prompt contains [`FAILURE_MARKER`], or
 //!   `[fail: some message]`, ends as `failed`.
+//! - It misbehaves on request, so that users can test their handling of it: see [`FAULTS`] and [`FAULT_HEADER`].
 
 mod auth;
 mod call;
 mod chat;
 mod config;
 mod error;
+mod fault;
 mod files;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
@@ -47,6 +49,7 @@ pub use crate::auth::{ApiKey, InvalidKey};
 pub use crate::call::{Call, Response};
 pub use crate::config::Config;
 pub use crate::error::not_implemented;
+pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::routes::{Match, Service, dispatch, match_route};
 pub use crate::server::{BindError, Gateway};
 pub use crate::videos::FAILURE_MARKER;

@@ -29,6 +29,7 @@ use crate::auth::{self, ApiKey};
 use crate::call::{Call, Response};
 use crate::config::Config;
 use crate::error::ApiError;
+use crate::fault::Faults;
 use crate::files;
 use crate::generated::routes::{Match, dispatch, match_route};
 use crate::service::Provider;
@@ -209,15 +210,20 @@ async fn route(
     };
     *style = operation.error_style;
     provider.gatekeeper.admit(&mut head.headers, &mut query)?;
-    let path = decode_parameters(&parameters)?;
-    let body = if operation.has_body {
+    let mut path = decode_parameters(&parameters)?;
+    let mut body = if operation.has_body {
         read_body(&provider.config, operation, &head.headers, body).await?
     } else {
         Bytes::new()
     };
+    let configured = &provider.config.faults;
+    let faults = Faults::of_request(configured, operation, &mut head.headers, &mut path, &mut body)?;
+    if let Some(response) = faults.before(operation).await {
+        return Ok(response);
+    }
     let call =
         Call { operation, path, query, headers: head.headers, body, request_id: request_id.to_owned() };
-    Ok(dispatch(provider, call).await)
+    Ok(faults.distort(operation, dispatch(provider, call).await))
 }
 
 /// Clients of the native protocol also use /v1 (ours): its methods there, and its model list when the key comes in

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
 
 mod artefacts;
+mod checkkit;
 mod codegen;
 mod demo;
 mod deny;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::artefacts::{self, npm_ci, program, python, venv};
+use crate::checkkit;
 use crate::codegen;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
@@ -24,6 +25,11 @@ const STEPS: &[Step] = &[
     ("node", "Node tests, types and lints", node_tests),
     ("runtimes", "the Node package works on other releases of Node, and on Bun", runtimes::test_node_package),
     ("peers", "other validators agree about the report vectors", compare_peers),
+    (
+        "checkkit",
+        "the kit, the agent, another server and another validator agree",
+        checkkit::check_with_others,
+    ),
     ("examples", "every example runs", run_examples),
     ("videos", "what the gateway calls a video plays", play_videos),
     ("story", "three languages tell the same story", demo::compare_stories),
@@ -104,6 +110,8 @@ fn rust_documentation() -> Result<()> {
         "-p",
         "gatewright-gateway",
         "-p",
+        "gatewright-checkkit",
+        "-p",
         "gatewright-cli",
     ]))?;
     run(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
@@ -111,6 +119,8 @@ fn rust_documentation() -> Result<()> {
         "--no-deps",
         "-p",
         "gatewright",
+        "-p",
+        "gatewright-checkkit",
         "-p",
         "gatewright-gateway",
     ]))

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gatewright import middleware, report, types, webhooks
+    from gatewright._check import CheckOptions, CheckResult, check, check_async
 
 __all__ = [
     "NOT_GIVEN",
     "AsyncClient",
     "AsyncStream",
     "CallOptions",
+    "CheckOptions",
+    "CheckResult",
     "Client",
     "NotGiven",
     "RawEvent",
@@ -37,6 +40,8 @@ __all__ = [
     "ResponseInfo",
     "Stream",
     "__version__",
+    "check",
+    "check_async",
     "middleware",
     "report",
     "response_of",
@@ -49,6 +54,10 @@ __all__ += streams.__all__
 
 def __getattr__(name: str) -> Any:
     # What few programs need is imported when it is first used.
+    if name in ("CheckOptions", "CheckResult", "check", "check_async"):
+        from gatewright import _check
+
+        return getattr(_check, name)
     if name in ("middleware", "report", "types", "webhooks"):
         import importlib
 

@@ -232,6 +232,37 @@ class ReportValidator:
     ) -> None: ...
     def validate(self, document: bytes) -> dict[str, Any]:
         """The verdict: valid, violations, advisories."""
+    def html(self, document: bytes, evidence: str | None, page: str | None) -> _Made: ...
+    def junit(self, document: bytes) -> _Made: ...
+    def annotations(self, document: bytes) -> _Made: ...
+    def canonical(self, document: bytes) -> _Made: ...
+    def diff(self, old: bytes, new: bytes, thresholds: tuple[int, int], as_html: bool) -> _Made: ...
+
+_Made: TypeAlias = tuple[str, None] | tuple[None, dict[str, Any]]
+"""What was made of a document, or the verdict that says why nothing was."""
+
+@final
+class ReportPool:
+    """Threads that judge documents."""
+
+    def __init__(self, validator: ReportValidator, threads: int, ordered: bool) -> None: ...
+    def submit(self, document: bytes | None, path: str | None) -> bool:
+        """Hands a document over; whether there is room for another before a result is fetched."""
+    def fetch(self) -> tuple[int, dict[str, Any] | None, str | None] | None:
+        """The next result: index, verdict, or why there is none; nothing when none is pending."""
+
+@final
+class CheckRun:
+    """A run of the check kit, on its own threads."""
+
+    def __init__(self, options: str, api_key: str) -> None: ...
+    def next(self, wait_ms: int) -> tuple[bool, str | None]:
+        """Whether the run goes on, and the next event as JSON if one came within so many milliseconds."""
+    def cancel(self) -> None: ...
+    def result(self) -> tuple[str, str, bool]:
+        """Report and evidence as JSON, and whether the run was cut short."""
+    def write_report(self, path: str) -> None: ...
+    def write_evidence(self, folder: str) -> list[str]: ...
 
 __version__: str
 

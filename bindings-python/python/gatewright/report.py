@@ -1,4 +1,4 @@
-"""Compatibility reports (specification 2.12): validation with every violation at once.
+"""Compatibility reports (specification 2.12): validation with every violation at once, pages and comparisons.
 
 >>> from gatewright import report
 >>> outcome = report.validate('{"schema_version": "1.0"}')
@@ -10,15 +10,34 @@ False
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from gatewright._native import ReportValidator
+from gatewright._native import ReportPool, ReportValidator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Outcome", "Validator", "Violation", "validate"]
+__all__ = [
+    "Document",
+    "InvalidReport",
+    "Judged",
+    "Outcome",
+    "Validator",
+    "Violation",
+    "canonical",
+    "diff",
+    "diff_html",
+    "github_annotations",
+    "html",
+    "junit",
+    "validate",
+    "validate_many",
+]
+
+Document: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
+"""A document: its bytes, its text, or as a path the file that holds it."""
 
 
 class Violation(NamedTuple):
@@ -58,6 +77,8 @@ class Outcome(NamedTuple):
 class Validator:
     """A validator to keep for many documents: making one compiles the schema. Safe to share between threads.
 
+    It pickles as its options, so that a cluster can hand it to each worker once.
+
     Args:
         strict: Whether advisories make a document invalid.
         models: Ids that stand in for the tested models of the specification.
@@ -74,26 +95,174 @@ class Validator:
         max_bytes: int | None = None,
     ) -> None:
         self._native = ReportValidator(strict=strict, models=models, kit_name=kit_name, max_bytes=max_bytes)
+        self._options = {"strict": strict, "models": models, "kit_name": kit_name, "max_bytes": max_bytes}
 
-    def validate(self, document: bytes | bytearray | memoryview | str | os.PathLike[str]) -> Outcome:
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
+        return _validator, (self._options,)
+
+    def validate(self, document: Document) -> Outcome:
         """Validates one document: its bytes, its text, or as a path the file that holds it.
 
         Raises:
             FileError: The file cannot be read.
         """
-        verdict = self._native.validate(_content(document))
-        return Outcome(
-            verdict["valid"],
-            [Violation(**violation) for violation in verdict["violations"]],
-            [Violation(**advisory) for advisory in verdict["advisories"]],
-        )
+        return _outcome(self._native.validate(_content(document)))
+
+    def validate_many(
+        self, documents: Iterable[Document], *, ordered: bool = False, threads: int = 0
+    ) -> Iterator[Judged]:
+        """Validates documents on threads, with the interpreter released, and yields the results as they come.
+
+        At most 8 documents per thread are taken ahead of the results that were fetched; files are read by the
+        threads. Breaking off early is fine.
+
+        >>> from gatewright import report
+        >>> [judged.outcome.valid for judged in report.validate_many([b"{}", b"[]"], ordered=True)]
+        [False, False]
+
+        Args:
+            documents: Documents, each as `validate` takes it. A file of one document per line, opened in
+                binary mode, is such an iterable.
+            ordered: Whether results come in the order of the documents, or as they are ready.
+            threads: How many, at most 64; 0 for one per core.
+        """
+        pool = ReportPool(self._native, threads, ordered)
+        sources: dict[int, Document] = {}
+        for index, document in enumerate(documents):
+            sources[index] = document
+            if isinstance(document, os.PathLike):
+                room = pool.submit(None, os.fspath(document))
+            else:
+                room = pool.submit(_content(document), None)
+            if not room and (fetched := pool.fetch()) is not None:
+                yield _judged(fetched, sources)
+        while (fetched := pool.fetch()) is not None:
+            yield _judged(fetched, sources)
+
+    def html(
+        self,
+        document: Document,
+        *,
+        evidence: str | os.PathLike[str] | None = None,
+        page: str | os.PathLike[str] | None = None,
+    ) -> str:
+        """The report as one HTML page that needs nothing else.
+
+        Args:
+            document: A valid report.
+            evidence: Folder with the evidence that the check kit wrote: shown in the cells, and linked.
+            page: Where the page will be written, from which the links lead. Default: the working folder.
+
+        Raises:
+            InvalidReport: The document is no valid report.
+            FileError: A file cannot be read.
+        """
+        folder = None if evidence is None else os.fspath(evidence)
+        try:
+            made = self._native.html(_content(document), folder, None if page is None else os.fspath(page))
+        except OSError as error:
+            raise _file_error(str(error)) from error
+        return _text(made)
+
+    def junit(self, document: Document) -> str:
+        """The report as JUnit XML, one suite per model.
+
+        Raises:
+            InvalidReport: The document is no valid report.
+        """
+        return _text(self._native.junit(_content(document)))
+
+    def github_annotations(self, document: Document) -> str:
+        """Workflow commands of GitHub Actions, one line per failed check.
+
+        Raises:
+            InvalidReport: The document is no valid report.
+        """
+        return _text(self._native.annotations(_content(document)))
+
+    def canonical(self, document: Document) -> str:
+        """The document in canonical form: members in the order of the schema, two spaces per level.
+
+        Raises:
+            InvalidReport: The document is no JSON. It need not be a valid report.
+        """
+        return _text(self._native.canonical(_content(document)))
+
+    def diff(
+        self, old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200
+    ) -> dict[str, Any]:
+        """What changed: lists of cells under `worse`, `better`, `hidden` (failed, and was not run now),
+        `fails_otherwise`, `slower`, `faster`, `other_model`; and `old`, `new`, `settings`, `thresholds`.
+
+        Args:
+            old: A valid report.
+            new: Another.
+            slower_percent: Slower is longer by more than this, in percent of the old time, and …
+            slower_ms: … by more than this, in milliseconds.
+
+        Raises:
+            InvalidReport: One of them is no valid report.
+        """
+        thresholds = (slower_percent, slower_ms)
+        text = _text(self._native.diff(_content(old), _content(new), thresholds, as_html=False))
+        comparison: dict[str, Any] = json.loads(text)
+        return comparison
+
+    def diff_html(
+        self, old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200
+    ) -> str:
+        """As `diff`, as one HTML page that needs nothing else."""
+        thresholds = (slower_percent, slower_ms)
+        return _text(self._native.diff(_content(old), _content(new), thresholds, as_html=True))
+
+
+class Judged(NamedTuple):
+    """One result of `validate_many`."""
+
+    position: int
+    """How many documents came before this one."""
+    source: Document
+    """The document as it was given."""
+    outcome: Outcome | None
+    """The verdict; None if the file could not be read."""
+    error: Exception | None
+    """Why the file could not be read, as a FileError."""
+
+
+class InvalidReport(ValueError):
+    """A document of which something was to be made is no valid report."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        first = outcome.violations or outcome.advisories
+        more = len(outcome.violations) - 1
+        super().__init__(first[0].message + (f" (and {more} more)" if more > 0 else ""))
+        self.outcome = outcome
+
+    def __reduce__(self) -> tuple[type[InvalidReport], tuple[Outcome]]:
+        return InvalidReport, (self.outcome,)
+
+
+def _validator(options: dict[str, Any]) -> Validator:
+    return Validator(**options)
 
 
 _default: dict[bool, Validator] = {}
 
 
+def _standard(
+    strict: bool = False, models: Sequence[str] | None = None, kit_name: str | None = None
+) -> Validator:
+    """A validator with these options; those of the specification are kept."""
+    if models is not None or kit_name is not None:
+        return Validator(strict=strict, models=models, kit_name=kit_name)
+    validator = _default.get(strict)
+    if validator is None:
+        validator = _default[strict] = Validator(strict=strict)
+    return validator
+
+
 def validate(
-    document: bytes | bytearray | memoryview | str | os.PathLike[str],
+    document: Document,
     *,
     strict: bool = False,
     models: Sequence[str] | None = None,
@@ -103,15 +272,88 @@ def validate(
 
     A `str` is the document's text, not a file name: give `pathlib.Path(name)` for a file.
     """
-    if models is not None or kit_name is not None:
-        return Validator(strict=strict, models=models, kit_name=kit_name).validate(document)
-    validator = _default.get(strict)
-    if validator is None:
-        validator = _default[strict] = Validator(strict=strict)
-    return validator.validate(document)
+    return _standard(strict, models, kit_name).validate(document)
 
 
-def _content(document: bytes | bytearray | memoryview | str | os.PathLike[str]) -> bytes:
+def validate_many(
+    documents: Iterable[Document],
+    *,
+    strict: bool = False,
+    models: Sequence[str] | None = None,
+    kit_name: str | None = None,
+    ordered: bool = False,
+    threads: int = 0,
+) -> Iterator[Judged]:
+    """Validates documents on threads and yields the results as they come; see `Validator.validate_many`."""
+    validator = _standard(strict, models, kit_name)
+    return validator.validate_many(documents, ordered=ordered, threads=threads)
+
+
+def html(
+    document: Document,
+    *,
+    evidence: str | os.PathLike[str] | None = None,
+    page: str | os.PathLike[str] | None = None,
+) -> str:
+    """The report as one HTML page that needs nothing else; see `Validator.html`."""
+    return _standard().html(document, evidence=evidence, page=page)
+
+
+def junit(document: Document) -> str:
+    """The report as JUnit XML; see `Validator.junit`."""
+    return _standard().junit(document)
+
+
+def github_annotations(document: Document) -> str:
+    """Workflow commands of GitHub Actions, one line per failed check; see `Validator.github_annotations`."""
+    return _standard().github_annotations(document)
+
+
+def canonical(document: Document) -> str:
+    """The document in canonical form; see `Validator.canonical`."""
+    return _standard().canonical(document)
+
+
+def diff(old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200) -> dict[str, Any]:
+    """What changed from one report to another; see `Validator.diff`."""
+    return _standard().diff(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
+
+
+def diff_html(old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200) -> str:
+    """As `diff`, as one HTML page that needs nothing else."""
+    return _standard().diff_html(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
+
+
+def _outcome(verdict: dict[str, Any]) -> Outcome:
+    return Outcome(
+        verdict["valid"],
+        [Violation(**violation) for violation in verdict["violations"]],
+        [Violation(**advisory) for advisory in verdict["advisories"]],
+    )
+
+
+def _judged(fetched: tuple[int, dict[str, Any] | None, str | None], sources: dict[int, Document]) -> Judged:
+    position, verdict, problem = fetched
+    source = sources.pop(position)
+    if verdict is not None:
+        return Judged(position, source, _outcome(verdict), None)
+    return Judged(position, source, None, _file_error(f"{source!s}: {problem}"))
+
+
+def _text(made: tuple[str, None] | tuple[None, dict[str, Any]]) -> str:
+    text, verdict = made
+    if text is None:
+        raise InvalidReport(_outcome(verdict or {}))
+    return text
+
+
+def _file_error(message: str) -> Exception:
+    from gatewright.generated.errors import FileError
+
+    return FileError(message)
+
+
+def _content(document: Document) -> bytes:
     if isinstance(document, str):
         # A lone surrogate has no UTF-8 form: passed on as it is, for the validator to refuse.
         return document.encode("utf-8", "surrogatepass")
@@ -120,9 +362,7 @@ def _content(document: bytes | bytearray | memoryview | str | os.PathLike[str]) 
             with open(document, "rb") as file:
                 return file.read()
         except OSError as error:
-            from gatewright.generated.errors import FileError
-
-            raise FileError(str(error)) from error
+            raise _file_error(str(error)) from error
     if isinstance(document, (bytes, bytearray, memoryview)):
         return bytes(document)
     raise TypeError(f"a document is bytes, text or a path, not {type(document).__name__}")

@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::{gatewright, run_with_input};
 
 /// A gateway at a free port, stopped when dropped.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    url: String,
+    pub(crate) url: String,
     key: String,
 }
 
 impl Serving {
-    fn start(arguments: &[&str], key: Option<&str>) -> Self {
+    pub(crate) fn start(arguments: &[&str], key: Option<&str>) -> Self {
         let mut command = gatewright();
         command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(arguments).stdout(Stdio::piped());
         if let Some(key) = key {
@@ -33,14 +33,14 @@ impl Serving {
         Self { child, url: text("listening"), key: text("key") }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = gatewright();
         command.args(arguments).env("GATEWRIGHT_BASE_URL", &self.url).env("GATEWRIGHT_API_KEY", &self.key);
         command.stdin(Stdio::null());
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the program starts")
     }
 

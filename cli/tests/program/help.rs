@@ -8,7 +8,10 @@ use crate::{run, transcript};
 
 #[test]
 fn help_of_every_command() {
-    for command in ["", "serve", "report", "report validate", "chat", "models", "image", "video"] {
+    let reports = ["validate", "show", "html", "diff", "junit", "trend", "fmt", "new", "schema", "explain"];
+    let reports = reports.map(|command| format!("report {command}"));
+    let commands = ["", "serve", "check", "report", "chat", "models", "image", "video"];
+    for command in commands.into_iter().chain(reports.iter().map(String::as_str)) {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();
         arguments.push("--help");
         let output = run(&arguments);

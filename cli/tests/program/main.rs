@@ -1,5 +1,6 @@
 //! The program as people and scripts run it: exit codes, output, messages.
 
+mod check;
 mod gateway;
 mod help;
 mod report;

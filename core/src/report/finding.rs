@@ -157,7 +157,7 @@ pub(super) fn excerpt(text: &str) -> String {
     }
 }
 
-/// The text with control characters, and those that reorder or hide text, written as escapes.
+/// The text with control characters, those that reorder or hide text, and noncharacters written as escapes.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -175,5 +175,7 @@ pub(super) fn visible(text: &str) -> Cow<'_, str> {
 
 fn is_hidden(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fdd0}'..='\u{fdef}')
+        // The last two of each plane are no characters; XML and HTML refuse them.
+        || u32::from(character) & 0xfffe == 0xfffe
 }

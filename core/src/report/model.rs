@@ -5,6 +5,7 @@
 //! a report written out again is the report that was read.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -269,4 +270,109 @@ where
     T: Deserialize<'de>,
 {
     Option::deserialize(deserializer).map(Some)
+}
+
+impl CheckId {
+    /// All of them, in the order of 2.12, which is the order a kit runs them in.
+    pub const ALL: [Self; 6] = [
+        Self::ModelsEndpoint,
+        Self::ModelAccess,
+        Self::ResponsesText,
+        Self::ResponsesStream,
+        Self::ResponsesFunctionTool,
+        Self::AgentCliSmoke,
+    ];
+
+    /// Its id in a report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ModelsEndpoint => "models_endpoint",
+            Self::ModelAccess => "model_access",
+            Self::ResponsesText => "responses_text",
+            Self::ResponsesStream => "responses_stream",
+            Self::ResponsesFunctionTool => "responses_function_tool",
+            Self::AgentCliSmoke => "agent_cli_smoke",
+        }
+    }
+}
+
+impl Layer {
+    /// Its name in a report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+impl Status {
+    /// Its name in a report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl OverallStatus {
+    /// Its name in a report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+impl AgentMode {
+    /// Its name in a report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::OneModel => "one-model",
+            Self::AllModels => "all-models",
+        }
+    }
+}
+
+macro_rules! display_by_name {
+    ($($type:ty),*) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    )*};
+}
+
+display_by_name!(CheckId, Layer, Status, OverallStatus, AgentMode);
+
+impl Check {
+    /// What is wrong with the check or why it was not run, in one line: the error's category, code and
+    /// message, or else the reason.
+    pub fn explanation(&self) -> Option<String> {
+        match (&self.error, &self.reason) {
+            (Some(CheckError { category, code, message, .. }), _) => Some(match code {
+                Some(code) => format!("{category} ({code}): {message}"),
+                None => format!("{category}: {message}"),
+            }),
+            (None, Some(reason)) => Some(reason.clone()),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Report {
+    /// Address that was tested: endpoint and base path.
+    pub fn address(&self) -> String {
+        format!("{}{}", self.endpoint.trim_end_matches('/'), self.configuration.base_path)
+    }
+
+    /// Whether no check failed.
+    pub fn passed(&self) -> bool {
+        self.overall_status == OverallStatus::Pass
+    }
 }

@@ -21,7 +21,7 @@ impl Outcome {
     /// the escapes of a terminal. Whatever the document holds, nothing else in the text acts on a terminal.
     pub fn to_text(&self, name: &str, document: &[u8], colour: bool) -> String {
         let mut text = String::new();
-        let mut lines = Lines { document, start: 0, line: 1 };
+        let mut lines = Lines { document, start: 0, line: self.first_line };
         let errors = self.violations.iter().map(|violation| (violation, "error", RED));
         let mut advice = self.advisories.iter().map(|advisory| (advisory, "advice", YELLOW)).peekable();
         // Both lists are in document order: merged, so that the source is walked once.

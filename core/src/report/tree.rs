@@ -222,7 +222,7 @@ impl<'a> Number<'a> {
     }
 
     /// The value, if it is an integer that fits.
-    fn as_integer(self) -> Option<i128> {
+    pub(super) fn as_integer(self) -> Option<i128> {
         if self.is_plain() {
             return self.0.parse().ok();
         }

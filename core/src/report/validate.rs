@@ -11,8 +11,9 @@ use serde_json::Value as Json;
 
 use super::finding::{Finding, Violation, place};
 use super::model::Report;
+use super::profile::Profile;
 use super::tree::{Node, Tree};
-use super::{advise, explain, read, typed};
+use super::{advise, canonical, explain, read, typed};
 
 /// The JSON Schema of reports (section 2.12), draft 2020-12, as published in `spec/`.
 pub const SCHEMA: &str = include_str!("../../../spec/report.schema.json");
@@ -58,6 +59,8 @@ pub struct Outcome {
     pub advisories: Vec<Violation>,
     /// The report, if there are no violations and [`Validator::validate`] was asked.
     pub report: Option<Report>,
+    /// Line on which the document begins in its file; see [`Outcome::from_line`].
+    pub(super) first_line: usize,
 }
 
 impl Default for Validator {
@@ -90,6 +93,41 @@ impl Validator {
     /// As [`Self::validate`], without making the typed report.
     pub fn check(&self, document: &[u8]) -> Outcome {
         self.judge(document, false)
+    }
+
+    /// The typed report of a valid document, or else the verdict that says why there is none.
+    pub fn read(&self, document: &[u8]) -> Result<Report, Box<Outcome>> {
+        let mut outcome = self.judge(document, true);
+        match outcome.report.take() {
+            Some(report) if outcome.valid => Ok(report),
+            _ => Err(Box::new(outcome)),
+        }
+    }
+
+    /// A document in canonical form: members in the order of the schema, two spaces per level, one line break at
+    /// the end, integers as digits. It need not be valid, but has to be JSON; the verdict says where it is not.
+    pub fn canonical(&self, document: &[u8]) -> Result<String, Box<Outcome>> {
+        match read::read(document, self.max_bytes) {
+            Ok(root) => Ok(canonical::canonical(&root, &self.schema)),
+            Err(findings) => Err(Box::new(self.outcome(document, findings, Vec::new(), None))),
+        }
+    }
+
+    /// The JSON Schema that documents are judged by, with the profile's own names in it; for editors.
+    #[expect(clippy::missing_panics_doc, reason = "JSON always serialises")]
+    pub fn schema(&self) -> String {
+        serde_json::to_string_pretty(&*self.schema).expect("JSON serialises") + "\n"
+    }
+
+    /// Largest document that is read, in bytes.
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    /// Without the bound that is there for what comes from elsewhere.
+    pub(super) fn for_own_documents(mut self) -> Self {
+        self.max_bytes = MAX_BYTES_LIMIT;
+        self
     }
 
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
@@ -132,6 +170,7 @@ impl Validator {
             violations: place(violations, document),
             advisories: place(advisories, document),
             report,
+            first_line: 1,
         }
     }
 }
@@ -153,6 +192,14 @@ impl ValidatorBuilder {
     pub fn kit_name(mut self, name: impl Into<String>) -> Self {
         self.kit_name = Some(name.into());
         self
+    }
+
+    /// A deployment's own kit name and models; what the profile leaves out stays as it was.
+    pub fn profile(mut self, profile: &Profile) -> Self {
+        if let Some(name) = &profile.kit_name {
+            self = self.kit_name(name);
+        }
+        if profile.models.is_empty() { self } else { self.models(&profile.models) }
     }
 
     /// Whether an advisory makes a document invalid. Default: no.
@@ -201,6 +248,24 @@ fn set(schema: &mut Json, pointer: &str, value: Json) {
 }
 
 impl Outcome {
+    /// Gives the findings their lines in a file in which the document begins on this line, as it does in NDJSON.
+    #[must_use]
+    pub fn from_line(mut self, line: usize) -> Self {
+        for finding in self.violations.iter_mut().chain(&mut self.advisories) {
+            finding.line = finding.line - self.first_line + line;
+        }
+        self.first_line = line;
+        self
+    }
+
+    /// All findings, each with whether it makes the document invalid: violations do, advisories only where there
+    /// is nothing else that did.
+    pub(super) fn graded(&self) -> impl Iterator<Item = (&Violation, bool)> {
+        let advisories_count = !self.valid && self.violations.is_empty();
+        let violations = self.violations.iter().map(|violation| (violation, true));
+        violations.chain(self.advisories.iter().map(move |advisory| (advisory, advisories_count)))
+    }
+
     /// The verdict as JSON text: `{"valid","violations":[…],"advisories":[…]}`, on one line.
     #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
     pub fn to_json(&self) -> String {

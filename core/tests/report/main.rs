@@ -1,8 +1,16 @@
 //! The report validator (specification 2.12), tested by the vectors that all three languages read, by
-//! mutations of the schema, by arbitrary bytes, and by snapshots of its diagnostics.
+//! mutations of the schema, by arbitrary bytes, and by snapshots of its diagnostics; and what is made of reports.
 
+mod bases;
+mod canonical;
 mod diagnostics;
+mod diff;
+mod formats;
+mod forms;
 mod model;
+mod pages;
+mod pool;
 mod robustness;
+mod rules;
 mod schema;
 mod vectors;

@@ -2,6 +2,7 @@
 
 mod auth;
 mod chat;
+mod faults;
 mod files;
 mod images;
 mod models;

@@ -1,0 +1,229 @@
+// What is made of reports: many verdicts at once, NDJSON, pages, JUnit, comparisons, the canonical form.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Duplex, Readable } from "node:stream";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { FileError, report } from "gatewright";
+
+import { readVectors } from "./support/vectors.mjs";
+
+const base = (name) =>
+  fileURLToPath(new URL(`../../tests/vectors/report/bases/${name}.json`, import.meta.url));
+const full = readFileSync(base("full"));
+const minimal = readFileSync(base("minimal"), "utf8");
+const line = JSON.stringify(JSON.parse(minimal));
+
+const gathered = async (results) => {
+  const all = [];
+  for await (const one of results) all.push(one);
+  return all;
+};
+
+const inFolder = async (run) => {
+  const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
+  try {
+    await run(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+};
+
+test("many documents are judged in any order", async () => {
+  const documents = Array.from({ length: 300 }, (_, index) => (index % 3 === 0 ? "{}" : minimal));
+  const judged = await gathered(report.validateMany(documents));
+  assert.deepEqual(
+    judged.map((one) => one.position).sort((left, right) => left - right),
+    [...documents.keys()],
+  );
+  for (const one of judged) {
+    assert.equal(one.source, documents[one.position]);
+    assert.equal(one.outcome.valid, one.position % 3 !== 0);
+    assert.equal(one.error, undefined);
+  }
+});
+
+test("ordered results come in the order of the documents, from any iterable", async () => {
+  async function* documents() {
+    for (let index = 0; index < 200; index += 1) yield index % 2 === 0 ? minimal : full;
+  }
+  const judged = await gathered(report.validateMany(documents(), { ordered: true }));
+  assert.deepEqual(
+    judged.map((one) => one.position),
+    [...Array(200).keys()],
+  );
+});
+
+test("verdicts are those of validate", async () => {
+  const documents = ["{}", minimal, full, '{"a": 1, "a": 2}', { path: base("full") }, "\ud800"];
+  for (const one of await gathered(report.validateMany(documents))) {
+    assert.deepEqual(one.outcome, report.validate(one.source));
+  }
+});
+
+test("a file that cannot be read is a result with an error", async () => {
+  const judged = await gathered(
+    report.validateMany([{ path: base("full") }, { path: "missing.json" }], { ordered: true }),
+  );
+  assert.equal(judged[0].outcome.valid, true);
+  assert.ok(judged[1].error instanceof FileError);
+  assert.match(judged[1].error.message, /missing\.json: No such file/);
+  assert.equal(judged[1].outcome, undefined);
+});
+
+test("documents are taken only so far ahead, and breaking off is fine", async () => {
+  let taken = 0;
+  function* documents() {
+    for (;;) {
+      taken += 1;
+      yield minimal;
+    }
+  }
+  let fetched = 0;
+  for await (const _ of report.validateMany(documents())) {
+    fetched += 1;
+    assert.ok(taken <= fetched + 256, `${taken} taken, ${fetched} fetched`);
+    if (fetched === 300) break;
+  }
+  assert.equal(fetched, 300);
+});
+
+test("an error of the iterable reaches the caller", async () => {
+  async function* documents() {
+    yield minimal;
+    throw new RangeError("source");
+  }
+  await assert.rejects(gathered(report.validateMany(documents())), RangeError);
+});
+
+test("options hold for every document", async () => {
+  const ours = minimal.replaceAll("model-sol", "a").replace("gatewright-checkkit", "our-kit");
+  const options = { models: ["a"], kitName: "our-kit", strict: true, ordered: true };
+  const judged = await gathered(report.validateMany([ours, minimal], options));
+  assert.deepEqual(
+    judged.map((one) => one.outcome.valid),
+    [true, false],
+  );
+});
+
+test("the event loop goes on while a large document is judged", async () => {
+  let ticks = 0;
+  const timer = setInterval(() => {
+    ticks += 1;
+  }, 1);
+  await gathered(report.validateMany([`[${"0,".repeat(3_000_000)}0]`]));
+  clearInterval(timer);
+  assert.ok(ticks > 5, `${ticks} ticks`);
+});
+
+/** Any cutting of the same bytes gives the same lines. */
+test("lines of NDJSON are judged in order, however the bytes are cut", async () => {
+  const text = Buffer.from(`${line}\r\n\n  \n{"é": 1}\n${line}\n[]`);
+  const expected = [
+    [1, true],
+    [4, false],
+    [5, true],
+    [6, false],
+  ];
+  for (const size of [1, 2, 7, 100, text.length]) {
+    const chunks = [];
+    for (let at = 0; at < text.length; at += size) chunks.push(text.subarray(at, at + size));
+    const judged = await gathered(Readable.from(chunks, { objectMode: false }).pipe(report.ndjson()));
+    assert.deepEqual(
+      judged.map((one) => [one.line, one.outcome.valid]),
+      expected,
+    );
+  }
+});
+
+test("a line over the bound is refused by its size and the next one is whole", async () => {
+  const stream = Readable.from([Buffer.from("x".repeat(5000)), Buffer.from(`\n${line}`)]);
+  const judged = await gathered(stream.pipe(report.ndjson({ maxBytes: line.length })));
+  assert.equal(judged[0].outcome.violations[0].rule, "size");
+  assert.match(judged[0].outcome.violations[0].message, new RegExp(`${line.length + 1} bytes`));
+  assert.equal(judged[1].outcome.valid, true);
+});
+
+test("the stream becomes a web stream", async () => {
+  const source = new Blob([`${line}\n{}\n`]).stream();
+  const judged = await gathered(source.pipeThrough(Duplex.toWeb(report.ndjson())));
+  assert.deepEqual(
+    judged.map((one) => one.outcome.valid),
+    [true, false],
+  );
+});
+
+test("a page holds the evidence and links it", () =>
+  inFolder(async (folder) => {
+    const evidence = join(folder, "evidence");
+    await mkdir(evidence);
+    const seen = { what: "HTTP status", expected: "200", observed: "<500>", held: false };
+    const cell = { id: "responses_text", model: "model-sol", assertions: [seen], exchange: null };
+    await writeFile(join(evidence, "02.json"), JSON.stringify(cell));
+    const page = report.html(full, { evidence, page: join(folder, "page.html") });
+    assert.match(page, /href="\.\/evidence\/02\.json"/);
+    assert.match(page, /&lt;500&gt;/);
+    assert.doesNotMatch(page, /<script/);
+    await writeFile(join(evidence, "03.json"), "{}");
+    assert.throws(() => report.html(full, { evidence }), FileError);
+  }));
+
+test("JUnit and annotations name the failures", () => {
+  assert.match(report.junit({ path: base("full") }), /<testsuites name="[^"]*" tests="9" failures="2"/);
+  const lines = report.githubAnnotations(full).trimEnd().split("\n");
+  assert.equal(lines.length, 2);
+  for (const one of lines) assert.match(one, /^::error title=/);
+});
+
+test("a document that is no report is refused with its verdict", () => {
+  for (const make of [report.html, report.junit, report.githubAnnotations, report.canonical]) {
+    assert.throws(
+      () => make("["),
+      (error) =>
+        error instanceof report.InvalidReport &&
+        error.name === "InvalidReport" &&
+        error.outcome.violations[0].rule === "syntax",
+    );
+  }
+  assert.throws(() => report.diff('{"schema_version": "1.0"}', full), /kit is missing.*and \d+ more/);
+  assert.throws(() => report.junit({ path: "missing.json" }), FileError);
+});
+
+test("a comparison is data or a page", () => {
+  const slower = full.toString().replace('"duration_ms": 340', '"duration_ms": 3400');
+  const comparison = report.diff(full, slower);
+  assert.deepEqual(comparison.slower, [
+    { id: "responses_text", model: "model-sol", old_ms: 340, new_ms: 3400 },
+  ]);
+  assert.deepEqual(report.diff(full, slower, { slowerMs: 3060 }).slower, []);
+  assert.deepEqual(report.diff(full, slower, { slowerPercent: 900 }).slower, []);
+  assert.match(report.diffHtml(full, slower), /Nothing got worse/);
+});
+
+for (const { name, text, canonical } of readVectors("report-forms/canonical.json").cases) {
+  test(`canonical form: ${name}`, () => assert.equal(report.canonical(text), canonical));
+}
+
+for (const vector of readVectors("report-forms/diff.json").cases) {
+  test(`comparison: ${vector.name}`, () => {
+    const document = (edits) => {
+      const edited = JSON.parse(full);
+      for (const [pointer, value] of Object.entries(edits)) {
+        const steps = pointer.slice(1).split("/");
+        const last = steps.pop();
+        steps.reduce((parent, step) => parent[step], edited)[last] = value;
+      }
+      return JSON.stringify(edited);
+    };
+    const { old, new: now, thresholds, ...found } = report.diff(document(vector.old), document(vector.new));
+    const lists = Object.entries(found).filter(([, cells]) => cells.length > 0);
+    assert.deepEqual(Object.fromEntries(lists), vector.diff);
+    assert.deepEqual(thresholds, { percent: 50, ms: 200 });
+    assert.equal(old.overall_status, now.overall_status);
+  });
+}

@@ -1,0 +1,78 @@
+//! The check kit: a run under way, asked for its events.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gatewright_checkkit::{
+    ApiKey, BackgroundRun, CheckKit, Finished, Next, Options, write_evidence, write_file,
+};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// A run on its own threads. Dropping it cancels it.
+#[pyclass(frozen, module = "gatewright._native")]
+pub(crate) struct CheckRun {
+    run: BackgroundRun,
+}
+
+#[pymethods]
+impl CheckRun {
+    /// Begins a run. options: the kit's options as a JSON object. Raises ValueError where the kit refuses them.
+    #[new]
+    fn new(py: Python<'_>, options: &str, api_key: &str) -> PyResult<Self> {
+        let begin = || {
+            let key = ApiKey::new(api_key)?;
+            let options = Options::read(options).map_err(|refused| refused.to_string())?;
+            let kit = CheckKit::new(options, &key).map_err(|refused| refused.to_string())?;
+            BackgroundRun::start(kit).map_err(|error| format!("no thread for the run: {error}"))
+        };
+        Ok(Self { run: py.detach(begin).map_err(PyValueError::new_err)? })
+    }
+
+    /// Whether the run goes on, and the next event as JSON if one came within so many milliseconds.
+    fn next(&self, py: Python<'_>, wait_ms: u64) -> (bool, Option<String>) {
+        match py.detach(|| self.run.next(Duration::from_millis(wait_ms))) {
+            Next::Event(event) => {
+                (true, Some(serde_json::to_string(&event).expect("strings and numbers serialise")))
+            }
+            Next::Pending => (true, None),
+            Next::Done => (false, None),
+        }
+    }
+
+    /// Ends the run early; the report is whole all the same.
+    fn cancel(&self) {
+        self.run.cancel();
+    }
+
+    /// The report in canonical form, the evidence as a JSON array, and whether the run was cut short. Once it is done.
+    fn result(&self) -> PyResult<(String, String, bool)> {
+        let finished = self.finished()?;
+        let evidence: Vec<_> = finished.evidence.iter().map(|(_, evidence)| evidence).collect();
+        let evidence = serde_json::to_string(&evidence).expect("strings serialise");
+        Ok((finished.report.to_json(), evidence, finished.interrupted))
+    }
+
+    /// Writes the report, whole or not at all. Raises OSError.
+    #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
+    fn write_report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let finished = self.finished()?;
+        py.detach(|| write_file(&path, finished.report.to_json().as_bytes()))
+            .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", path.display())))
+    }
+
+    /// Writes one file per piece of evidence, and gives their names. Raises OSError.
+    #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
+    fn write_evidence(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<String>> {
+        let finished = self.finished()?;
+        py.detach(|| write_evidence(&folder, &finished.evidence))
+            .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", folder.display())))
+    }
+}
+
+impl CheckRun {
+    fn finished(&self) -> PyResult<&Finished> {
+        let finished = self.run.finished();
+        finished.ok_or_else(|| PyRuntimeError::new_err("the run is not done, or the check kit broke"))
+    }
+}

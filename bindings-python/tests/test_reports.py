@@ -1,0 +1,222 @@
+"""What is made of reports: many verdicts at once, pages, JUnit, comparisons, the canonical form."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from conftest import VECTORS
+from gatewright import FileError, report
+
+BASES = VECTORS / "report" / "bases"
+FULL = (BASES / "full.json").read_bytes()
+MINIMAL = (BASES / "minimal.json").read_bytes()
+
+
+def valid(judged: report.Judged) -> bool:
+    assert judged.outcome is not None
+    return judged.outcome.valid
+
+
+def test_many_documents_are_judged_in_any_order() -> None:
+    documents = [MINIMAL if index % 3 else b"{}" for index in range(300)]
+    judged = list(report.validate_many(documents))
+    assert sorted(one.position for one in judged) == list(range(300))
+    for one in judged:
+        assert one.source is documents[one.position]
+        assert valid(one) == (one.position % 3 != 0)
+        assert one.error is None
+
+
+def test_ordered_results_come_in_the_order_of_the_documents() -> None:
+    judged = report.validate_many((MINIMAL for _ in range(200)), ordered=True, threads=4)
+    assert [one.position for one in judged] == list(range(200))
+
+
+def test_verdicts_are_those_of_validate() -> None:
+    documents: list[report.Document] = [
+        b"{}",
+        MINIMAL,
+        FULL,
+        '{"a": 1, "a": 2}',
+        bytearray(b"[]"),
+        memoryview(b"1"),
+    ]
+    for judged in report.validate_many(documents):
+        assert judged.outcome == report.validate(judged.source)
+
+
+def test_files_are_read_by_the_threads_and_a_missing_one_keeps_its_place(tmp_path: Path) -> None:
+    paths = [BASES / "full.json", tmp_path / "missing.json", BASES / "minimal.json"]
+    judged = list(report.validate_many(paths, ordered=True))
+    assert [one.source for one in judged] == paths
+    assert valid(judged[0])
+    assert valid(judged[2])
+    assert judged[1].outcome is None
+    assert isinstance(judged[1].error, FileError)
+    assert "missing.json: No such file" in str(judged[1].error)
+
+
+def test_documents_are_taken_only_so_far_ahead() -> None:
+    taken = 0
+
+    def documents() -> Iterator[bytes]:
+        nonlocal taken
+        for _ in range(1000):
+            taken += 1
+            yield MINIMAL
+
+    for fetched, _ in enumerate(report.validate_many(documents(), threads=2), start=1):
+        assert taken <= fetched + 16
+        if fetched == 100:
+            break
+
+
+def test_open_file_of_one_document_per_line_is_an_iterable(tmp_path: Path) -> None:
+    lines = tmp_path / "reports.ndjson"
+    lines.write_text(json.dumps(json.loads(MINIMAL)) + "\n{}\n")
+    with lines.open("rb") as file:
+        assert [valid(one) for one in report.validate_many(file, ordered=True)] == [True, False]
+
+
+def test_options_hold_for_every_document() -> None:
+    ours = MINIMAL.replace(b"model-sol", b"a").replace(b"gatewright-checkkit", b"our-kit")
+    validator = report.Validator(models=["a"], kit_name="our-kit", strict=True, max_bytes=len(ours))
+    assert [valid(one) for one in validator.validate_many([ours, MINIMAL, ours + b" "], ordered=True)] == [
+        True,
+        False,
+        False,
+    ]
+    assert [valid(one) for one in report.validate_many([ours], models=["a"], kit_name="our-kit")] == [True]
+
+
+def test_validator_pickles_as_its_options() -> None:
+    ours = MINIMAL.replace(b"model-sol", b"a")
+    validator = pickle.loads(pickle.dumps(report.Validator(models=["a"], max_bytes=len(ours))))
+    assert [valid(one) for one in validator.validate_many([ours, MINIMAL, ours + b" "], ordered=True)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_error_of_the_iterable_reaches_the_caller() -> None:
+    def documents() -> Iterator[bytes]:
+        yield MINIMAL
+        raise KeyError("source")
+
+    with pytest.raises(KeyError, match="source"):
+        list(report.validate_many(documents()))
+    with pytest.raises(TypeError, match="a document is bytes"):
+        list(report.validate_many([1]))  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+
+
+def test_other_threads_run_while_documents_are_judged() -> None:
+    """A counter in another thread gets on while one large document is judged: the interpreter is released."""
+    document = b"[" + b"0," * 3_000_000 + b"0]"
+    count = 0
+    done = threading.Event()
+
+    def tick() -> None:
+        nonlocal count
+        while not done.wait(0.001):
+            count += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    before = time.monotonic()
+    (judged,) = report.validate_many([document])
+    elapsed = time.monotonic() - before
+    done.set()
+    thread.join()
+    assert not valid(judged)
+    assert count > elapsed * 50
+
+
+def test_page_holds_the_evidence_and_links_it(tmp_path: Path) -> None:
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+    seen = {"what": "HTTP status", "expected": "200", "observed": "<500>", "held": False}
+    cell = {"id": "responses_text", "model": "model-sol", "assertions": [seen], "exchange": None}
+    (evidence / "02.json").write_text(json.dumps(cell))
+    page = report.html(FULL, evidence=evidence, page=tmp_path / "page.html")
+    assert 'href="./evidence/02.json"' in page
+    assert "&lt;500&gt;" in page
+    assert "<script" not in page
+    (evidence / "03.json").write_text("{}")
+    with pytest.raises(FileError, match=r"03\.json: no evidence"):
+        report.html(FULL, evidence=evidence)
+
+
+def test_junit_and_annotations_name_the_failures() -> None:
+    root = ElementTree.fromstring(report.junit(BASES / "full.json"))
+    assert (root.get("tests"), root.get("failures")) == ("9", "2")
+    lines = report.github_annotations(FULL).splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("::error title=") for line in lines)
+
+
+def test_document_that_is_no_report_is_refused_with_its_verdict() -> None:
+    for make in (report.html, report.junit, report.github_annotations, report.canonical):
+        with pytest.raises(report.InvalidReport) as raised:
+            make(b"[")
+        assert raised.value.outcome.violations[0].rule == "syntax"
+    with pytest.raises(report.InvalidReport, match=r"kit is missing.*and \d+ more"):
+        report.diff('{"schema_version": "1.0"}', FULL)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert again.outcome == raised.value.outcome
+
+
+def test_comparison_as_data_and_as_page() -> None:
+    slower = FULL.replace(b'"duration_ms": 340', b'"duration_ms": 3400')
+    comparison = report.diff(FULL, slower)
+    assert comparison["slower"] == [
+        {"id": "responses_text", "model": "model-sol", "old_ms": 340, "new_ms": 3400}
+    ]
+    assert comparison["worse"] == []
+    assert report.diff(FULL, slower, slower_ms=3060)["slower"] == []
+    assert report.diff(FULL, slower, slower_percent=900)["slower"] == []
+    assert "Nothing got worse" in report.diff_html(FULL, slower)
+
+
+def cases(topic: str) -> list[dict[str, object]]:
+    vectors = json.loads((VECTORS / "report-forms" / f"{topic}.json").read_text())
+    found: list[dict[str, object]] = vectors["cases"]
+    return found
+
+
+@pytest.mark.parametrize("case", cases("canonical"), ids=lambda case: case["name"])
+def test_canonical_vectors(case: dict[str, str]) -> None:
+    assert report.canonical(case["text"]) == case["canonical"]
+
+
+@pytest.mark.parametrize("case", cases("diff"), ids=lambda case: case["name"])
+def test_diff_vectors(case: dict[str, dict[str, object]]) -> None:
+    def document(edits: dict[str, object]) -> str:
+        base = json.loads(FULL)
+        for pointer, value in edits.items():
+            *parents, name = pointer.split("/")[1:]
+            target = base
+            for step in parents:
+                target = target[int(step) if isinstance(target, list) else step]
+            target[int(name) if isinstance(target, list) else name] = value
+        return json.dumps(base)
+
+    comparison = report.diff(document(case["old"]), document(case["new"]))
+    for name in (
+        "worse",
+        "better",
+        "hidden",
+        "fails_otherwise",
+        "slower",
+        "faster",
+        "other_model",
+        "settings",
+    ):
+        assert comparison[name] == case["diff"].get(name, []), name

@@ -1,0 +1,72 @@
+//! How the agent's program is called: its arguments, and an environment with nothing of its user's in it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::key::ApiKey;
+
+/// What the program is called on the path.
+pub(crate) const PROGRAM: &str = "codex";
+/// Variable that holds the key. The program keeps variables of this prefix from the shells it starts.
+const KEY_VARIABLE: &str = "KIT_KEY";
+/// Variable of the kit's own environment that is always handed on: without it no interpreter is found.
+pub(crate) const BASE_ENVIRONMENT: &str = "PATH";
+
+/// The arguments for one prompt. No retries, no updates, no telemetry, nothing of the user's configuration.
+pub(super) fn arguments(base_url: &str, model: &str, folder: &Path, prompt: &str) -> Vec<String> {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let provider = format!(
+        "model_providers.kit={{name=\"kit\",base_url={},env_key=\"{KEY_VARIABLE}\",wire_api=\"responses\",\
+         request_max_retries=0,stream_max_retries=0,supports_websockets=false}}",
+        quoted(base_url),
+    );
+    let folder = folder.to_string_lossy();
+    [
+        "exec",
+        "--json",
+        "--ephemeral",
+        "--skip-git-repo-check",
+        "--ignore-user-config",
+        "--ignore-rules",
+        "-s",
+        "read-only",
+        "-C",
+        &folder,
+        "-m",
+        model,
+        "-c",
+        "model_provider=\"kit\"",
+        "-c",
+        &provider,
+        "-c",
+        "check_for_update_on_startup=false",
+        "-c",
+        "analytics.enabled=false",
+        "-c",
+        "shell_environment_policy.exclude=[\"KIT_*\"]",
+        "--disable",
+        "plugins",
+        "--disable",
+        "unbounded_connection_retries",
+        "--",
+        prompt,
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// The whole environment of the program.
+pub(super) fn environment(
+    passed: &[(String, OsString)],
+    home: &Path,
+    key: &ApiKey,
+) -> Vec<(String, OsString)> {
+    let mut environment = passed.to_vec();
+    for name in ["HOME", "CODEX_HOME"] {
+        environment.push((name.to_owned(), home.into()));
+    }
+    environment.push((KEY_VARIABLE.to_owned(), key.expose().into()));
+    environment
+}

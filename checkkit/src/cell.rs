@@ -1,0 +1,174 @@
+//! One cell under way: what a check asserts, records and runs into, made into the report's check and its evidence.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gatewright::report::{Assertion, Check, CheckError, CheckId, Evidence, Exchange, Layer, Status};
+
+use crate::failure::{Category, Failure};
+use crate::redaction::Redactor;
+
+/// Most bytes of a request or response that the evidence keeps.
+const MAX_EXCHANGE_BYTES: usize = 64 << 10;
+/// Most bytes of an expected or observed value that the evidence keeps.
+const MAX_VALUE_BYTES: usize = 2 << 10;
+/// Most assertions that the evidence of a cell keeps: a stream may break a rule with each of its events.
+const MAX_ASSERTIONS: usize = 200;
+
+/// A check that has not run yet: id, layer and model, nothing else.
+pub(crate) fn blank(id: CheckId, model: Option<&str>, status: Status) -> Check {
+    let layer = if id == CheckId::AgentCliSmoke { Layer::Agent } else { Layer::Api };
+    Check {
+        id,
+        layer,
+        model: model.map(str::to_owned),
+        status,
+        reason: None,
+        duration_ms: None,
+        http_status: None,
+        reported_model: None,
+        response_headers: None,
+        response_id: None,
+        usage: None,
+        output_verified: None,
+        model_verified: None,
+        content_type_verified: None,
+        completed_event: None,
+        terminal_completed_event: None,
+        call_name_verified: None,
+        arguments_verified: None,
+        content_type: None,
+        event_count: None,
+        delta_event_count: None,
+        agent_version: None,
+        exit_code: None,
+        signal: None,
+        timed_out: None,
+        unexpected_item_detected: None,
+        error: None,
+    }
+}
+
+/// Where a check writes what it finds.
+pub(crate) struct Cell {
+    /// The report's check; its texts are redacted when the cell is finished.
+    pub(crate) check: Check,
+    assertions: Vec<Assertion>,
+    exchange: Option<(String, String)>,
+    failure: Option<Failure>,
+}
+
+impl Cell {
+    pub(crate) fn new(id: CheckId, model: Option<&str>) -> Self {
+        Self { check: blank(id, model, Status::Pass), assertions: Vec::new(), exchange: None, failure: None }
+    }
+
+    /// Notes that something was looked at. The first that does not hold becomes the check's error, its message made
+    /// of the same words. Returns whether it held.
+    pub(crate) fn assert(
+        &mut self,
+        category: Category,
+        what: &str,
+        expected: impl Into<String>,
+        observed: impl Into<String>,
+        held: bool,
+    ) -> bool {
+        let (expected, observed) = (expected.into(), observed.into());
+        if held {
+            self.note(what, expected, observed, true);
+        } else {
+            let message = format!("{what}: expected {expected}, found {observed}");
+            self.fail(what, expected, observed, Failure::new(category, message));
+        }
+        held
+    }
+
+    /// Notes an assertion that did not hold, for a reason of its own.
+    pub(crate) fn fail(
+        &mut self,
+        what: &str,
+        expected: impl Into<String>,
+        observed: impl Into<String>,
+        failure: Failure,
+    ) {
+        self.note(what, expected.into(), observed.into(), false);
+        self.failure.get_or_insert(failure);
+    }
+
+    fn note(&mut self, what: &str, expected: String, observed: String, held: bool) {
+        if self.assertions.len() < MAX_ASSERTIONS {
+            self.assertions.push(Assertion { what: what.to_owned(), expected, observed, held });
+        }
+    }
+
+    /// Keeps what went over the wire, not redacted yet.
+    pub(crate) fn exchanged(&mut self, request: String, response: String) {
+        self.exchange = Some((request, response));
+    }
+
+    /// Leaves the response out of the evidence.
+    pub(crate) fn withhold_response(&mut self, why: &str) {
+        if let Some((_, response)) = &mut self.exchange {
+            *response = format!("[left out: {why}]");
+        }
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// The check and its evidence, without a secret in them.
+    pub(crate) fn finish(self, redactor: &Redactor, duration: Duration) -> (Check, Evidence) {
+        let mut check = self.check;
+        check.duration_ms = Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+        if let Some(failure) = self.failure {
+            check.status = Status::Fail;
+            let part = |part: Option<String>| part.map(|part| redactor.field(&part));
+            check.error = Some(CheckError {
+                category: failure.category.name().to_owned(),
+                code: part(failure.code),
+                message: redactor.message(&failure.message),
+                param: part(failure.param),
+                error_type: part(failure.error_type),
+            });
+        }
+        for text in [
+            &mut check.reported_model,
+            &mut check.response_id,
+            &mut check.content_type,
+            &mut check.agent_version,
+            &mut check.signal,
+        ] {
+            if let Some(Some(text)) = text {
+                *text = redactor.field(text);
+            }
+        }
+        if let Some(headers) = &mut check.response_headers {
+            redact_values(headers, redactor);
+        }
+        let evidence = Evidence {
+            id: check.id,
+            model: check.model.clone(),
+            assertions: self
+                .assertions
+                .into_iter()
+                .map(|assertion| Assertion {
+                    expected: redactor.text(&assertion.expected, MAX_VALUE_BYTES),
+                    observed: redactor.text(&assertion.observed, MAX_VALUE_BYTES),
+                    ..assertion
+                })
+                .collect(),
+            exchange: self.exchange.map(|(request, response)| Exchange {
+                request: redactor.text(&request, MAX_EXCHANGE_BYTES),
+                response: redactor.text(&response, MAX_EXCHANGE_BYTES),
+            }),
+        };
+        (check, evidence)
+    }
+}
+
+fn redact_values(headers: &mut BTreeMap<String, String>, redactor: &Redactor) {
+    for value in headers.values_mut() {
+        *value = redactor.field(value);
+    }
+}

@@ -1,0 +1,43 @@
+//! `models_endpoint`: GET /models answers with a list of models that is not empty.
+
+use super::{Context, json_exchange};
+use crate::cell::Cell;
+use crate::failure::{Category, Failure};
+use crate::response_object::{brief, kind};
+use gatewright::ErrorBody;
+
+/// The ids listed, if the check passes.
+pub(super) async fn check(context: &Context<'_>, cell: &mut Cell) -> Option<Vec<String>> {
+    let list = json_exchange(context, cell, "/models", None).await?;
+    let is_object = list.is_object();
+    if !cell.assert(Category::Schema, "model list", "a JSON object", kind(&list), is_object) {
+        return None;
+    }
+    if !list["error"].is_null() {
+        let told = ErrorBody::of_value(&list["error"]);
+        let failure = Failure::told(Category::Response, "the answer holds an error", told);
+        cell.fail("error", "null or absent", brief(&list["error"]), failure);
+    }
+    let object = &list["object"];
+    let held = list.get("object").is_none() || object == "list";
+    cell.assert(Category::Schema, "object", "\"list\" or absent", brief(object), held);
+    let data = list["data"].as_array();
+    let found =
+        data.map_or_else(|| kind(&list["data"]).to_owned(), |data| format!("an array of {}", data.len()));
+    let held = data.is_some_and(|data| !data.is_empty());
+    if !cell.assert(Category::Schema, "data", "an array that is not empty", found, held) {
+        return None;
+    }
+    let mut ids = Vec::new();
+    for (index, model) in data.into_iter().flatten().enumerate() {
+        match model["id"].as_str() {
+            Some(id) if !id.is_empty() => ids.push(id.to_owned()),
+            _ => {
+                let what = format!("data/{index}/id");
+                let expected = "a string that is not empty";
+                cell.assert(Category::Schema, &what, expected, brief(&model["id"]), false);
+            }
+        }
+    }
+    (!cell.failed()).then_some(ids)
+}

@@ -1,0 +1,266 @@
+//! `responses_stream`: the same as an event stream: framing, order of events, one completed event at the end, and
+//! deltas that make up the final text.
+
+use std::collections::BTreeMap;
+
+use gatewright::ErrorBody;
+use gatewright::sse::{Decoder, Item, StreamEvent};
+use serde_json::{Value, json};
+
+use super::{Context, exchange, prompt};
+use crate::cell::Cell;
+use crate::exchange::MAX_BODY_BYTES;
+use crate::failure::{Category, Failure};
+use crate::response_object::{brief, examine};
+
+const DONE: &str = "[DONE]";
+
+pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
+    let body = json!({ "model": model, "input": prompt(context.token), "stream": true });
+    let answer = exchange(context, cell, "/responses", Some(&body), "text/event-stream").await;
+    let Some((answer, failure)) = answer else { return };
+    let whole = failure.is_none();
+    assert_utf8(cell, &answer.body, whole);
+    let mut stream = Stream::default();
+    for event in decode(cell, &answer.body, whole, &mut stream) {
+        stream.take(cell, &event);
+    }
+    if let Some(failure) = failure {
+        let mut failure = failure;
+        if failure.category == Category::Timeout && stream.completed.is_some() {
+            failure.message.push_str(", though its completed event had come");
+        }
+        cell.fail("end of the stream", "the service ends it", failure.message.clone(), failure);
+    }
+    stream.judge(context, cell, model);
+}
+
+fn assert_utf8(cell: &mut Cell, body: &[u8], whole: bool) {
+    let error = std::str::from_utf8(body).err();
+    // Of a stream that was cut off, the last character may be, too.
+    let error = error.filter(|error| whole || error.error_len().is_some());
+    let found =
+        error.map_or_else(|| "UTF-8".to_owned(), |error| format!("a bad byte at {}", error.valid_up_to()));
+    cell.assert(Category::Protocol, "encoding", "UTF-8", found, error.is_none());
+}
+
+/// The events of the body, in order; framing that clients trip over is noted.
+fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec<StreamEvent> {
+    // One event may be as long as the body.
+    let mut decoder = Decoder::new().with_max_event_bytes(MAX_BODY_BYTES);
+    let mut items = Vec::new();
+    let fits = decoder.feed(body, &mut items).is_ok();
+    cell.assert(
+        Category::Protocol,
+        "events",
+        "within bounds",
+        if fits { "within bounds" } else { "too long" },
+        fits,
+    );
+    let mut events = Vec::new();
+    for item in items {
+        match item {
+            Item::Event(event) => events.push(event),
+            // A field that the standard does not know is ignored; a bare JSON document was meant to be read.
+            Item::Unknown(line) if line.trim_start().starts_with(['{', '[']) => {
+                let told =
+                    serde_json::from_str(&line).map(|value| ErrorBody::of_value(&value)).unwrap_or_default();
+                let failure =
+                    Failure::told(Category::Protocol, "the stream holds JSON outside of its events", told);
+                cell.fail("framing", "fields of an event stream", line, failure);
+            }
+            _ => {}
+        }
+    }
+    if let Some(rest) = decoder.finish() {
+        stream.unterminated = true;
+        if whole {
+            cell.assert(Category::Protocol, "framing", "a blank line after the last event", rest.data, false);
+        }
+    }
+    events
+}
+
+/// What the events so far amount to.
+#[derive(Default)]
+struct Stream {
+    /// JSON events that have a type.
+    events: u64,
+    delta_events: u64,
+    /// Texts of the deltas, by place in the output.
+    deltas: BTreeMap<(u64, u64), String>,
+    /// Items as they were done, for a completed event that leaves them out.
+    done_items: Vec<Value>,
+    last_sequence: Option<f64>,
+    completed_events: u64,
+    /// The response of the first completed event.
+    completed: Option<Value>,
+    /// The response of the first event, for what is known of a stream that is never completed.
+    created: Option<Value>,
+    /// Something that is neither a comment nor the terminator followed a completed event.
+    followed: bool,
+    done: bool,
+    unterminated: bool,
+}
+
+impl Stream {
+    fn take(&mut self, cell: &mut Cell, event: &StreamEvent) {
+        let data = event.data.trim();
+        if data == DONE {
+            self.done = true;
+            return;
+        }
+        self.followed |= self.completed_events > 0;
+        if self.done {
+            cell.assert(Category::Protocol, "after [DONE]", "nothing", data, false);
+        }
+        let number = self.events + 1;
+        let value: Value = match serde_json::from_str(data) {
+            Ok(value) => value,
+            Err(error) => {
+                let what = format!("event {number}");
+                cell.assert(Category::Protocol, &what, "JSON", format!("{data:?} ({error})"), false);
+                return;
+            }
+        };
+        let Some(kind) = value["type"].as_str().map(str::to_owned) else {
+            untyped(cell, number, &value);
+            return;
+        };
+        self.events = number;
+        self.assert_place(cell, event, number, &kind, &value);
+        match kind.as_str() {
+            "response.created" if self.created.is_none() => self.created = Some(value["response"].clone()),
+            "response.output_text.delta" => self.delta(cell, number, &value),
+            "response.output_item.done" => self.done_items.push(value["item"].clone()),
+            "response.completed" => {
+                self.completed_events += 1;
+                self.completed.get_or_insert_with(|| value["response"].clone());
+            }
+            "error" | "response.failed" | "response.incomplete" => refuse(cell, &kind, &value),
+            _ => {}
+        }
+    }
+
+    fn assert_place(&mut self, cell: &mut Cell, event: &StreamEvent, number: u64, kind: &str, value: &Value) {
+        if let Some(name) = event.event.as_deref()
+            && name != kind
+        {
+            let what = format!("name of event {number}");
+            cell.assert(Category::Protocol, &what, format!("{kind:?}, its type"), format!("{name:?}"), false);
+        }
+        if number == 1 {
+            let held = kind == "response.created";
+            cell.assert(Category::Protocol, "first event", "response.created", kind, held);
+        }
+        let sequence = &value["sequence_number"];
+        if sequence.is_null() {
+            return;
+        }
+        let rises = match (sequence.as_f64(), self.last_sequence) {
+            (Some(this), Some(last)) => this > last,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if !rises {
+            let what = format!("sequence_number of event {number}");
+            let expected =
+                self.last_sequence.map_or_else(|| "a number".to_owned(), |last| format!("more than {last}"));
+            cell.assert(Category::Protocol, &what, expected, brief(sequence), false);
+        }
+        self.last_sequence = sequence.as_f64().or(self.last_sequence);
+    }
+
+    fn delta(&mut self, cell: &mut Cell, number: u64, value: &Value) {
+        self.delta_events += 1;
+        let Some(text) = value["delta"].as_str() else {
+            let what = format!("delta of event {number}");
+            cell.assert(Category::Schema, &what, "a string", brief(&value["delta"]), false);
+            return;
+        };
+        let index = |name: &str| value[name].as_u64().unwrap_or(0);
+        let place = (index("output_index"), index("content_index"));
+        self.deltas.entry(place).or_default().push_str(text);
+    }
+
+    /// What the stream as a whole must be.
+    fn judge(self, context: &Context<'_>, cell: &mut Cell, model: &str) {
+        cell.check.event_count = Some(self.events);
+        cell.check.delta_event_count = Some(self.delta_events);
+        let completed = self.completed_events > 0;
+        let terminal = self.completed_events == 1 && !self.followed && !self.unterminated;
+        cell.check.completed_event = Some(completed);
+        cell.check.terminal_completed_event = Some(terminal);
+        let deltas = self.delta_events;
+        cell.assert(Category::Protocol, "text deltas", "at least 1", deltas.to_string(), deltas > 0);
+        let found = match (self.completed_events, terminal) {
+            (0, _) => "none".to_owned(),
+            (1, true) => "one, at the end".to_owned(),
+            (1, false) => "one, and more after it".to_owned(),
+            (many, _) => format!("{many}"),
+        };
+        cell.assert(
+            Category::Protocol,
+            "response.completed",
+            "exactly one, as the last event",
+            found,
+            terminal,
+        );
+        let text: String = self.deltas.into_values().collect();
+        let verified = text.contains(context.token);
+        cell.check.output_verified = Some(false);
+        if let Some(mut response) = self.completed {
+            // Some services leave out of the last event what the others have told.
+            if response["output"].as_array().is_some_and(Vec::is_empty) {
+                response["output"] = Value::Array(self.done_items);
+            }
+            if let Some(last) = examine(cell, &response, model) {
+                let expected = format!("{} in them", context.token);
+                cell.assert(Category::Verification, "deltas", expected, format!("{text:?}"), verified);
+                let (expected, shown) = (format!("{text:?}, the deltas"), format!("{:?}", last.text));
+                let agree = text == last.text;
+                cell.assert(Category::Verification, "final text", expected, shown, agree);
+                cell.check.output_verified = Some(verified && agree);
+            }
+        } else if let Some(begun) = self.created.filter(Value::is_object) {
+            // What a stream tells that breaks off.
+            cell.check.response_id = Some(begun["id"].as_str().map(str::to_owned));
+            cell.check.reported_model = Some(begun["model"].as_str().map(str::to_owned));
+        }
+        if context.redactor.finds(&text) {
+            cell.withhold_response("the events hold the API key in pieces");
+        }
+    }
+}
+
+/// An event that says neither what it is nor, perhaps, anything but that something failed.
+fn untyped(cell: &mut Cell, number: u64, value: &Value) {
+    let what = format!("event {number}");
+    if value["error"].is_null() {
+        cell.assert(Category::Schema, &what, "a type", brief(value), false);
+    } else {
+        let told = ErrorBody::of_value(value);
+        let failure = Failure::told(Category::Response, "the stream holds an error", told);
+        cell.fail(&what, "no error", value.to_string(), failure);
+    }
+}
+
+/// A failure told in the stream.
+fn refuse(cell: &mut Cell, kind: &str, value: &Value) {
+    let told = match kind {
+        // {"type":"error","code":…,"message":…,"param":…}, or the same one level down; its type is no error's.
+        "error" if value["error"].is_null() => {
+            let mut told = ErrorBody::of_value(value);
+            told.error_type = None;
+            told
+        }
+        "error" => ErrorBody::of_value(&value["error"]),
+        _ => ErrorBody::of_value(&value["response"]["error"]),
+    };
+    let mut failure = Failure::told(Category::Response, &format!("the stream holds {kind}"), told);
+    if let Some(reason) = value["response"]["incomplete_details"]["reason"].as_str() {
+        failure.message.push_str(": ");
+        failure.message.push_str(reason);
+    }
+    cell.fail("failure in the stream", "none", kind, failure);
+}

@@ -1,0 +1,329 @@
+//! One raw HTTP exchange: a connection of its own, one request, the answer to its end. No retry, no redirect, no
+//! proxy, no decompression: what the service did is what is seen.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Uri, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+use url::{Host, Url};
+
+use crate::failure::{Category, Failure};
+use crate::key::ApiKey;
+
+/// Longest body that is read, in bytes: far more than a check asks for.
+pub const MAX_BODY_BYTES: usize = 8 << 20;
+
+const USER_AGENT: &str = concat!("gatewright-checkkit/", env!("CARGO_PKG_VERSION"));
+
+/// Where requests go.
+#[derive(Debug, Clone)]
+pub(crate) struct Service {
+    /// Endpoint and base path, without a slash at the end.
+    pub(crate) url: Url,
+    pub(crate) key: ApiKey,
+    /// Bounds a whole exchange, from the look-up of the name to the last byte.
+    pub(crate) timeout: Duration,
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+/// What went over the wire. Not redacted.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// Head and body of the request, the key left out.
+    pub(crate) request: String,
+    pub(crate) answer: Option<Answer>,
+    /// What ended the exchange before the end of the answer.
+    pub(crate) failure: Option<Failure>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) version: http::Version,
+    pub(crate) headers: HeaderMap,
+    /// All of the body, or as much as arrived before the failure.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Service {
+    /// GET, or POST where there is a body. path: below the base path, with a leading slash.
+    pub(crate) async fn exchange(&self, path: &str, body: Option<&Value>, accept: &'static str) -> Exchange {
+        let url = format!("{}{path}", self.url.as_str().trim_end_matches('/'));
+        let request = match self.request(&url, body, accept) {
+            Ok(request) => request,
+            Err(error) => {
+                let failure =
+                    Failure::new(Category::Internal, format!("the request cannot be built: {error}"));
+                return Exchange { request: url, answer: None, failure: Some(failure) };
+            }
+        };
+        let mut exchange = Exchange { request: shown(&request, &url, body), answer: None, failure: None };
+        let deadline = Instant::now() + self.timeout;
+        if let Err(failure) = self.carry_out(request, deadline, &mut exchange.answer).await {
+            exchange.failure = Some(failure);
+        }
+        exchange
+    }
+
+    fn request(
+        &self,
+        url: &str,
+        body: Option<&Value>,
+        accept: &str,
+    ) -> Result<Request<Full<Bytes>>, http::Error> {
+        let uri: Uri = url.parse()?;
+        let mut request = Request::builder()
+            .method(if body.is_some() { Method::POST } else { Method::GET })
+            .uri(uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str))
+            .header(header::HOST, authority(&self.url))
+            .header(header::AUTHORIZATION, self.key.authorization())
+            .header(header::ACCEPT, accept)
+            .header(header::ACCEPT_ENCODING, "identity")
+            .header(header::USER_AGENT, USER_AGENT)
+            .header(header::CONNECTION, "close");
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        request.body(Full::new(Bytes::from(body)))
+    }
+
+    async fn carry_out(
+        &self,
+        request: Request<Full<Bytes>>,
+        deadline: Instant,
+        answer: &mut Option<Answer>,
+    ) -> Result<(), Failure> {
+        let stream = self.connect(deadline).await?;
+        match &self.tls {
+            None => self.talk(stream, request, deadline, answer).await,
+            Some(config) => {
+                let name = server_name(&self.url)?;
+                let connecting = TlsConnector::from(Arc::clone(config)).connect(name, stream);
+                let stream = timeout_at(deadline, connecting)
+                    .await
+                    .map_err(|_| self.too_late("the TLS handshake was not done"))?
+                    .map_err(|error| {
+                        Failure::new(Category::Tls, format!("the TLS handshake failed: {error}"))
+                    })?;
+                self.talk(stream, request, deadline, answer).await
+            }
+        }
+    }
+
+    async fn connect(&self, deadline: Instant) -> Result<TcpStream, Failure> {
+        let port = self.url.port_or_known_default().unwrap_or(80);
+        let addresses: Vec<SocketAddr> = match self.url.host() {
+            Some(Host::Ipv4(address)) => vec![(address, port).into()],
+            Some(Host::Ipv6(address)) => vec![(address, port).into()],
+            Some(Host::Domain(name)) => {
+                let found = timeout_at(deadline, tokio::net::lookup_host((name, port)))
+                    .await
+                    .map_err(|_| self.too_late(&format!("the name {name} was not found")))?
+                    .map_err(|error| no_address(name, &error.to_string()))?;
+                found.collect()
+            }
+            None => Vec::new(),
+        };
+        let mut failure = no_address(self.url.host_str().unwrap_or_default(), "it has no address");
+        for (index, address) in addresses.iter().enumerate() {
+            // An address that swallows what it is sent must leave time for the next.
+            let left = deadline.saturating_duration_since(Instant::now());
+            let share = left / u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
+            failure = match timeout_at(Instant::now() + share, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    // A small request goes out at once; that a socket refuses the option changes nothing else.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => {
+                    Failure::new(Category::Connect, format!("cannot connect to {address}: {error}"))
+                }
+                Err(_) => self.too_late(&format!("{address} did not accept a connection")),
+            };
+        }
+        Err(failure)
+    }
+
+    async fn talk(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        request: Request<Full<Bytes>>,
+        deadline: Instant,
+        answer: &mut Option<Answer>,
+    ) -> Result<(), Failure> {
+        let (mut sender, connection) =
+            timeout_at(deadline, hyper::client::conn::http1::handshake(TokioIo::new(stream)))
+                .await
+                .map_err(|_| self.too_late("no answer had begun"))?
+                .map_err(|error| broken(&error))?;
+        // Ends with the exchange: dropping the guard closes the connection.
+        let _connection = Guard(tokio::spawn(connection));
+        let response = timeout_at(deadline, sender.send_request(request))
+            .await
+            .map_err(|_| self.too_late("no answer had begun"))?
+            .map_err(|error| broken(&error))?;
+        let (head, mut body) = response.into_parts();
+        let answer = answer.insert(Answer {
+            status: head.status.as_u16(),
+            version: head.version,
+            headers: head.headers,
+            body: Vec::new(),
+        });
+        loop {
+            match timeout_at(deadline, next_packet(&mut body)).await {
+                Err(_) => return Err(self.too_late("the answer had not ended")),
+                Ok(None) => return Ok(()),
+                Ok(Some(Err(error))) => return Err(broken(&error)),
+                Ok(Some(Ok(packet))) => {
+                    let room = MAX_BODY_BYTES - answer.body.len();
+                    answer.body.extend_from_slice(&packet[..packet.len().min(room)]);
+                    if packet.len() > room {
+                        let message = format!("the body is longer than {} MiB", MAX_BODY_BYTES >> 20);
+                        return Err(Failure::new(Category::Protocol, message));
+                    }
+                }
+            }
+        }
+    }
+
+    fn too_late(&self, what: &str) -> Failure {
+        Failure::new(Category::Timeout, format!("{what} after {} ms", self.timeout.as_millis()))
+    }
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        let mut values =
+            self.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let mut text = values.next()?.into_owned();
+        for value in values {
+            text.push_str(", ");
+            text.push_str(&value);
+        }
+        Some(text)
+    }
+
+    /// Type and subtype in lower case, without parameters.
+    pub(crate) fn media_type(&self) -> Option<String> {
+        let text = self.header("content-type")?;
+        Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    }
+
+    /// Head and body as text.
+    pub(crate) fn shown(&self) -> String {
+        let mut text = format!("{:?} {}\n", self.version, self.status);
+        for (name, value) in &self.headers {
+            let value = match name.as_str() {
+                // Whatever a service sets here is meant for its own eyes.
+                "set-cookie" | "authorization" | "proxy-authorization" => "[redacted]".into(),
+                _ => String::from_utf8_lossy(value.as_bytes()),
+            };
+            // Writing to a string succeeds.
+            let _ = writeln!(text, "{name}: {value}");
+        }
+        text.push('\n');
+        text.push_str(&String::from_utf8_lossy(&self.body));
+        text
+    }
+}
+
+struct Guard(tokio::task::JoinHandle<Result<(), hyper::Error>>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn next_packet(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
+    loop {
+        match body.frame().await? {
+            Ok(frame) => {
+                // Trailers are no part of the body.
+                if let Ok(data) = frame.into_data() {
+                    return Some(Ok(data));
+                }
+            }
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}
+
+fn shown(request: &Request<Full<Bytes>>, url: &str, body: Option<&Value>) -> String {
+    let mut text = format!("{} {url} HTTP/1.1\n", request.method());
+    for (name, value) in request.headers() {
+        let value = if value.is_sensitive() {
+            "Bearer [redacted]".into()
+        } else {
+            String::from_utf8_lossy(value.as_bytes())
+        };
+        // Writing to a string succeeds.
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    if let Some(body) = body {
+        let _ = write!(text, "\n{body}");
+    }
+    text
+}
+
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+fn server_name(url: &Url) -> Result<ServerName<'static>, Failure> {
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    ServerName::try_from(host.to_owned())
+        .map_err(|error| Failure::new(Category::Tls, format!("{host} cannot be checked by TLS: {error}")))
+}
+
+fn no_address(name: &str, why: &str) -> Failure {
+    Failure::new(Category::Dns, format!("the name {name} was not found: {why}"))
+}
+
+/// What the connection ran into: bytes that are no HTTP, or an end that came too early.
+fn broken(error: &hyper::Error) -> Failure {
+    let mut cause = error.source();
+    let mut io_kind = None;
+    let mut message = error.to_string();
+    while let Some(source) = cause {
+        if let Some(error) = source.downcast_ref::<io::Error>() {
+            io_kind = Some(error.kind());
+        }
+        let text = source.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        cause = source.source();
+    }
+    let lost = || {
+        Failure::new(
+            Category::ConnectionLost,
+            format!("the connection ended before the answer did: {message}"),
+        )
+    };
+    let wrong = || Failure::new(Category::Protocol, format!("the answer is no HTTP: {message}"));
+    match io_kind {
+        _ if error.is_parse() => wrong(),
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => wrong(),
+        _ => lost(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Which cells a report has, in their fixed order, and which of them are run.
+
+use gatewright::report::{AgentMode, CheckId};
+
+use crate::options::Options;
+
+/// One cell of check and model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedCell {
+    /// The check.
+    pub id: CheckId,
+    /// The model under test; none of the check of the model list.
+    pub model: Option<String>,
+    /// Why the cell is not run, as its `reason` in the report; None of a cell that is.
+    pub skipped: Option<&'static str>,
+}
+
+pub(crate) const FILTERED: &str = "filtered: left out by the selection of checks";
+const NOT_FULL: &str = "not_full: runs on the first model only unless the run is full";
+const AGENT_SKIPPED: &str = "agent_mode: skipped";
+const AGENT_ONE_MODEL: &str = "agent_mode: one-model runs the agent on the first model only";
+pub(crate) const NO_LIST: &str = "dependency_failed: models_endpoint gave no list of models";
+pub(crate) const NOT_ASKED: &str = "dependency_failed: models_endpoint was not run";
+pub(crate) const ABORTED: &str = "aborted: the run was interrupted";
+
+/// The cells: the model list first, then for each model the other five checks in the order of 2.12.
+pub(crate) fn plan(options: &Options, models: &[String]) -> Vec<PlannedCell> {
+    let [list, per_model @ ..] = CheckId::ALL;
+    let mut cells = vec![PlannedCell { id: list, model: None, skipped: skipped(options, list, 0) }];
+    for (index, model) in models.iter().enumerate() {
+        cells.extend(per_model.iter().map(|id| PlannedCell {
+            id: *id,
+            model: Some(model.clone()),
+            skipped: skipped(options, *id, index),
+        }));
+    }
+    cells
+}
+
+fn selected(options: &Options, id: CheckId) -> bool {
+    (options.only.is_empty() || options.only.contains(&id)) && !options.skip.contains(&id)
+}
+
+fn skipped(options: &Options, id: CheckId, model_index: usize) -> Option<&'static str> {
+    if !selected(options, id) {
+        return Some(FILTERED);
+    }
+    match id {
+        CheckId::ModelAccess if !selected(options, CheckId::ModelsEndpoint) => Some(NOT_ASKED),
+        CheckId::ResponsesStream | CheckId::ResponsesFunctionTool if !options.full && model_index > 0 => {
+            Some(NOT_FULL)
+        }
+        CheckId::AgentCliSmoke => match options.agent_mode {
+            AgentMode::Skipped => Some(AGENT_SKIPPED),
+            AgentMode::OneModel if model_index > 0 => Some(AGENT_ONE_MODEL),
+            AgentMode::OneModel | AgentMode::AllModels => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,357 @@
+//! Runs the planned cells, one after the other or model by model at the same time, and makes the report of them. The
+//! report is whole whatever happens: a cell that is not reached says why.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::stream::{self, StreamExt as _};
+use gatewright::report::{
+    AgentMode, Check, CheckId, Configuration, Environment, Evidence, Kit as KitName, OverallStatus, Report,
+    Retries, Status, Summary, Validator, now,
+};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::agent::{self, Agent, BASE_ENVIRONMENT};
+use crate::cell::{Cell, blank};
+use crate::checks::{self, Context};
+use crate::exchange::Service;
+use crate::failure::{Category, Failure};
+use crate::key::ApiKey;
+use crate::options::{AGENT_PROGRAM_VARIABLE, Options, Refused};
+use crate::plan::{ABORTED, FILTERED, NO_LIST, PlannedCell, plan};
+use crate::redaction::{Redactor, SHORTEST_DISTINCT};
+use crate::tls;
+
+/// Most models that are checked at the same time.
+pub const MAX_PARALLEL: usize = 8;
+
+/// A run that can begin: everything it was told is within bounds.
+#[derive(Clone)]
+pub struct CheckKit {
+    options: Arc<Options>,
+    endpoint: String,
+    models: Vec<String>,
+    cells: Vec<PlannedCell>,
+    service: Service,
+    redactor: Redactor,
+}
+
+/// What a run tells while it goes on.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Progress {
+    /// The run begins.
+    Planned {
+        /// Cells of the report.
+        cells: usize,
+        /// How many of them are run.
+        to_run: usize,
+    },
+    /// A check begins.
+    Started {
+        /// The cell's place in the report, from 0.
+        index: usize,
+        /// The check.
+        id: CheckId,
+        /// The model under test.
+        model: Option<String>,
+    },
+    /// A cell has its result; also one that is skipped.
+    Finished {
+        /// The cell's place in the report, from 0.
+        index: usize,
+        /// The result, as in the report.
+        check: Box<Check>,
+    },
+}
+
+/// What a run leaves behind.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Finished {
+    /// The report, valid under section 2.12.
+    pub report: Report,
+    /// What was seen, with the place of its cell in the report; of the cells that were run, in order.
+    pub evidence: Vec<(usize, Evidence)>,
+    /// The run was cancelled; cells that had no result say `aborted:`.
+    pub interrupted: bool,
+}
+
+impl std::fmt::Debug for CheckKit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckKit").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl CheckKit {
+    /// Holds the options to their bounds. Sends nothing.
+    pub fn new(options: Options, key: &ApiKey) -> Result<Self, Refused> {
+        let passed = passed_variables(&options);
+        // What is handed on may be a secret, too; short values are words as likely as not.
+        let values = passed
+            .iter()
+            .filter(|(name, _)| name != BASE_ENVIRONMENT)
+            .filter_map(|(_, value)| value.to_str());
+        let values = values.filter(|value| value.len() >= SHORTEST_DISTINCT);
+        let redactor = Redactor::new(std::iter::once(key.expose()).chain(values));
+        let mut problems = Vec::new();
+        let place = options.check(key, &redactor, &mut problems);
+        let models = options.tested_models();
+        let cells = plan(&options, &models);
+        if cells.iter().all(|cell| cell.skipped.is_some()) {
+            // Of the checks that were selected, if any were.
+            let mut reasons = cells.iter().filter_map(|cell| cell.skipped);
+            let reason = reasons.find(|reason| *reason != FILTERED).unwrap_or(FILTERED);
+            problems.push(format!("no check is left to run ({reason}): select others"));
+        }
+        let config = match &place {
+            Some((_, url)) if url.scheme() == "https" => tls::client_config(options.ca_bundle.as_deref())
+                .map_err(|problem| problems.push(problem))
+                .ok(),
+            _ => None,
+        };
+        let (endpoint, url) = match place {
+            Some(place) if problems.is_empty() => place,
+            _ => return Err(refused(problems, &redactor)),
+        };
+        let timeout = Duration::from_millis(options.timeout_ms);
+        let service = Service { url, key: key.clone(), timeout, tls: config };
+        let kit = Self { options: Arc::new(options), endpoint, models, cells, service, redactor };
+        kit.check_document().map_err(|problems| refused(problems, &kit.redactor))?;
+        Ok(kit)
+    }
+
+    /// The cells of the report, in order.
+    pub fn cells(&self) -> &[PlannedCell] {
+        &self.cells
+    }
+
+    /// Runs the checks. `cancel` ends the run early; the report is whole all the same. Never fails.
+    pub async fn run(&self, progress: &(dyn Fn(Progress) + Sync), cancel: &CancellationToken) -> Finished {
+        let to_run = self.cells.iter().filter(|cell| cell.skipped.is_none()).count();
+        progress(Progress::Planned { cells: self.cells.len(), to_run });
+        let agent = self.agent(cancel).await;
+        let token = format!("COMPAT-{}", Uuid::new_v4().simple());
+        let run = Run { kit: self, token, agent, progress, cancel };
+        let mut results = Vec::with_capacity(self.cells.len());
+        let (list, per_model) = self.cells.split_at(1);
+        let mut listed = None;
+        for cell in list {
+            let (result, ids) = run.cell(0, cell, None).await;
+            results.push(result);
+            listed = ids;
+        }
+        let per_model: Vec<(usize, &[PlannedCell])> = per_model
+            .chunk_by(|one, next| one.model == next.model)
+            .scan(1, |next, cells| {
+                let first = *next;
+                *next += cells.len();
+                Some((first, cells))
+            })
+            .collect();
+        let at_once = if self.options.parallel { MAX_PARALLEL } else { 1 };
+        let models = per_model.into_iter().map(|(first, cells)| run.model(first, cells, listed.as_deref()));
+        // In the order of the plan, whoever is done first.
+        let models: Vec<_> = stream::iter(models).buffered(at_once).collect().await;
+        results.extend(models.into_iter().flatten());
+        let interrupted = cancel.is_cancelled();
+        let mut checks = Vec::with_capacity(results.len());
+        let mut evidence = Vec::new();
+        for (index, (check, seen)) in results.into_iter().enumerate() {
+            checks.push(check);
+            evidence.extend(seen.map(|seen| (index, seen)));
+        }
+        let version = run.agent.and_then(|agent| agent.version);
+        Finished { report: self.report(checks, version), evidence, interrupted }
+    }
+
+    /// The agent, where a cell needs one.
+    async fn agent(&self, cancel: &CancellationToken) -> Option<Agent> {
+        let needed = |cell: &PlannedCell| cell.id == CheckId::AgentCliSmoke && cell.skipped.is_none();
+        if !self.cells.iter().any(needed) {
+            return None;
+        }
+        let named = self.options.agent_program.clone();
+        let program = named.or_else(|| Some(std::env::var_os(AGENT_PROGRAM_VARIABLE)?.into()));
+        let program = program.filter(|program| !program.as_os_str().is_empty());
+        let mut agent = Agent {
+            program: agent::resolve(&program.unwrap_or_else(|| agent::PROGRAM.into())),
+            passed: passed_variables(&self.options),
+            timeout: Duration::from_millis(self.options.agent_timeout_ms),
+            key: self.service.key.clone(),
+            base_url: self.service.url.as_str().trim_end_matches('/').to_owned(),
+            version: None,
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = agent.ask_version() => {}
+        }
+        agent.version = agent.version.map(|version| self.redactor.field(&version));
+        Some(agent)
+    }
+
+    fn report(&self, checks: Vec<Check>, agent_version: Option<String>) -> Report {
+        let count = |status: Status| {
+            u64::try_from(checks.iter().filter(|check| check.status == status).count()).unwrap_or(u64::MAX)
+        };
+        let summary = Summary {
+            passed: count(Status::Pass),
+            failed: count(Status::Fail),
+            skipped: count(Status::Skip),
+        };
+        let options = &self.options;
+        let names = match options.agent_mode {
+            AgentMode::Skipped => Vec::new(),
+            _ => passed_variables(options).into_iter().map(|(name, _)| name).collect(),
+        };
+        Report {
+            schema_version: "1.0".to_owned(),
+            kit: KitName {
+                name: options.profile.kit_name().to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            generated_at: now(),
+            endpoint: self.endpoint.clone(),
+            configuration: Configuration {
+                base_path: options.base_path.clone(),
+                agent_timeout_ms: options.agent_timeout_ms,
+                agent_mode: options.agent_mode,
+                full: options.full,
+                models: self.models.clone(),
+                retries: Retries::default(),
+                timeout_ms: options.timeout_ms,
+            },
+            environment: Environment {
+                architecture: std::env::consts::ARCH.to_owned(),
+                agent_passthrough_env: names,
+                agent_version,
+                runtime_version: options.runtime_version.clone(),
+                platform: std::env::consts::OS.to_owned(),
+            },
+            checks,
+            summary,
+            overall_status: if summary.failed == 0 { OverallStatus::Pass } else { OverallStatus::Fail },
+        }
+    }
+
+    /// What the options put into the report must be valid there, too.
+    fn check_document(&self) -> Result<(), Vec<String>> {
+        let checks = self.cells.iter().map(|cell| skipped(cell, ABORTED)).collect();
+        let document = serde_json::to_vec(&self.report(checks, None)).expect("strings and numbers serialise");
+        let verdict = Validator::builder().profile(&self.options.profile).build().check(&document);
+        if verdict.valid {
+            return Ok(());
+        }
+        Err(verdict
+            .violations
+            .into_iter()
+            .map(|violation| format!("the report would be invalid: {}", violation.message))
+            .collect())
+    }
+}
+
+/// A run under way.
+struct Run<'a> {
+    kit: &'a CheckKit,
+    token: String,
+    agent: Option<Agent>,
+    progress: &'a (dyn Fn(Progress) + Sync),
+    cancel: &'a CancellationToken,
+}
+
+type CellResult = (Check, Option<Evidence>);
+
+impl Run<'_> {
+    /// The cells of one model, one after the other.
+    async fn model(&self, first: usize, cells: &[PlannedCell], listed: Option<&[String]>) -> Vec<CellResult> {
+        let mut results = Vec::with_capacity(cells.len());
+        for (offset, cell) in cells.iter().enumerate() {
+            results.push(self.cell(first + offset, cell, listed).await.0);
+        }
+        results
+    }
+
+    async fn cell(
+        &self,
+        index: usize,
+        cell: &PlannedCell,
+        listed: Option<&[String]>,
+    ) -> (CellResult, Option<Vec<String>>) {
+        let needs_list = cell.id == CheckId::ModelAccess && listed.is_none();
+        let reason = match cell.skipped {
+            Some(reason) => Some(reason),
+            None if self.cancel.is_cancelled() => Some(ABORTED),
+            None => needs_list.then_some(NO_LIST),
+        };
+        let (result, listed) = match reason {
+            Some(reason) => ((skipped(cell, reason), None), None),
+            None => self.check(index, cell, listed).await,
+        };
+        (self.progress)(Progress::Finished { index, check: Box::new(result.0.clone()) });
+        (result, listed)
+    }
+
+    async fn check(
+        &self,
+        index: usize,
+        cell: &PlannedCell,
+        listed: Option<&[String]>,
+    ) -> (CellResult, Option<Vec<String>>) {
+        let PlannedCell { id, model, .. } = cell;
+        (self.progress)(Progress::Started { index, id: *id, model: model.clone() });
+        let context = Context {
+            service: &self.kit.service,
+            redactor: &self.kit.redactor,
+            token: &self.token,
+            agent: self.agent.as_ref(),
+            listed,
+        };
+        let began = Instant::now();
+        let checking = AssertUnwindSafe(checks::run(&context, *id, model.as_deref())).catch_unwind();
+        let outcome = tokio::select! {
+            biased;
+            outcome = checking => outcome,
+            () = self.cancel.cancelled() => return ((skipped(cell, ABORTED), None), None),
+        };
+        let (cell, listed) = match outcome {
+            Ok(checked) => (checked.cell, checked.listed),
+            // A defect of the kit costs one cell, never the report.
+            Err(_) => (defective(*id, model.as_deref()), None),
+        };
+        let (check, evidence) = cell.finish(&self.kit.redactor, began.elapsed());
+        ((check, Some(evidence)), listed)
+    }
+}
+
+fn defective(id: CheckId, model: Option<&str>) -> Cell {
+    let mut cell = Cell::new(id, model);
+    let failure =
+        Failure::new(Category::Internal, "the kit itself failed: please report this as a defect of it");
+    cell.fail("check", "a result", "none", failure);
+    cell
+}
+
+fn skipped(cell: &PlannedCell, reason: &str) -> Check {
+    let mut check = blank(cell.id, cell.model.as_deref(), Status::Skip);
+    check.reason = Some(reason.to_owned());
+    check
+}
+
+fn refused(problems: Vec<String>, redactor: &Redactor) -> Refused {
+    Refused { problems: problems.into_iter().map(|problem| redactor.field(&problem)).collect() }
+}
+
+/// The variables of the kit's environment that the agent gets, PATH first; those that are not set are left out.
+fn passed_variables(options: &Options) -> Vec<(String, std::ffi::OsString)> {
+    let mut names = vec![BASE_ENVIRONMENT];
+    for name in &options.agent_env {
+        if !names.contains(&name.as_str()) && !name.is_empty() && !name.contains(['=', '\0']) {
+            names.push(name);
+        }
+    }
+    names.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var_os(name)?))).collect()
+}

@@ -1,0 +1,46 @@
+//! The kit against a server and agents that do exactly what they are told, and against the gateway itself.
+
+mod agents;
+mod cancellation;
+mod gateway;
+mod misbehaving;
+mod options;
+mod scenario;
+mod scenarios;
+mod server;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gatewright::report::{Profile, Report, Validator};
+use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Finished, Options};
+
+/// A key that must be found nowhere.
+const CANARY: &str = "sk-Canary/7d+f=f0e1";
+
+fn key() -> ApiKey {
+    ApiKey::new(CANARY).expect("a key")
+}
+
+async fn run(options: Options) -> Finished {
+    let kit = CheckKit::new(options, &key()).expect("options within bounds");
+    kit.run(&|_| {}, &CancellationToken::new()).await
+}
+
+/// Folder that every report by the specification's own profile is kept in, for other validators to judge.
+const KEEP_VARIABLE: &str = "GATEWRIGHT_KEEP_REPORTS";
+
+/// The document of a report, judged by the validator of the core: valid and free of advisories.
+fn valid_document(report: &Report, profile: &Profile) -> String {
+    static KEPT: AtomicUsize = AtomicUsize::new(0);
+    let document = report.to_json();
+    let verdict = Validator::builder().profile(profile).strict(true).build().validate(document.as_bytes());
+    assert!(verdict.valid, "{}", verdict.to_text("report", document.as_bytes(), false));
+    assert_eq!(verdict.report.as_ref(), Some(report), "what is read is what was written");
+    if let Some(folder) = std::env::var_os(KEEP_VARIABLE).filter(|_| *profile == Profile::default()) {
+        let number = KEPT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}.json", std::process::id());
+        std::fs::write(Path::new(&folder).join(name), &document).expect("kept");
+    }
+    document
+}

@@ -1,0 +1,13 @@
+//! The evidence folder of a report: one JSON file per cell, written by the check kit.
+
+use std::path::Path;
+
+use gatewright::report::EvidenceFile;
+
+use crate::outcome::Failure;
+
+/// All evidence of a folder, for a page that will be written to `page`; see [`EvidenceFile::read_folder`].
+pub(crate) fn read(folder: &Path, page: Option<&Path>) -> Result<Vec<EvidenceFile>, Failure> {
+    EvidenceFile::read_folder(folder, page)
+        .map_err(|error| Failure::Usage(format!("cannot read evidence: {error}")))
+}

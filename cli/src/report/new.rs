@@ -1,0 +1,32 @@
+//! `gatewright report new`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gatewright::report::{Report, Validator};
+
+use super::profile::ProfileOption;
+use crate::outcome::{Failure, Outcome};
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Absolute URI of the service
+    #[arg(long, value_name = "URL", default_value = "https://gateway.example.com")]
+    endpoint: String,
+    #[command(flatten)]
+    profile: ProfileOption,
+    /// Where to write the report; standard output without it
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let profile = arguments.profile.read()?;
+    let report = Report::skeleton(&profile, &arguments.endpoint).to_json();
+    let validator = Validator::builder().profile(&profile).build();
+    if let Some(violation) = validator.check(report.as_bytes()).violations.first() {
+        return Err(Failure::Usage(violation.message.clone()));
+    }
+    super::write(&report, arguments.out.as_deref())?;
+    Ok(0)
+}

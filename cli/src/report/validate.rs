@@ -1,0 +1,196 @@
+//! `gatewright report validate`: verdicts on any number of documents, in their order, judged on all cores.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use gatewright::report::{Outcome as Verdict, Pool, SARIF_FOOT, sarif_head};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::input::{Input, Reading, inputs, say_unreadable, title};
+use super::profile::ProfileOption;
+use crate::outcome::{FAILED, Failure, Outcome, USAGE};
+
+/// Output is held back until there is this much of it, …
+const HELD_BYTES: usize = 64 << 10;
+/// … or for this long.
+const HELD_TIME: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// text: diagnostics with source lines; json: one object per document and line; sarif: one SARIF 2.1.0 log;
+    /// github: annotations of GitHub Actions
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Count advisories (tallies, duplicates and the like) as violations
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    profile: ProfileOption,
+    /// Every file holds one report per line, not only those that end in .ndjson or .jsonl
+    #[arg(long)]
+    ndjson: bool,
+    /// Print nothing about reports in which nothing is wrong
+    #[arg(long, short)]
+    quiet: bool,
+    /// Documents to judge at a time, at most 64; 0 is one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+    /// Reports: files, folders (all .json, .ndjson and .jsonl below), patterns; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Sarif,
+    Github,
+}
+
+/// One document in the json format.
+#[derive(Serialize)]
+struct Record<'a> {
+    file: &'a str,
+    /// Where the document begins, in a file that holds one per line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+}
+
+/// What to call a document: its file, and its line in it.
+type Name = (String, Option<usize>);
+
+/// What the threads make of a document.
+struct Judgement {
+    text: String,
+    valid: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let &Arguments { format, quiet, .. } = arguments;
+    let validator = arguments.profile.validator(arguments.strict)?;
+    let reading = Reading { by_line: arguments.ndjson, max_bytes: validator.max_bytes() };
+    let colour = super::colour(&io::stdout());
+    let make = move |name: &Name, document: &[u8], verdict: Verdict| {
+        let verdict = verdict.from_line(name.1.unwrap_or(1));
+        let clean = verdict.violations.is_empty() && verdict.advisories.is_empty();
+        let text =
+            if quiet && clean { String::new() } else { described(format, name, document, &verdict, colour) };
+        Judgement { text, valid: verdict.valid }
+    };
+    let pool = Pool::new(&validator, arguments.jobs, true, make)
+        .map_err(|error| Failure::Failed(format!("no threads to judge on: {error}")))?;
+    let mut out = Out::new();
+    let mut code = 0;
+    let mut results = 0_u64;
+    if format == Format::Sarif {
+        out.write(&sarif_head())?;
+    }
+    let sources =
+        inputs(&arguments.files, reading).map(|Input { name, line, source }| ((name, line), source));
+    for judged in pool.run(sources) {
+        match judged.result {
+            Ok(Judgement { text, valid }) => {
+                if format == Format::Sarif && results > 0 && !text.is_empty() {
+                    out.write(",\n")?;
+                }
+                results += u64::from(!text.is_empty());
+                out.write(&text)?;
+                if !valid && code == 0 {
+                    code = FAILED;
+                }
+            }
+            Err(error) => {
+                out.flush()?;
+                out.progress.suspend(|| say_unreadable(&judged.key.0, &error));
+                code = USAGE;
+            }
+        }
+        out.progress.inc(1);
+    }
+    if format == Format::Sarif {
+        out.write(SARIF_FOOT)?;
+    }
+    out.flush()?;
+    out.progress.finish_and_clear();
+    Ok(code)
+}
+
+fn described(format: Format, name: &Name, document: &[u8], verdict: &Verdict, colour: bool) -> String {
+    let (file, line) = name;
+    match format {
+        Format::Json => {
+            let record = Record { file, line: *line, verdict };
+            serde_json::to_string(&record).expect("strings and numbers serialise") + "\n"
+        }
+        Format::Text => {
+            let file = title(file);
+            let place = line.map(|line| format!(":{line}")).unwrap_or_default();
+            let findings = verdict.to_text(file, document, colour);
+            format!("{findings}{file}{place}: {}\n", summary(verdict))
+        }
+        Format::Sarif => verdict.to_sarif(title(file)),
+        Format::Github => verdict.to_annotations(title(file)),
+    }
+}
+
+fn summary(verdict: &Verdict) -> String {
+    let count = |number: usize, one: &str, many: &str| match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    };
+    let state = if verdict.valid { "valid" } else { "invalid" };
+    let mut found = Vec::new();
+    if !verdict.violations.is_empty() {
+        found.push(count(verdict.violations.len(), "violation", "violations"));
+    }
+    if !verdict.advisories.is_empty() {
+        found.push(count(verdict.advisories.len(), "advisory", "advisories"));
+    }
+    if found.is_empty() { state.to_owned() } else { format!("{state} ({})", found.join(", ")) }
+}
+
+/// Standard output beside a progress bar on standard error, which is there only on a terminal.
+struct Out {
+    held: Vec<u8>,
+    since: Instant,
+    progress: ProgressBar,
+}
+
+impl Out {
+    fn new() -> Self {
+        let progress = if io::stderr().is_terminal() {
+            let style = ProgressStyle::with_template("{spinner} {human_pos} reports in {elapsed}");
+            ProgressBar::new_spinner().with_style(style.expect("the template is sound"))
+        } else {
+            ProgressBar::hidden()
+        };
+        Self { held: Vec::new(), since: Instant::now(), progress }
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.held.extend_from_slice(text.as_bytes());
+        if self.held.len() >= HELD_BYTES || self.since.elapsed() >= HELD_TIME {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.since = Instant::now();
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let held = std::mem::take(&mut self.held);
+        self.progress.suspend(|| {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(&held)?;
+            stdout.flush()
+        })
+    }
+}

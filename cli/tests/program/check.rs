@@ -1,0 +1,280 @@
+//! `gatewright check`: files, exit codes, and what people see.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::gateway::Serving;
+use crate::{gatewright, run, run_with_input};
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("a path").to_owned()
+    }
+
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.text(name)).expect("a JSON document")
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("the file is there")
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).expect("listed");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn check(gateway: &Serving, arguments: &[&str]) -> Command {
+    let mut command = gateway.command(&["check", "--endpoint", &gateway.url]);
+    command.args(arguments);
+    command
+}
+
+fn told(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn outcome(command: &mut Command) -> (Option<i32>, String, String) {
+    told(&command.output().expect("the program starts"))
+}
+
+#[test]
+fn compatible_gateway_passes_and_everything_asked_for_is_written() {
+    let gateway = Serving::start(&["--key", "gw-canary-0123456789"], None);
+    let place = Place::new();
+    let (code, out, err) = outcome(&mut check(
+        &gateway,
+        &[
+            "--full",
+            "--out",
+            &place.path("report.json"),
+            "--html",
+            &place.path("report.html"),
+            "--junit",
+            &place.path("junit.xml"),
+            "--evidence",
+            &place.path("evidence"),
+        ],
+    ));
+    // No progress: nobody is looking.
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert!(out.starts_with("PASS  ") && out.contains("13 passed, 0 failed, 3 skipped"), "{out}");
+    assert_eq!(place.names(), ["evidence", "junit.xml", "report.html", "report.json"]);
+    let report = place.path("report.json");
+    assert_eq!(run(&["report", "validate", "--strict", &report]).status.code(), Some(0));
+    assert_eq!(run(&["report", "fmt", "--check", &report]).status.code(), Some(0));
+    assert_eq!(place.json("report.json")["checks"].as_array().map(Vec::len), Some(16));
+    let page = place.text("report.html");
+    assert!(page.contains("evidence/02-responses_text-model-sol.json"), "the page links the evidence");
+    let mut all = [place.text("report.json"), page, place.text("junit.xml")].concat();
+    for entry in std::fs::read_dir(place.path("evidence")).expect("listed") {
+        all.push_str(&std::fs::read_to_string(entry.expect("an entry").path()).expect("read"));
+    }
+    assert!(!all.contains("canary"));
+}
+
+#[test]
+fn failed_check_exits_with_1_and_is_annotated() {
+    let gateway = Serving::start(&["--fault", "wrong_model=model-mars@create_response"], None);
+    let place = Place::new();
+    let (code, out, _) = outcome(&mut check(
+        &gateway,
+        &["--models", "model-sol", "--annotations", "github", "--out", &place.path("r.json")],
+    ));
+    assert_eq!(code, Some(1));
+    assert!(out.starts_with("FAIL  "), "{out}");
+    assert!(out.contains("::error title=responses_text model-sol::verification: reported model"), "{out}");
+    let report = place.json("r.json");
+    assert_eq!(report["overall_status"], "fail");
+    assert_eq!(report["checks"][2]["reported_model"], "model-mars");
+}
+
+/// What failed in the baseline may fail; what did not may not.
+#[test]
+fn baseline_holds_expected_failures() {
+    let faulty = Serving::start(&["--fault", "no_tool_call@create_response"], None);
+    let worse =
+        Serving::start(&["--fault", "no_tool_call@create_response,stream_error@create_response"], None);
+    let place = Place::new();
+    let (old, new) = (place.path("old.json"), place.path("new.json"));
+    let arguments = ["--models", "model-sol", "--out"];
+    assert_eq!(outcome(check(&faulty, &arguments).arg(&old)).0, Some(1));
+    let (code, out, _) = outcome(check(&faulty, &arguments).args([&new, "--baseline", &old]));
+    assert_eq!(code, Some(0));
+    assert!(out.ends_with("Baseline: 1 failed there too, 0 did not\n"), "{out}");
+    assert_eq!(place.json("new.json")["overall_status"], "fail", "the report says what is");
+    let (code, out, _) = outcome(check(&worse, &arguments).args([&new, "--baseline", &old]));
+    assert_eq!(code, Some(1));
+    assert!(out.ends_with("Baseline: 1 failed there too, 1 did not\n"), "{out}");
+}
+
+#[test]
+fn skipped_checks_fail_only_when_told_to() {
+    let gateway = Serving::start(&[], None);
+    let place = Place::new();
+    let out = place.path("r.json");
+    let arguments = ["--only", "models_endpoint,model_access", "--out", &out];
+    assert_eq!(outcome(&mut check(&gateway, &arguments)).0, Some(0));
+    assert_eq!(outcome(check(&gateway, &arguments).arg("--fail-on-skip")).0, Some(1));
+}
+
+#[test]
+fn report_on_standard_output_is_alone_there() {
+    let gateway = Serving::start(&[], None);
+    let (code, out, err) = outcome(&mut check(&gateway, &["--only", "models_endpoint", "--out", "-"]));
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.starts_with("PASS  "), "{err}");
+    assert_eq!(run_with_input(&["report", "validate", "-"], out.as_bytes()).status.code(), Some(0));
+}
+
+#[test]
+fn wrong_configuration_exits_with_2_and_nothing_is_written() {
+    let place = Place::new();
+    let out = place.path("r.json");
+    std::fs::write(place.path("bad.json"), "{}").expect("written");
+    let (missing, bad) = (place.path("missing/r.json"), place.path("bad.json"));
+    let cases: &[(&str, &[&str])] = &[
+        ("timeout_ms must be from 1000 to 120000, not 500 (2.12)", &["--timeout-ms", "500"]),
+        ("agent_timeout_ms must be from 5000 to 300000, not 1 (2.12)", &["--agent-timeout-ms", "1"]),
+        ("\"model-mars\" is none of model-sol", &["--models", "model-mars"]),
+        ("base_path does not start with /", &["--base-path", "v1"]),
+        ("invalid value 'responses_txt'", &["--only", "responses_txt"]),
+        ("invalid value 'many'", &["--agent-mode", "many"]),
+        ("no check is left to run", &["--only", "model_access"]),
+        ("cannot write", &["--html", &missing]),
+        ("is no valid report", &["--baseline", &bad]),
+        ("cannot read", &["--baseline", &missing]),
+        ("no profile", &["--profile", "/dev/null"]),
+        ("unexpected argument '--key'", &["--key", "k"]),
+        ("unexpected argument '--api-key'", &["--api-key", "k"]),
+    ];
+    for (expected, arguments) in cases {
+        // Nobody listens there: nothing may be sent.
+        let mut command = gatewright();
+        command.args(["check", "--endpoint", "http://127.0.0.1:9", "--out", &out]).args(*arguments);
+        let (code, _, err) = outcome(command.env("GATEWRIGHT_API_KEY", "k").stdin(Stdio::null()));
+        assert_eq!(code, Some(2), "{expected}: {err}");
+        assert!(err.contains(expected), "{expected}: {err}");
+    }
+    let (code, _, err) = told(&run(&["check", "--endpoint", "http://127.0.0.1:9", "--out", &out]));
+    assert_eq!((code, err.as_str()), (Some(2), "gatewright: the API key is empty: set GATEWRIGHT_API_KEY\n"));
+    assert_eq!(place.names(), ["bad.json"]);
+}
+
+#[test]
+fn profile_names_kit_and_models() {
+    let gateway = Serving::start(&[], None);
+    let place = Place::new();
+    let (profile, out) = (place.path("profile.json"), place.path("r.json"));
+    std::fs::write(&profile, r#"{"kit_name": "our-kit", "models": ["model-sol", "model-terra"]}"#)
+        .expect("written");
+    let command = &mut check(&gateway, &["--profile", &profile, "--out", &out]);
+    assert_eq!(outcome(command).0, Some(0));
+    assert_eq!(place.json("r.json")["kit"]["name"], "our-kit");
+    assert_eq!(run(&["report", "validate", &out]).status.code(), Some(1));
+    assert_eq!(run(&["report", "validate", "--profile", &profile, &out]).status.code(), Some(0));
+}
+
+/// A disk that is full when the run is over.
+#[cfg(target_os = "linux")]
+#[test]
+fn report_that_cannot_be_written_exits_with_3_and_is_not_lost() {
+    let gateway = Serving::start(&[], None);
+    let (code, out, err) =
+        outcome(&mut check(&gateway, &["--only", "models_endpoint", "--out", "/dev/full"]));
+    assert_eq!(code, Some(3));
+    assert!(err.contains("cannot write /dev/full: ") && err.contains("standard output"), "{err}");
+    let end = out.find("\n}\n").expect("the report comes first") + 3;
+    assert_eq!(run_with_input(&["report", "validate", "-"], &out.as_bytes()[..end]).status.code(), Some(0));
+}
+
+/// Answers the first request with a list of models, then tells that the second has come, and never answers it.
+fn half_a_service() -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let body = r#"{"data":[{"id":"model-sol"},{"id":"model-terra"},{"id":"model-luna"}]}"#;
+        let mut open = Vec::new();
+        for (number, socket) in listener.incoming().enumerate() {
+            let mut socket = socket.expect("a connection");
+            let mut request = [0; 4096];
+            assert!(socket.read(&mut request).expect("a request") > 0);
+            if number == 0 {
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
+                write!(socket, "{head}: {}\r\n\r\n{body}", body.len()).expect("written");
+            } else {
+                // The test may be over.
+                let _ = sender.send(());
+            }
+            open.push(socket);
+        }
+    });
+    (url, receiver)
+}
+
+/// Ctrl-C, and the signal that ends a job.
+#[cfg(unix)]
+#[test]
+fn interrupted_run_exits_with_130_and_leaves_a_valid_report() {
+    for signal in ["-INT", "-TERM"] {
+        let (url, second_request) = half_a_service();
+        let place = Place::new();
+        let out = place.path("r.json");
+        let mut command = gatewright();
+        command.args(["check", "--endpoint", &url, "--timeout-ms", "120000", "--out", &out]);
+        let mut child = command
+            .env("GATEWRIGHT_API_KEY", "k")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        second_request.recv_timeout(Duration::from_secs(60)).expect("a second request");
+        let began = Instant::now();
+        let killed =
+            Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        assert!(killed.success());
+        assert_eq!(child.wait().expect("an end").code(), Some(130), "{signal}");
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert_eq!(run(&["report", "validate", "--strict", &out]).status.code(), Some(0));
+        let report = place.json("r.json");
+        assert_eq!(report["checks"][0]["status"], "pass");
+        assert_eq!(report["checks"][2]["reason"], "aborted: the run was interrupted");
+        assert_eq!(place.names(), ["r.json"]);
+    }
+}
+
+#[test]
+fn unreachable_service_fails_every_cell_and_still_makes_a_report() {
+    let place = Place::new();
+    let out: PathBuf = place.path("r.json").into();
+    let mut command = gatewright();
+    command
+        .args(["check", "--endpoint", "http://127.0.0.1:9", "--out"])
+        .arg(&out)
+        .env("GATEWRIGHT_API_KEY", "k");
+    let (code, ..) = outcome(command.stdin(Stdio::null()));
+    assert_eq!(code, Some(1));
+    let report = place.json("r.json");
+    assert_eq!(report["checks"][2]["error"]["category"], "connect");
+    assert_eq!(report["checks"][1]["reason"], "dependency_failed: models_endpoint gave no list of models");
+}

@@ -1,0 +1,56 @@
+//! Workflow commands of GitHub Actions: lines that the runner shows as annotations.
+//!
+//! Two things are annotated: the failed checks of a report, and the places where a document is no valid report.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::finding::{Violation, visible};
+use super::matrix::model_name;
+use super::model::{Report, Status};
+use super::validate::Outcome;
+
+const WRITES: &str = "writing to a string succeeds";
+
+/// One `::error` line per failed check; empty if none failed.
+pub fn annotations(report: &Report) -> String {
+    let mut text = String::new();
+    for check in report.checks.iter().filter(|check| check.status == Status::Fail) {
+        let title = format!("{} {}", check.id, model_name(check.model.as_deref()));
+        let why = check.explanation().unwrap_or_default();
+        writeln!(text, "::error title={}::{}", property(&title), message(&why)).expect(WRITES);
+    }
+    text
+}
+
+impl Outcome {
+    /// One line per finding, with its place in the file `name`: `::error` for what makes it
+    /// invalid, `::warning` for the rest.
+    pub fn to_annotations(&self, name: &str) -> String {
+        let mut text = String::new();
+        for (finding, counts) in self.graded() {
+            let level = if counts { "error" } else { "warning" };
+            let Violation { line, column, rule, message: what, .. } = finding;
+            writeln!(
+                text,
+                "::{level} file={},line={line},col={column},title={rule}::{}",
+                property(name),
+                message(what),
+            )
+            .expect(WRITES);
+        }
+        text
+    }
+}
+
+/// The text of a command: one line, whatever is in it.
+fn message(text: &str) -> String {
+    // `visible` has taken the line breaks already; a percent sign would begin an escape.
+    visible(text).replace('%', "%25")
+}
+
+/// A property of a command ends at a comma or a colon.
+fn property(text: &str) -> Cow<'_, str> {
+    let text = message(text);
+    Cow::Owned(text.replace(':', "%3A").replace(',', "%2C"))
+}

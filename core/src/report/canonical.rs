@@ -1,0 +1,96 @@
+//! The canonical form of a report: equal reports become equal bytes.
+//!
+//! Members stand in the order of the schema, members it does not know after them in the document's order; two spaces
+//! per level, one line break at the end; strings with no escape that JSON does not ask for; integers as digits.
+//! Arrays keep their order, and other numbers are as written: nothing of what the document says is lost.
+
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+
+use super::tree::{Member, Node, Number, Value};
+
+/// Most digits that an integer is written out with; a larger one stays as written.
+const MAX_DIGITS: usize = 30;
+
+/// Writes a document in canonical form. `schema` decides the order of members.
+pub(super) fn canonical(root: &Node<'_>, schema: &Json) -> String {
+    let mut text = String::new();
+    Writer { text: &mut text, schema }.value(root, schema, 0);
+    text.push('\n');
+    text
+}
+
+struct Writer<'a> {
+    text: &'a mut String,
+    schema: &'a Json,
+}
+
+impl<'a> Writer<'a> {
+    /// `place`: the part of the schema that describes the value; null where there is none.
+    fn value(&mut self, node: &Node<'_>, place: &'a Json, level: usize) {
+        let place = self.resolved(place);
+        match &node.value {
+            Value::Null => self.text.push_str("null"),
+            Value::Bool(boolean) => self.text.push_str(if *boolean { "true" } else { "false" }),
+            Value::Number(number) => self.number(*number),
+            Value::String(string) => self.string(string),
+            Value::Array(items) if items.is_empty() => self.text.push_str("[]"),
+            Value::Array(items) => {
+                self.text.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    self.next_line(index, level + 1);
+                    self.value(item, &place["items"], level + 1);
+                }
+                self.next_line(0, level);
+                self.text.push(']');
+            }
+            Value::Object(members) if members.is_empty() => self.text.push_str("{}"),
+            Value::Object(members) => {
+                let known = place["properties"].as_object();
+                let rank = |member: &Member<'_>| {
+                    let position = known.and_then(|known| known.keys().position(|name| *name == member.name));
+                    position.unwrap_or(usize::MAX)
+                };
+                let mut sorted: Vec<&Member<'_>> = members.iter().collect();
+                // Stable: unknown members stay in the document's order.
+                sorted.sort_by_cached_key(|member| rank(member));
+                self.text.push('{');
+                for (index, member) in sorted.into_iter().enumerate() {
+                    self.next_line(index, level + 1);
+                    self.string(&member.name);
+                    self.text.push_str(": ");
+                    self.value(&member.node, &place["properties"][&*member.name], level + 1);
+                }
+                self.next_line(0, level);
+                self.text.push('}');
+            }
+        }
+    }
+
+    /// Where a `$ref` leads.
+    fn resolved(&self, place: &'a Json) -> &'a Json {
+        match place["$ref"].as_str().and_then(|reference| self.schema.pointer(reference.strip_prefix('#')?)) {
+            Some(target) => target,
+            None => place,
+        }
+    }
+
+    fn next_line(&mut self, index: usize, level: usize) {
+        self.text.push_str(if index > 0 { ",\n" } else { "\n" });
+        self.text.push_str(&"  ".repeat(level));
+    }
+
+    fn number(&mut self, number: Number<'_>) {
+        match number.as_integer() {
+            Some(integer) if integer.to_string().len() <= MAX_DIGITS => {
+                write!(self.text, "{integer}").expect("writing to a string succeeds");
+            }
+            _ => self.text.push_str(number.text()),
+        }
+    }
+
+    fn string(&mut self, string: &str) {
+        self.text.push_str(&serde_json::to_string(string).expect("strings serialise"));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a check kit saw in a cell: what it expected, what it observed, and the exchange itself.
+//!
+//! The kit writes one JSON file per cell into a folder beside the report; pages link to them.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::model::CheckId;
+
+/// Most evidence files of a folder.
+const MAX_FILES: usize = 10_000;
+/// Largest evidence file, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The evidence of one cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The check.
+    pub id: CheckId,
+    /// The model under test, as in the report's check.
+    pub model: Option<String>,
+    /// What was asserted, in order.
+    pub assertions: Vec<Assertion>,
+    /// What went over the wire, if anything did.
+    pub exchange: Option<Exchange>,
+}
+
+/// One thing that a check looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assertion {
+    /// What was looked at, in a few words: `HTTP status`.
+    pub what: String,
+    /// What should be there.
+    pub expected: String,
+    /// What was there.
+    pub observed: String,
+    /// Whether the two agree.
+    pub held: bool,
+}
+
+/// Request and response, with secrets taken out and cut to a bearable length by the kit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// Head, empty line, body; of an agent, its command line and the names in its environment.
+    pub request: String,
+    /// Head, empty line, body; of an agent, what it printed.
+    pub response: String,
+}
+
+/// Evidence, and the file it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceFile {
+    /// Path of the file as seen from the page, with `/` between its steps: `evidence/02-model-sol.json`.
+    pub path: String,
+    /// What the file holds.
+    pub evidence: Evidence,
+}
+
+impl EvidenceFile {
+    /// All evidence of a folder, by file name. page: the file that the page will be written to, from whose folder
+    /// the paths lead; without it, they lead from the working folder.
+    ///
+    /// Errors, each naming its file: the folder or a file ending in `.json` cannot be read, or is no evidence; more
+    /// than 10,000 files, or one of more than 16 MiB.
+    pub fn read_folder(folder: &Path, page: Option<&Path>) -> io::Result<Vec<Self>> {
+        let named = |place: &Path, problem: &dyn std::fmt::Display| {
+            io::Error::other(format!("{}: {problem}", place.display()))
+        };
+        let failed =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                files.push(path);
+            }
+            if files.len() > MAX_FILES {
+                return Err(named(folder, &format!("more than {MAX_FILES} files")));
+            }
+        }
+        files.sort();
+        let way = Self::way(page, folder).map_err(failed)?;
+        let one = |file: PathBuf| {
+            let mut json = Vec::new();
+            let open = File::open(&file).map_err(|error| named(&file, &error))?;
+            open.take(MAX_BYTES + 1).read_to_end(&mut json).map_err(|error| named(&file, &error))?;
+            if json.len() as u64 > MAX_BYTES {
+                return Err(named(&file, &format!("more than {MAX_BYTES} bytes")));
+            }
+            let evidence: Evidence = serde_json::from_slice(&json)
+                .map_err(|error| named(&file, &format!("no evidence: {error}")))?;
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            Ok(Self { path: format!("{way}{name}"), evidence })
+        };
+        files.into_iter().map(one).collect()
+    }
+
+    /// The way from a page's folder (without a page, the working folder) to an evidence folder, to stand before a
+    /// file's name: empty, or ending in `/`.
+    ///
+    /// Errors: one of the folders does not exist.
+    pub fn way(page: Option<&Path>, folder: &Path) -> io::Result<String> {
+        let from = page.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+        let (from, to) = (from.unwrap_or(Path::new(".")).canonicalize()?, folder.canonicalize()?);
+        let shared = from.components().zip(to.components()).take_while(|(left, right)| left == right).count();
+        let up = from.components().skip(shared).map(|_| Component::ParentDir);
+        let mut way = String::new();
+        for step in up.chain(to.components().skip(shared)) {
+            way.push_str(&step.as_os_str().to_string_lossy());
+            way.push('/');
+        }
+        Ok(way)
+    }
+}

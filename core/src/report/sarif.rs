@@ -1,0 +1,100 @@
+//! Findings as SARIF 2.1.0, the form in which code scanning services read results.
+//!
+//! A log is written piece by piece, so that its size does not matter: [`sarif_head`], the results of each document
+//! with commas between them, [`SARIF_FOOT`].
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde_json::{Value as Json, json};
+
+use super::finding::Violation;
+use super::rules::{RULES, Rule, RuleKind};
+use super::validate::Outcome;
+
+/// What a URI's path does not hold as it is; `/` separates, and `:` could be taken for a scheme's end.
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b':')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// The end of a log.
+pub const SARIF_FOOT: &str = "]}]}\n";
+
+/// The beginning of a log, up to its list of results.
+pub fn sarif_head() -> String {
+    let rules: Vec<Json> = RULES.iter().map(described).collect();
+    let driver = json!({
+        "name": "gatewright",
+        "version": env!("CARGO_PKG_VERSION"),
+        "rules": rules,
+    });
+    format!(
+        "{{\"$schema\":\"https://json.schemastore.org/sarif-2.1.0.json\",\"version\":\"2.1.0\",\
+         \"runs\":[{{\"tool\":{},\"columnKind\":\"unicodeCodePoints\",\"results\":[",
+        json!({ "driver": driver }),
+    )
+}
+
+fn described(rule: &Rule) -> Json {
+    let level = match rule.kind {
+        RuleKind::Reading | RuleKind::Schema => "error",
+        RuleKind::Advisory => "warning",
+    };
+    json!({
+        "id": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.explanation},
+        "help": {"text": rule.to_text()},
+        "defaultConfiguration": {"level": level},
+    })
+}
+
+impl Outcome {
+    /// The findings as results of SARIF, one JSON object each with commas between them; empty if there are none.
+    ///
+    /// path: the document's file; relative to where the log's reader looks for sources, or absolute.
+    pub fn to_sarif(&self, path: &str) -> String {
+        let uri = uri(path);
+        let level = |counts| if counts { "error" } else { "warning" };
+        let results = self.graded().map(|(finding, counts)| result(finding, level(counts), &uri));
+        results.collect::<Vec<_>>().join(",\n")
+    }
+}
+
+fn result(finding: &Violation, level: &str, uri: &str) -> String {
+    let Violation { pointer, line, column, rule, message, .. } = finding;
+    let index = RULES.iter().position(|known| known.name == *rule);
+    let mut result = json!({
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": message},
+        "locations": [{
+            "physicalLocation": {
+                "artifactLocation": {"uri": uri},
+                "region": {"startLine": line, "startColumn": column},
+            },
+            "logicalLocations": [{"fullyQualifiedName": pointer, "kind": "value"}],
+        }],
+    });
+    if let Some(index) = index {
+        result["ruleIndex"] = index.into();
+    }
+    result.to_string()
+}
+
+fn uri(path: &str) -> String {
+    let encoded = utf8_percent_encode(path, PATH);
+    if path.starts_with('/') { format!("file://{encoded}") } else { encoded.to_string() }
+}

@@ -1,0 +1,272 @@
+//! What a fault does: before the provider is asked, to the head of its answer, and to the body as it goes out. The
+//! body of a stream comes here event by event (sse.rs), which is what makes faults in mid-stream exact.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use gatewright::ErrorCode;
+use gatewright::operations::{ErrorStyle, Operation, Protocol};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::{Fault, Faults};
+use crate::call::Response;
+use crate::error::ApiError;
+
+/// Bytes of a piece of a slow drip.
+const DRIP_BYTES: usize = 7;
+/// What stands where an answer should.
+const PAGE: &str = "<!DOCTYPE html><html><head><title>Welcome</title></head><body>Not an API.</body></html>";
+const MESSAGE: &str = "the simulated provider failed, as the request asked";
+
+/// Pieces of a body; an error breaks the connection.
+type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
+
+/// How a body ends before its time.
+#[derive(Clone, Copy)]
+enum Cut {
+    Clean,
+    Reset,
+    Hang,
+    Error,
+}
+
+impl Faults {
+    /// Faults that come instead of an answer, after the delay if there is one.
+    pub(crate) async fn before(&self, operation: &Operation) -> Option<Response> {
+        for fault in self.iter() {
+            match fault {
+                Fault::Delay(pause) => tokio::time::sleep(*pause).await,
+                Fault::Status(status) => return Some(error_of_status(*status, operation.error_style)),
+                Fault::RateLimit(seconds) => {
+                    let mut response = error_of_status(429, operation.error_style);
+                    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
+                    return Some(response);
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Does to a successful answer what was asked for.
+    pub(crate) fn distort(&self, operation: &'static Operation, response: Response) -> Response {
+        if self.is_empty() || !response.status().is_success() {
+            return response;
+        }
+        let (mut head, body) = response.into_parts();
+        let streams = head
+            .headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        // Lengths and pieces change.
+        head.headers.remove(header::CONTENT_LENGTH);
+        if self.has(&Fault::Html) {
+            head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            return Response::from_parts(head, Body::from(PAGE));
+        }
+        let mut pieces: Pieces = body.into_data_stream().map_err(std::io::Error::other).boxed();
+        if !streams {
+            pieces = whole(pieces).boxed();
+        }
+        for fault in self.iter() {
+            pieces = match fault {
+                Fault::ContentType(value) => {
+                    if let Ok(value) = HeaderValue::try_from(value) {
+                        head.headers.insert(header::CONTENT_TYPE, value);
+                    }
+                    pieces
+                }
+                Fault::WrongModel(id) => {
+                    let id = id.clone();
+                    rewritten(pieces, move |document| rename_model(document, &id))
+                }
+                Fault::BadToolCall => rewritten(pieces, spoil_arguments),
+                Fault::BadJson => pieces.map_ok(|piece| without_last_brace(&piece)).boxed(),
+                Fault::RepeatTerminal if streams => repeated(pieces).boxed(),
+                Fault::NoTerminal if streams => shortened(pieces).boxed(),
+                Fault::Truncate(events) => cut(pieces, streams, *events, Cut::Clean, operation),
+                Fault::Reset(events) => cut(pieces, streams, *events, Cut::Reset, operation),
+                Fault::Hang(events) => cut(pieces, streams, *events, Cut::Hang, operation),
+                Fault::StreamError(events) if streams => cut(pieces, true, *events, Cut::Error, operation),
+                Fault::Drip(pause) => dripped(pieces, *pause).boxed(),
+                _ => pieces,
+            };
+        }
+        Response::from_parts(head, Body::from_stream(pieces))
+    }
+}
+
+/// The error of a status: with the code that has it, else with that of its class.
+fn error_of_status(status: u16, style: ErrorStyle) -> Response {
+    let code = ErrorCode::ALL.iter().find(|code| code.status == status).unwrap_or(match status {
+        500.. => &ErrorCode::SERVER_ERROR,
+        _ => &ErrorCode::INVALID_VALUE,
+    });
+    let mut response = ApiError::new(code, MESSAGE).into_response(style);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+/// A document in one piece.
+fn whole(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+    stream::once(async move {
+        let parts: Vec<Bytes> = pieces.try_collect().await?;
+        Ok(Bytes::from(parts.concat()))
+    })
+}
+
+/// Changes each JSON document, of the body or of its events.
+fn rewritten(pieces: Pieces, change: impl Fn(&mut Value) + Send + 'static) -> Pieces {
+    pieces
+        .map_ok(move |piece| {
+            let text = String::from_utf8_lossy(&piece);
+            // Of an event, what stands after `data: `.
+            let (before, document) = match text.find("data: ") {
+                Some(at) if !text.starts_with('{') => text.split_at(at + "data: ".len()),
+                _ => ("", text.as_ref()),
+            };
+            let Ok(mut value) = serde_json::from_str(document) else { return piece };
+            change(&mut value);
+            let after = if before.is_empty() { "" } else { "\n\n" };
+            Bytes::from(format!("{before}{value}{after}"))
+        })
+        .boxed()
+}
+
+fn rename_model(document: &mut Value, id: &str) {
+    for pointer in ["/model", "/response/model", "/modelVersion"] {
+        if let Some(member) = document.pointer_mut(pointer) {
+            *member = id.into();
+        }
+    }
+}
+
+/// Takes the last character off every `arguments`, and off their deltas.
+fn spoil_arguments(document: &mut Value) {
+    let cut = |value: &mut Value| {
+        if let Value::String(text) = value {
+            text.pop();
+        }
+    };
+    if document["type"] == "response.function_call_arguments.delta" {
+        cut(&mut document["delta"]);
+    }
+    let mut open = vec![document];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => {
+                for (name, member) in members {
+                    match (name.as_str(), &member) {
+                        ("arguments", Value::String(_)) => cut(member),
+                        // The native style's arguments are an object: as text they are not what was declared.
+                        ("args", Value::Object(_)) => *member = member.to_string().into(),
+                        _ => open.push(member),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn without_last_brace(piece: &Bytes) -> Bytes {
+    let Some(at) = piece.iter().rposition(|byte| *byte == b'}') else { return piece.clone() };
+    [&piece[..at], &piece[at + 1..]].concat().into()
+}
+
+/// The last event twice.
+fn repeated(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+    held_back(pieces).flat_map(|(piece, is_last)| {
+        let again = match (&piece, is_last) {
+            (Ok(bytes), true) => Some(Ok(bytes.clone())),
+            _ => None,
+        };
+        stream::iter(std::iter::once(piece).chain(again))
+    })
+}
+
+/// Without the last event.
+fn shortened(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+    held_back(pieces).filter_map(|(piece, is_last)| async move { (!is_last).then_some(piece) })
+}
+
+/// Each piece with whether it is the last: the last document, where a terminator follows it.
+fn held_back(pieces: Pieces) -> impl futures_util::Stream<Item = (Result<Bytes, std::io::Error>, bool)> {
+    stream::unfold((pieces.fuse(), None), |(mut pieces, held)| async move {
+        let piece = match held {
+            Some(held) => held,
+            None => pieces.next().await?,
+        };
+        let next = pieces.next().await;
+        let terminator = |next: &Result<Bytes, std::io::Error>| {
+            next.as_ref().is_ok_and(|bytes| bytes.starts_with(b"data: ["))
+        };
+        let is_last = next.as_ref().is_none_or(terminator)
+            && !piece.as_ref().is_ok_and(|bytes| bytes.starts_with(b"data: ["));
+        Some(((piece, is_last), (pieces, next)))
+    })
+}
+
+/// Ends a stream after so many events, a document after half of its bytes.
+fn cut(pieces: Pieces, streams: bool, events: usize, how: Cut, operation: &'static Operation) -> Pieces {
+    let begun = if streams {
+        pieces.take(events).boxed()
+    } else {
+        pieces.map_ok(|piece| piece.slice(..piece.len() / 2)).boxed()
+    };
+    let end = stream::once(async move {
+        match how {
+            Cut::Clean => None,
+            Cut::Reset => {
+                // What was written is to be on its way before the connection breaks.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                Some(Err(std::io::Error::other("the connection breaks, as the request asked")))
+            }
+            Cut::Hang => std::future::pending().await,
+            Cut::Error => Some(Ok(error_event(operation, events))),
+        }
+    });
+    begun.chain(end.filter_map(|piece| async { piece })).boxed()
+}
+
+/// An error in the stream, in the form of the protocol.
+fn error_event(operation: &Operation, number: usize) -> Bytes {
+    let error = json!({ "message": MESSAGE, "type": "server_error", "param": null, "code": "server_error" });
+    match operation.protocol {
+        Protocol::Responses => {
+            let event = json!({
+                "type": "error", "code": "server_error", "message": MESSAGE, "param": null,
+                "sequence_number": number,
+            });
+            format!("event: error\ndata: {event}\n\n")
+        }
+        Protocol::Native => {
+            let error = json!({ "code": 500, "message": MESSAGE, "status": "INTERNAL" });
+            format!("data: {}\n\n", json!({ "error": error }))
+        }
+        _ => format!("data: {}\n\n", json!({ "error": error })),
+    }
+    .into()
+}
+
+/// Small pieces with pauses between.
+fn dripped(
+    pieces: Pieces,
+    pause: Duration,
+) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+    pieces
+        .map_ok(|piece| {
+            let drops: Vec<_> = piece.chunks(DRIP_BYTES).map(Bytes::copy_from_slice).collect();
+            stream::iter(drops.into_iter().map(Ok::<_, std::io::Error>))
+        })
+        .try_flatten()
+        .then(move |drop| async move {
+            tokio::time::sleep(pause).await;
+            drop
+        })
+}

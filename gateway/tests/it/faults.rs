@@ -1,0 +1,194 @@
+//! Faults on demand (ours): each one as a client meets it, asked for by header, by model and by configuration.
+
+use std::time::{Duration, Instant};
+
+use gatewright_gateway::{Config, FAULT_HEADER};
+use serde_json::{Value, json};
+
+use crate::support::{Event, Server, events, read, send, start, start_with};
+
+fn chat(stream: bool) -> Value {
+    json!({ "model": "model-sol", "stream": stream, "messages": [{ "role": "user", "content": "count to 9" }] })
+}
+
+fn response(model: &str, stream: bool) -> Value {
+    json!({ "model": model, "stream": stream, "input": "count to 9" })
+}
+
+fn with_tool(stream: bool) -> Value {
+    let parameters = json!({
+        "type": "object", "properties": { "value": { "type": "string" } }, "required": ["value"],
+        "additionalProperties": false,
+    });
+    json!({
+        "model": "model-sol", "stream": stream, "input": "Call echo with COMPAT-1a2b3c.",
+        "tools": [{ "type": "function", "name": "echo", "parameters": parameters, "strict": true }],
+        "tool_choice": { "type": "function", "name": "echo" },
+    })
+}
+
+/// Status, content type and what came of the body; whether it ended cleanly.
+async fn ask(server: &Server, path: &str, fault: &str, body: &Value) -> (u16, String, String, bool) {
+    let mut response = send(server.post(path, body).header(FAULT_HEADER, fault)).await;
+    let kind = response.headers()["content-type"].to_str().expect("ASCII").to_owned();
+    let mut text = Vec::new();
+    let whole = loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => text.extend_from_slice(&chunk),
+            Ok(None) => break true,
+            Err(_) => break false,
+        }
+    };
+    (response.status().as_u16(), kind, String::from_utf8(text).expect("UTF-8"), whole)
+}
+
+#[tokio::test]
+async fn a_status_and_a_rate_limit_come_in_the_form_of_the_protocol() {
+    let server = start().await;
+    let (status, body) =
+        read(server.post("/v1/responses", &response("model-sol", false)).header(FAULT_HEADER, "status=503"))
+            .await;
+    assert_eq!((status, &body["error"]["code"]), (503, &json!("server_is_overloaded")));
+    let (status, body) =
+        read(server.post("/v1/chat/completions", &chat(true)).header(FAULT_HEADER, "status=418")).await;
+    assert_eq!((status, &body["error"]["type"]), (418, &json!("invalid_request_error")));
+    let contents = json!({ "contents": [{ "parts": [{ "text": "count to 9" }] }] });
+    let limited = send(server.post("/v1beta/models/model-sol~rate_limit=7:generateContent", &contents)).await;
+    assert_eq!(
+        (limited.status().as_u16(), &limited.headers()["retry-after"]),
+        (429, &"7".parse().expect("a value"))
+    );
+    let body: Value = limited.json().await.expect("JSON");
+    assert_eq!(body["error"]["status"], "RESOURCE_EXHAUSTED");
+}
+
+#[tokio::test]
+async fn a_delay_comes_before_the_answer() {
+    let server = start().await;
+    let started = Instant::now();
+    server.ask("/v1/responses", &response("model-sol~delay=150", false)).await;
+    assert!(started.elapsed() >= Duration::from_millis(150));
+}
+
+#[tokio::test]
+async fn a_stream_is_truncated_cleanly_or_by_a_reset_after_as_many_events_as_asked() {
+    let server = start().await;
+    let (_, _, text, whole) = ask(&server, "/v1/chat/completions", "truncate=2", &chat(true)).await;
+    assert_eq!((events(&text).len(), whole), (2, true));
+    let (_, _, text, whole) = ask(&server, "/v1/responses", "reset=4", &response("model-sol", true)).await;
+    assert_eq!((events(&text).len(), whole), (4, false));
+}
+
+#[tokio::test]
+async fn half_of_a_document_is_lost() {
+    let server = start().await;
+    for (fault, ends_cleanly) in [("truncate", true), ("reset", false)] {
+        let (status, _, text, whole) =
+            ask(&server, "/v1/responses", fault, &response("model-sol", false)).await;
+        assert_eq!((status, whole), (200, ends_cleanly));
+        assert!(text.starts_with('{') && serde_json::from_str::<Value>(&text).is_err(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_hangs_with_its_connection_open() {
+    let server = start().await;
+    let mut answer =
+        send(server.post("/v1/chat/completions", &chat(true)).header(FAULT_HEADER, "hang=1")).await;
+    assert!(answer.chunk().await.expect("an event").is_some());
+    assert!(tokio::time::timeout(Duration::from_millis(200), answer.chunk()).await.is_err());
+}
+
+#[tokio::test]
+async fn an_error_stands_in_mid_stream_in_the_form_of_the_protocol() {
+    let server = start().await;
+    let (_, _, text, _) = ask(&server, "/v1/chat/completions", "stream_error=2", &chat(true)).await;
+    let found = events(&text);
+    assert_eq!((found.len(), &found[2].json()["error"]["code"]), (3, &json!("server_error")));
+    let (_, _, text, _) = ask(&server, "/v1/responses", "stream_error=2", &response("model-sol", true)).await;
+    let found = events(&text);
+    assert_eq!((found[2].name.as_deref(), &found[2].json()["type"]), (Some("error"), &json!("error")));
+}
+
+#[tokio::test]
+async fn a_drip_takes_its_time_and_loses_nothing() {
+    let server = start().await;
+    let started = Instant::now();
+    let (_, _, text, whole) = ask(&server, "/v1/chat/completions", "drip=1", &chat(true)).await;
+    assert!(whole && started.elapsed() > Duration::from_millis(100));
+    assert_eq!(events(&text).last().map(|event| event.data.as_str()), Some("[DONE]"));
+}
+
+#[tokio::test]
+async fn type_and_body_of_an_answer_are_another() {
+    let server = start().await;
+    let (_, kind, text, _) =
+        ask(&server, "/v1/responses", "content_type=text/plain", &response("model-sol", true)).await;
+    assert_eq!((kind.as_str(), events(&text).is_empty()), ("text/plain", false));
+    let (status, kind, text, _) = ask(&server, "/v1/responses", "html", &response("model-sol", false)).await;
+    assert!(status == 200 && kind.starts_with("text/html") && text.starts_with("<!DOCTYPE"), "{kind} {text}");
+    let (_, _, text, _) = ask(&server, "/v1/responses", "bad_json", &response("model-sol", false)).await;
+    assert!(serde_json::from_str::<Value>(&text).is_err(), "{text}");
+}
+
+#[tokio::test]
+async fn the_answer_names_another_model() {
+    let server = start().await;
+    let named = server.ask("/v1/responses", &response("model-sol~wrong_model", false)).await;
+    assert_eq!(named["model"], "another-model");
+    let (_, _, text, _) =
+        ask(&server, "/v1/responses", "wrong_model=model-luna", &response("model-sol", true)).await;
+    let last = events(&text).iter().rev().find(|event| event.name.is_some()).map(Event::json);
+    assert_eq!(last.expect("a terminal event")["response"]["model"], "model-luna");
+}
+
+#[tokio::test]
+async fn tool_calls_are_missing_or_malformed() {
+    let server = start().await;
+    let call = |answer: &Value| answer["output"][0].clone();
+    let good = call(&server.ask("/v1/responses", &with_tool(false)).await);
+    assert_eq!(good["arguments"], r#"{"value":"COMPAT-1a2b3c"}"#);
+    let (_, _, text, _) = ask(&server, "/v1/responses", "bad_tool_call", &with_tool(false)).await;
+    let bad = call(&serde_json::from_str(&text).expect("JSON"));
+    assert_eq!(bad["arguments"], r#"{"value":"COMPAT-1a2b3c""#);
+    let (_, _, text, _) = ask(&server, "/v1/responses", "no_tool_call", &with_tool(false)).await;
+    let none = call(&serde_json::from_str(&text).expect("JSON"));
+    assert_eq!(none["type"], "message");
+}
+
+#[tokio::test]
+async fn the_terminal_event_comes_twice_or_never() {
+    let server = start().await;
+    let names = |text: &str| -> Vec<String> {
+        events(text)
+            .into_iter()
+            .filter_map(|event| event.name)
+            .filter(|name| name == "response.completed")
+            .collect()
+    };
+    let (_, _, text, _) =
+        ask(&server, "/v1/responses", "repeat_terminal", &response("model-sol", true)).await;
+    assert_eq!(names(&text).len(), 2);
+    let (_, _, text, _) = ask(&server, "/v1/responses", "no_terminal", &response("model-sol", true)).await;
+    assert!(names(&text).is_empty() && events(&text).len() > 3);
+}
+
+#[tokio::test]
+async fn configured_faults_hold_for_their_operation_alone() {
+    let faults = "status=503@create_response".parse().expect("a fault");
+    let server = start_with(Config { faults, ..Config::default() }).await;
+    assert_eq!(read(server.post("/v1/responses", &response("model-sol", false))).await.0, 503);
+    server.ask("/v1/chat/completions", &chat(false)).await;
+}
+
+#[tokio::test]
+async fn an_unknown_fault_is_refused_with_the_list_of_those_there_are() {
+    let server = start().await;
+    let (status, body) =
+        read(server.post("/v1/responses", &response("model-sol", false)).header(FAULT_HEADER, "explode"))
+            .await;
+    assert_eq!((status, &body["error"]["param"]), (400, &json!(FAULT_HEADER)));
+    assert!(body["error"]["message"].as_str().is_some_and(|message| message.contains("truncate[=EVENTS]")));
+    let (status, body) = server.refused("/v1/responses", &response("model-sol~explode", false)).await;
+    assert_eq!((status, &body["error"]["param"]), (400, &json!("model")));
+}

@@ -1,0 +1,117 @@
+//! The check kit as people use it: the program, the agent's real program, another maker's server, another validator.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::artefacts::{npm_ci, program, target};
+use crate::local_gateway::LocalGateway;
+use crate::process::{cargo, command, files_of, output, root, run};
+
+/// The tests of the kit that make the most different reports.
+const REPORTING_TESTS: [&str; 4] = ["scenarios", "misbehaving", "agents", "cancellation"];
+/// The models of section 2.12.
+const MODELS: [&str; 3] = ["model-sol", "model-terra", "model-luna"];
+
+/// Runs the kit against the gateway and another server, and lets ajv judge every report.
+pub(crate) fn check_with_others() -> Result<()> {
+    for folder in ["peers", "agent", "servers"] {
+        npm_ci(&root().join("tests").join(folder))?;
+    }
+    let reports = target().join("checkkit-reports");
+    if reports.exists() {
+        std::fs::remove_dir_all(&reports)?;
+    }
+    std::fs::create_dir_all(&reports)?;
+    eprintln!("    the gateway, by the agent, too");
+    let gateway = LocalGateway::start()?;
+    let mut check = check_command(&reports, "gateway");
+    check.args(["--full", "--agent-mode", "all-models", "--agent-program"]);
+    check.arg(root().join("tests/agent/node_modules/.bin/codex"));
+    run(gateway.reach_from(&mut check))?;
+    expect_passes(&reports.join("gateway.json"), 16)?;
+    eprintln!("    another maker's server");
+    let other = OtherServer::start()?;
+    let mut check = check_command(&reports, "other");
+    check.args(["--full", "--endpoint", &other.address]).env("GATEWRIGHT_API_KEY", "any-key");
+    run(&mut check)?;
+    expect_passes(&reports.join("other.json"), 13)?;
+    eprintln!("    the reports of the tests");
+    run(cargo()
+        .args(["nextest", "run", "-p", "gatewright-checkkit", "--status-level", "fail"])
+        .args(REPORTING_TESTS)
+        .env("GATEWRIGHT_KEEP_REPORTS", &reports))?;
+    judge_by_ajv(&reports)
+}
+
+fn check_command(reports: &Path, name: &str) -> Command {
+    let mut check = command(program());
+    let place = |extension: &str| reports.join(format!("{name}{extension}"));
+    check.arg("check").arg("--out").arg(place(".json")).arg("--html").arg(place(".html"));
+    check.arg("--evidence").arg(place("-evidence"));
+    check
+}
+
+fn expect_passes(report: &Path, expected: u64) -> Result<()> {
+    let document: Value = serde_json::from_slice(&std::fs::read(report)?)?;
+    let summary = &document["summary"];
+    if summary["passed"] != expected || summary["failed"] != 0 {
+        bail!("{}: expected {expected} checks to pass, found {summary}", report.display());
+    }
+    Ok(())
+}
+
+fn judge_by_ajv(reports: &Path) -> Result<()> {
+    let files: Vec<PathBuf> = files_of(reports, "json")?;
+    let mut judge = command("node");
+    judge.args(["tests/peers/ajv.mjs", "spec/report.schema.json"]).args(&files);
+    let verdicts = output(&mut judge)?;
+    let mut judged = 0;
+    for (file, line) in files.iter().zip(verdicts.lines()) {
+        let verdict: Value = serde_json::from_str(line)?;
+        if verdict["valid"] != true {
+            bail!("{}: ajv says {line}", file.display());
+        }
+        judged += 1;
+    }
+    // The scenarios alone are far more.
+    if judged != files.len() || judged < 200 {
+        bail!("ajv judged {judged} of {} reports", files.len());
+    }
+    eprintln!("    ajv agrees about {judged} reports");
+    Ok(())
+}
+
+/// The server of `tests/servers`; dropping it stops it.
+struct OtherServer {
+    child: Child,
+    address: String,
+}
+
+impl OtherServer {
+    fn start() -> Result<Self> {
+        let mut child = command("node")
+            .current_dir(root().join("tests/servers"))
+            .arg("server.mjs")
+            .args(MODELS)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start node")?;
+        let mut line = String::new();
+        let stdout = child.stdout.take().context("the server has no standard output")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        Ok(Self { child, address: line.trim().to_owned() })
+    }
+}
+
+impl Drop for OtherServer {
+    fn drop(&mut self) {
+        // Both only fail when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

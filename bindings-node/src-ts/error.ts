@@ -14,6 +14,8 @@ export interface ErrorDetails {
   readonly operation?: string | undefined;
   /** HTTP status of the answer, if there was one. */
   readonly status?: number | undefined;
+  /** Headers of the answer, if there was one. */
+  readonly headers?: Headers | undefined;
   readonly requestId?: string | undefined;
   /** `code` of the error body. */
   readonly code?: string | undefined;
@@ -25,6 +27,15 @@ export interface ErrorDetails {
   readonly retryAfterMs?: number | undefined;
   /** How many requests were sent for the call; 0 where it failed before the first. */
   readonly attempts?: number | undefined;
+  /** From the start of the call to the failure, in milliseconds. */
+  readonly elapsedMs?: number | undefined;
+  /**
+   * Of a stream that failed: the document that its events add up to, as far as they came. Its form is that of the
+   * whole answer, with members missing.
+   */
+  readonly partial?: unknown;
+  /** Of a stream that failed: how many events, and bytes of the body, had arrived. */
+  readonly received?: { readonly events: number; readonly bytes: number } | undefined;
   /** The answer's body, or the event that told of the error: parsed if it was JSON, else its text. */
   readonly body?: unknown;
   /** Every rule a request breaks, where it was checked before it was sent. */
@@ -39,14 +50,23 @@ export class GatewrightError extends Error {
   declare readonly kind: ErrorKind;
   declare readonly operation: string | undefined;
   declare readonly status: number | undefined;
+  declare readonly headers: Headers | undefined;
   declare readonly requestId: string | undefined;
   declare readonly code: string | undefined;
   declare readonly param: string | undefined;
   declare readonly type: string | undefined;
   declare readonly retryAfterMs: number | undefined;
   declare readonly attempts: number | undefined;
+  declare readonly elapsedMs: number | undefined;
+  declare readonly partial: unknown;
+  declare readonly received: { readonly events: number; readonly bytes: number } | undefined;
   declare readonly body: unknown;
   declare readonly violations: readonly RequestViolation[] | undefined;
+
+  /** `requestId`, as other SDKs call it. */
+  get requestID(): string | undefined {
+    return this.requestId;
+  }
 
   constructor({ message, cause, ...details }: ErrorDetails) {
     super(message, cause === undefined ? undefined : { cause });

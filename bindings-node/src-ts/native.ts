@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
+import type { Callback } from "./callbacks";
 import { nativeFile, platformName } from "./platform";
 
 /** An answer that has arrived whole. */
@@ -24,17 +25,26 @@ export interface NativeAnswer extends Partial<NativeResponse> {
   readonly stream?: NativeStream;
 }
 
-/** What a stream hands over at one hop: all events that are ready, or how it ended. */
+/** What a stream hands over at one hop: all that is ready, or how it ended. */
 export interface NativeBatch {
-  /** JSON documents, in order. Neither events nor an error: the stream is complete. */
-  readonly events?: string[];
+  /** In order. Neither documents nor an error: the stream is complete. */
+  readonly documents?: string[];
   readonly error?: string;
 }
 
 export interface NativeStream {
+  /** Events, each a JSON document. */
   nextBatch(): Promise<NativeBatch>;
-  /** Closes the connection at once; a waiting `nextBatch` ends the stream. */
+  /** Frames as they came, each a JSON object; see `RawEvent`. */
+  nextFrames(): Promise<NativeBatch>;
+  /** The new text. */
+  nextText(): Promise<NativeBatch>;
+  /** Reads on to the end; the body is what all events add up to. */
+  finish(): Promise<NativeAnswer>;
+  /** Closes the connection at once; whoever waits is told of the end. */
   close(): void;
+  /** As `close`, but whoever waits, or reads next, is told of it by an error. */
+  cancel(): void;
 }
 
 /** One call as it crosses over. Lists of pairs are flat: name, value, name, value. */
@@ -42,40 +52,95 @@ export interface NativeCall {
   operation: string;
   path: string[];
   query: string[];
-  extraQuery: string[];
   headers: string[];
   /** JSON document. */
   body?: string;
+  options?: NativeRequestOptions;
+}
+
+/** Options of one call, or of all calls of a client. */
+export interface NativeRequestOptions {
   timeoutMs?: number;
+  firstByteTimeoutMs?: number;
+  idleTimeoutMs?: number;
+  eventTimeoutMs?: number;
   maxRetries?: number;
+  headers?: string[];
+  query?: string[];
+  /** JSON object. */
+  body?: string;
+  idempotencyKey?: string;
+  validate?: boolean;
 }
 
 export interface NativeWait {
   taskId: string;
   intervalMs?: number;
   timeoutMs?: number;
+  /** Whether the gateway has just taken the task. */
+  submitted: boolean;
+}
+
+/** A wait for a video task. */
+export interface NativeWatch {
+  /** Whether the latest look-up found the task completed. */
+  readonly completed: boolean;
+  /** The task as the next look-up finds it. */
+  next(cancellation?: NativeCancellation): Promise<NativeAnswer>;
+}
+
+/** What is to be saved, and where. */
+export interface NativeSaving {
+  kind: "image" | "video";
+  /** JSON of the record. */
+  record: string;
+  path: string;
+  overwrite?: boolean;
+  maxBytes?: number;
+  timeoutMs?: number;
 }
 
 export interface NativeClientOptions {
   baseUrl?: string;
   apiKey?: string;
+  /** Whether the callback gives the key. */
+  asksForKey?: boolean;
   timeoutMs?: number;
   connectTimeoutMs?: number;
+  firstByteTimeoutMs?: number;
   idleTimeoutMs?: number;
   eventTimeoutMs?: number;
   maxRetries?: number;
+  maxBodyBytes?: number;
+  maxConnections?: number;
+  poolTimeoutMs?: number;
+  maxIdleConnections?: number;
+  idleConnectionTimeoutMs?: number;
+  /** Empty: none. */
+  proxy?: string;
+  caBundle?: string;
+  clientCertificate?: string;
+  defaultHeaders?: string[];
+  defaultQuery?: string[];
+  /** Which functions each middleware has. */
+  middleware?: { before: boolean; after: boolean }[];
   validate?: boolean;
   userAgent: string;
 }
 
 export interface NativeClient {
   readonly baseUrl: string;
+  /** A client over the same connections, or a JSON description of why it cannot be made. */
+  withOptions(options: NativeRequestOptions): NativeClient | string;
   call(call: NativeCall, cancellation?: NativeCancellation): Promise<NativeAnswer>;
   open(call: NativeCall, cancellation?: NativeCancellation): Promise<NativeAnswer>;
-  waitForVideo(wait: NativeWait, cancellation?: NativeCancellation): Promise<NativeAnswer>;
+  /** A wait, or a JSON description of why it cannot begin. */
+  watchVideo(wait: NativeWait): NativeWatch | string;
+  /** The answer's body is the size of the file. */
+  save(saving: NativeSaving, cancellation?: NativeCancellation): Promise<NativeAnswer>;
 }
 
-/** Drops the request it was passed to. */
+/** Drops the request it was passed to, and tells its callbacks which call they are part of. */
 export interface NativeCancellation {
   cancel(): void;
 }
@@ -98,10 +163,14 @@ export interface NativeModule {
   };
   NativeClient: {
     /** Makes a client, or a JSON description of why it cannot be made. */
-    create(options: NativeClientOptions): NativeClient | string;
+    create(options: NativeClientOptions, callback?: Callback): NativeClient | string;
   };
-  Cancellation: new () => NativeCancellation;
+  Cancellation: new (call?: number) => NativeCancellation;
   NativeValidator: new (options: NativeValidatorOptions) => NativeValidator;
+  /** JSON of the failure, if it is one. Headers are flat pairs. */
+  verifyWebhook(body: Uint8Array, headers: string[], secrets?: string[]): string | null;
+  /** JSON of the failure, if it is one. */
+  checkWebhook(body: Uint8Array): string | null;
   /** Runs the `gatewright` program with the arguments after its name; returns its exit code. */
   runProgram(args: string[]): number;
 }

@@ -3,21 +3,11 @@
 import type { Connection } from "./connection";
 import { CallSite } from "./failure";
 import type { Operation } from "./generated/operations";
+import type { RequestOptions } from "./options";
 import type { ApiPromise } from "./promise";
+import { Stream, type StreamClass } from "./stream";
 
-/** Options of a single call. */
-export interface RequestOptions {
-  /** Aborting it drops the request, or closes the stream, at once. */
-  signal?: AbortSignal | undefined;
-  /** Bounds the whole call, all attempts together, in milliseconds. */
-  timeoutMs?: number | undefined;
-  /** Attempts after the first one. */
-  maxRetries?: number | undefined;
-  extraHeaders?: Readonly<Record<string, string>> | undefined;
-  extraQuery?: Readonly<Record<string, string>> | undefined;
-  /** Members added to the request's body, or put in place of those it has. */
-  extraBody?: Readonly<Record<string, unknown>> | undefined;
-}
+export type { RequestOptions };
 
 /** A place on the client, with the methods that belong there. */
 export abstract class Resource {
@@ -31,13 +21,14 @@ export abstract class Resource {
     Object.defineProperty(this, "connection", { enumerable: false });
   }
 
-  /** Sends one operation. `path`: its positional parameters, in path order. */
+  /** Sends one operation. `path`: its positional parameters, in path order. `stream`: what its events come as. */
   protected send<T>(
     operation: Operation,
     path: readonly unknown[],
     params: object | null | undefined,
     options: RequestOptions | undefined,
+    stream: StreamClass = Stream,
   ): ApiPromise<T> {
-    return this.connection.send<T>(operation, path, params, options, new CallSite(this.send));
+    return this.connection.send<T>(operation, path, params, options, new CallSite(this.send), stream);
   }
 }

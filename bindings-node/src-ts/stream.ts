@@ -1,166 +1,129 @@
-/// <reference lib="esnext.disposable" preserve="true" />
+/** An answer that arrives in events: as typed events, as frames, as text, or as the document they add up to. */
 
-/** An answer that arrives in events. */
+import { Events } from "./events";
+import { CallSite, failure } from "./failure";
+import { type Batch, Feed, type Origin, type Source } from "./feed";
+import type { Operation } from "./generated/operations";
+import type { NativeBatch, NativeStream } from "./native";
+import { ApiPromise } from "./promise";
+import { completer, type ResponseInfo, resultOf } from "./response";
 
-import { type CallSite, failure, failureOf } from "./failure";
-import type { NativeStream } from "./native";
-import type { ResponseInfo } from "./response";
-
-// Node 20 before 20.5 has no such symbol; `await using` compiled for it uses this same one.
-const asyncDispose: typeof Symbol.asyncDispose =
-  Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
+/** A frame of an event stream as it came. */
+export interface RawEvent {
+  /** Name of the event; null where it has none. */
+  readonly event: string | null;
+  /** Data, several lines joined by LF; null where the frame has none. */
+  readonly data: string | null;
+  /** The last id the stream has given; null before the first. */
+  readonly id: string | null;
+  /** Reconnection time it asks for, in milliseconds. */
+  readonly retryMs: number | null;
+  /** Comments of the frame, without their colon and the space after it. */
+  readonly comments: readonly string[];
+}
 
 /**
  * The events of one answer, in order, once: `for await (const event of stream)`.
  *
- * Leaving the loop early closes the connection at once, as do `close()`, `await using` and the `signal` the
- * call was given. A stream that ends before it is complete throws: nothing is lost in silence.
+ * Leaving the loop early closes the connection at once, as do `close()`, `await using` and the `signal` the call was
+ * given. A stream that ends before it is complete throws: nothing is lost in silence. `error.partial` then holds what
+ * the events so far add up to.
+ *
+ * A stream is read in one way: as events, `rawEvents()`, `text()`, `tee()` or `toReadableStream()`.
  */
-export class Stream<T> implements AsyncIterableIterator<T> {
+export class Stream<T> extends Events<T> {
   /** Status, headers and request id the stream began with. */
   readonly response: ResponseInfo;
   readonly #native: NativeStream;
-  readonly #operation: string;
-  readonly #site: CallSite;
-  #signal: AbortSignal | undefined;
-  #onAbort: (() => void) | undefined;
-  /** Events that have arrived and were not asked for yet, from `#position` on. */
-  #ready: string[] = [];
-  #position = 0;
-  /** The hop under way, if there is one; it never rejects. */
-  #hop: Promise<void> | undefined;
-  /** To be thrown once the events before it are handed over. */
-  #failure: unknown;
-  #failed = false;
-  #done = false;
+  readonly #operation: Operation;
+  readonly #origin: Origin;
+  readonly #source: NativeSource;
 
   /** Made by the client. */
-  constructor(
-    native: NativeStream,
-    response: ResponseInfo,
-    operation: string,
-    site: CallSite,
-    signal: AbortSignal | undefined,
-  ) {
-    this.#native = native;
+  constructor(native: NativeStream, response: ResponseInfo, operation: Operation, origin: Origin) {
+    const source = new NativeSource(native, origin.site, () => native.nextBatch());
+    super(source, origin, response, completer(operation));
     this.response = response;
+    this.#native = native;
     this.#operation = operation;
-    this.#site = site;
-    if (signal !== undefined) this.#listen(signal);
+    this.#origin = origin;
+    this.#source = source;
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
+  /** The frames as they came, `[DONE]`, pings, comments and error events included. Call it before reading. */
+  rawEvents(): Feed<RawEvent> {
+    return this.#level("rawEvents()", RawEvents, () => this.#native.nextFrames());
   }
 
-  /** The next event; `done` after the last one. Calls may overlap: each gets its own event, in order. */
-  async next(): Promise<IteratorResult<T, undefined>> {
-    for (;;) {
-      const document = this.#ready[this.#position];
-      if (document !== undefined) {
-        this.#position += 1;
-        return { done: false, value: this.#parse(document) };
-      }
-      if (this.#failed) {
-        const error = this.#failure;
-        this.#failed = false;
-        this.#failure = undefined;
-        throw error;
-      }
-      if (this.#done) return { done: true, value: undefined };
-      this.#hop ??= this.#fetch();
-      await this.#hop;
-    }
+  /** The text alone, as it arrives: that of the first choice, output or candidate. Call it before reading. */
+  text(): Feed<string> {
+    return this.#level("text()", Text, () => this.#native.nextText());
   }
 
-  /** Ends the stream and closes the connection; called by `for await` when its loop is left. */
-  return(): Promise<IteratorResult<T, undefined>> {
-    this.close();
-    return Promise.resolve({ done: true, value: undefined });
+  #level<F>(
+    way: string,
+    feed: new (source: Source, origin: Origin) => F,
+    next: () => Promise<NativeBatch>,
+  ): F {
+    this.claimWhole(way);
+    return new feed(new NativeSource(this.#native, this.#origin.site, next), this.#origin);
   }
 
-  /** Ends the stream and closes the connection at once. Events not handed over yet are dropped. */
-  close(): void {
-    this.#ready = [];
-    this.#position = 0;
-    this.#finish();
-  }
-
-  [asyncDispose](): Promise<void> {
-    this.close();
-    return Promise.resolve();
-  }
-
-  async #fetch(): Promise<void> {
-    const { events, error } = await this.#native.nextBatch();
-    this.#hop = undefined;
-    // Closed or aborted meanwhile: what arrived last is not wanted any more.
-    if (this.#done) return;
-    if (events !== undefined) {
-      this.#ready = events;
-      this.#position = 0;
-      return;
-    }
-    if (error !== undefined) this.#fail(failure(error, this.#site));
-    this.#finish();
-  }
-
-  #parse(document: string): T {
-    try {
-      return JSON.parse(document) as T;
-    } catch (cause) {
-      this.close();
-      throw failureOf(
-        {
-          kind: "decode",
-          message: `${this.#operation}: an event of the stream is not JSON`,
-          operation: this.#operation,
-          status: this.response.status,
-          requestId: this.response.requestId,
-          body: document,
-          cause,
-        },
-        this.#site,
-      );
-    }
-  }
-
-  #fail(error: unknown): void {
-    this.#failure = error;
-    this.#failed = true;
-  }
-
-  #finish(): void {
-    this.#done = true;
-    if (this.#onAbort !== undefined) this.#signal?.removeEventListener("abort", this.#onAbort);
-    this.#onAbort = undefined;
-    this.#signal = undefined;
-    this.#native.close();
-  }
-
-  #listen(signal: AbortSignal): void {
-    // A signal may outlive many streams: it must not keep those that were dropped half-read.
-    const weak = new WeakRef(this);
-    this.#signal = signal;
-    this.#onAbort = () => {
-      const stream = weak.deref();
-      if (stream !== undefined) stream.#abort(signal.reason);
-    };
-    if (signal.aborted) this.#abort(signal.reason);
-    else signal.addEventListener("abort", this.#onAbort, { once: true });
-  }
-
-  #abort(reason: unknown): void {
-    if (this.#done) return;
-    this.close();
-    this.#fail(cancelled(this.#operation, this.#site, reason));
+  /** Reads on to the end, and gives the document that all events add up to, those read before included. */
+  protected finish<F>(): ApiPromise<F> {
+    const site = new CallSite(this.finish);
+    return new ApiPromise<F>((resolve, reject) => {
+      this.drain()
+        .then(() => this.#native.finish())
+        .then((answer) => {
+          if (answer.error !== undefined) throw failure(answer.error, site, this.#source.reason);
+          return resultOf<F>(this.#operation, answer, site);
+        })
+        .then(resolve, reject);
+    });
   }
 }
 
-/** The error of a call or stream whose signal was aborted. */
-export function cancelled(operation: string, site: CallSite, reason: unknown): Error {
-  return failureOf(
-    { kind: "cancelled", message: `${operation}: aborted by its signal`, operation, cause: reason },
-    site,
-  );
+/** `Stream`, or a class of it whose events add up to a known document. */
+export type StreamClass = new (...made: ConstructorParameters<typeof Stream>) => Stream<unknown>;
+
+class RawEvents extends Feed<RawEvent> {
+  protected override decode(document: string): RawEvent {
+    return JSON.parse(document) as RawEvent;
+  }
+}
+
+class Text extends Feed<string> {
+  protected override decode(document: string): string {
+    return document;
+  }
+}
+
+/** A native stream, read at one level. */
+class NativeSource implements Source {
+  readonly #native: NativeStream;
+  readonly #site: CallSite;
+  readonly #next: () => Promise<NativeBatch>;
+  /** Why the signal was aborted, once it was. */
+  reason: unknown;
+
+  constructor(native: NativeStream, site: CallSite, next: () => Promise<NativeBatch>) {
+    this.#native = native;
+    this.#site = site;
+    this.#next = next;
+  }
+
+  async nextBatch(): Promise<Batch> {
+    const { documents, error } = await this.#next();
+    return error === undefined ? { documents } : { error: failure(error, this.#site, this.reason) };
+  }
+
+  close(): void {
+    this.#native.close();
+  }
+
+  cancel(reason: unknown): void {
+    this.reason = reason;
+    this.#native.cancel();
+  }
 }

@@ -5,8 +5,15 @@ use std::error::Error as _;
 use gatewright::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
-/// The failure as JSON: kind, message, everything known of it, and the messages of what led to it.
+use crate::response::{header_pairs, milliseconds};
+
+/// The failure as JSON text: [`description`].
 pub(crate) fn describe(error: &Error) -> String {
+    description(error).to_string()
+}
+
+/// The failure as JSON: kind, message, everything known of it, and the messages of what led to it.
+pub(crate) fn description(error: &Error) -> Value {
     let mut description = Map::new();
     description.insert("kind".into(), error.kind().name().into());
     description.insert("message".into(), error.to_string().into());
@@ -22,12 +29,16 @@ pub(crate) fn describe(error: &Error) -> String {
     known("code", error.code().map(Value::from));
     known("param", error.param().map(Value::from));
     known("type", error.error_type().map(Value::from));
-    known("retryAfterMs", error.retry_after().map(|wait| json!(wait.as_secs_f64() * 1000.0)));
+    known("retryAfterMs", error.retry_after().map(|wait| json!(milliseconds(wait))));
     known("attempts", Some(error.attempts().into()));
+    known("elapsedMs", error.elapsed().map(|elapsed| json!(milliseconds(elapsed))));
     known("body", error.body().map(|body| parsed(body)));
+    known("headers", error.headers().map(|headers| json!(header_pairs(headers))));
+    known("partial", error.partial().map(|partial| parsed(partial)));
+    known("received", error.received().map(|got| json!({ "events": got.events, "bytes": got.bytes })));
     known("violations", Some(json!(error.violations())).filter(|list| list != &json!([])));
     description.insert("causes".into(), causes(error).into());
-    Value::Object(description).to_string()
+    Value::Object(description)
 }
 
 /// An error body as its reader wants it: parsed if it is JSON, else text.
@@ -40,9 +51,9 @@ fn causes(error: &Error) -> Vec<String> {
     std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string).collect()
 }
 
-/// The failure of a call that its signal aborted.
-pub(crate) fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "cancelled by the caller")
+/// The failure of a call that its caller ended.
+pub(crate) fn cancelled(how: &str) -> Error {
+    Error::new(ErrorKind::Cancelled, how)
 }
 
 /// The failure for an option that does not hold.

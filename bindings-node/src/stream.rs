@@ -1,14 +1,18 @@
-//! An open stream: hands over all events that are ready at each hop, and closes at once when told to.
+//! An open stream: hands over everything that is ready at each hop, and closes at once when told to.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use gatewright::RawStream;
+use gatewright::{Error, Frame, RawStream};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
-use tokio::sync::{Mutex, Notify};
+use serde_json::json;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-use crate::error::describe;
+use crate::client::{Answer, document};
+use crate::error::{cancelled, describe};
+use crate::lifetime;
+use crate::response::milliseconds;
 
 /// A stream that JavaScript reads. Dropping it closes the connection.
 #[napi(js_name = "NativeStream")]
@@ -17,68 +21,170 @@ pub struct Stream {
 }
 
 struct Shared {
-    /// `None` once the stream is complete, failed or closed.
-    stream: Mutex<Option<RawStream>>,
-    /// Wakes a hop that is waiting for events.
-    closed: Notify,
+    state: AsyncMutex<State>,
+    /// How the reader has ended the stream. Set without the lock, which a hop holds while it waits.
+    ending: Mutex<Option<Ending>>,
+    /// Wakes a hop that is waiting.
+    ended: Notify,
 }
 
-/// What one hop hands over: events, or an error, or, at the end of the stream, neither.
+struct State {
+    /// `None` once closed. Kept beyond the last event: the whole document is still to be had.
+    stream: Option<RawStream>,
+    /// The failure of a stream that was cancelled while nobody waited, for whoever reads next.
+    untold: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Ending {
+    /// Nobody wants more.
+    Closed,
+    /// A signal was aborted: the reader is told, with what has arrived.
+    Cancelled,
+}
+
+/// What one hop hands over: documents, or an error, or, at the end of the stream, neither.
 #[napi(object, object_from_js = false)]
+#[derive(Default)]
 pub struct Batch {
-    /// Data of the events, each a JSON document.
-    pub events: Option<Vec<String>>,
+    /// Data of the events, or what stands for it at the level that was asked.
+    pub documents: Option<Vec<String>>,
     /// The failure as JSON.
     pub error: Option<String>,
 }
 
-impl Batch {
-    const END: Self = Self { events: None, error: None };
-}
-
 impl Stream {
     pub(crate) fn new(stream: RawStream) -> Self {
-        Self { shared: Arc::new(Shared { stream: Mutex::new(Some(stream)), closed: Notify::new() }) }
+        let state = AsyncMutex::new(State { stream: Some(stream), untold: None });
+        Self { shared: Arc::new(Shared { state, ending: Mutex::new(None), ended: Notify::new() }) }
     }
 }
 
 #[napi]
 impl Stream {
-    /// Waits for at least one event, then gives all that are ready. Never rejects.
+    /// Waits for at least one event, then gives the data of all that are ready, each a JSON document. Never rejects.
     #[napi]
     pub fn next_batch<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
         let shared = Arc::clone(&self.shared);
-        env.spawn_future(async move { Ok(shared.next_batch().await) })
+        lifetime::spawn(env, async move {
+            let read = async |stream: &mut RawStream| {
+                let batch = stream.next_batch().await?;
+                Ok(batch.map(|events| events.into_iter().map(|event| event.data).collect()))
+            };
+            shared.hop(read).await
+        })
+    }
+
+    /// As `nextBatch`, of frames as they came: each a JSON object. Never rejects.
+    #[napi]
+    pub fn next_frames<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
+        let shared = Arc::clone(&self.shared);
+        lifetime::spawn(env, async move {
+            let read = async |stream: &mut RawStream| {
+                let batch = stream.next_frames().await?;
+                Ok(batch.map(|frames| frames.iter().map(frame).collect()))
+            };
+            shared.hop(read).await
+        })
+    }
+
+    /// As `nextBatch`, of the text alone. Never rejects.
+    #[napi]
+    pub fn next_text<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
+        let shared = Arc::clone(&self.shared);
+        lifetime::spawn(env, async move { shared.hop(async |stream| stream.next_text().await).await })
+    }
+
+    /// Reads on to the end, and gives the document that all events add up to. Never rejects.
+    #[napi]
+    pub fn finish<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Answer>> {
+        let shared = Arc::clone(&self.shared);
+        lifetime::spawn(env, async move { shared.finish().await })
     }
 
     /// Closes the connection at once; a hop that is waiting ends.
     #[napi]
     pub fn close(&self) {
-        // A hop holds the lock while it waits: it is woken and closes. Else nobody waits and we close.
-        match self.shared.stream.try_lock() {
-            Ok(mut stream) => drop(stream.take()),
-            Err(_) => self.shared.closed.notify_one(),
-        }
+        self.shared.end(Ending::Closed);
+    }
+
+    /// Closes the connection at once; a hop that is waiting, or the next one, fails with Cancelled.
+    #[napi]
+    pub fn cancel(&self) {
+        self.shared.end(Ending::Cancelled);
     }
 }
 
 impl Shared {
-    async fn next_batch(&self) -> Batch {
-        let mut guard = self.stream.lock().await;
-        let Some(stream) = guard.as_mut() else { return Batch::END };
-        let batch = tokio::select! {
-            biased;
-            () = self.closed.notified() => Batch::END,
-            next = stream.next_batch() => match next {
-                Ok(Some(events)) => {
-                    let events = events.into_iter().map(|event| event.data).collect();
-                    return Batch { events: Some(events), error: None };
-                }
-                Ok(None) => Batch::END,
-                Err(error) => Batch { events: None, error: Some(describe(&error)) },
-            },
-        };
-        *guard = None;
-        batch
+    /// Waits for what `read` gives, or for the end.
+    async fn hop(
+        &self,
+        read: impl AsyncFnOnce(&mut RawStream) -> Result<Option<Vec<String>>, Error>,
+    ) -> Batch {
+        match self.unless_ended(read).await {
+            Ok(documents) => Batch { documents: documents.flatten(), error: None },
+            Err(error) => Batch { documents: None, error: Some(error) },
+        }
     }
+
+    async fn finish(&self) -> Answer {
+        let failed = |error| Answer { error: Some(error), ..Answer::default() };
+        match self.unless_ended(async |stream| stream.finish().await).await {
+            Ok(Some(response)) => document(response),
+            Ok(None) => failed(describe(&cancelled("the stream was closed before its end"))),
+            Err(error) => failed(error),
+        }
+    }
+
+    /// Reads, unless the reader ends the stream first. None: it is closed. Errors: as JSON.
+    async fn unless_ended<T>(
+        &self,
+        read: impl AsyncFnOnce(&mut RawStream) -> Result<T, Error>,
+    ) -> Result<Option<T>, String> {
+        let mut state = self.state.lock().await;
+        if let Some(error) = state.untold.take() {
+            return Err(error);
+        }
+        let Some(stream) = state.stream.as_mut() else { return Ok(None) };
+        tokio::select! {
+            biased;
+            () = self.ended.notified() => {}
+            outcome = read(stream) => return outcome.map(Some).map_err(|error| describe(&error)),
+        }
+        self.apply(&mut state);
+        state.untold.take().map_or(Ok(None), Err)
+    }
+
+    fn end(&self, how: Ending) {
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+        // A hop holds the lock while it waits: it is woken and sees to it. Else nobody waits and we do.
+        match self.state.try_lock() {
+            Ok(mut state) => self.apply(&mut state),
+            Err(_) => self.ended.notify_one(),
+        }
+    }
+
+    fn apply(&self, state: &mut State) {
+        match *self.ending.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(Ending::Closed) => *state = State { stream: None, untold: None },
+            Some(Ending::Cancelled) => {
+                if let Some(stream) = &mut state.stream {
+                    state.untold = Some(describe(&stream.give_up(cancelled("aborted by its signal"))));
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// A frame as `src-ts/stream.ts` types it.
+fn frame(frame: &Frame) -> String {
+    json!({
+        "event": frame.event,
+        "data": frame.data,
+        "id": frame.id,
+        "retryMs": frame.retry.map(milliseconds),
+        "comments": frame.comments,
+    })
+    .to_string()
 }

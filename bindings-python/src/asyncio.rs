@@ -1,11 +1,14 @@
 //! The bridge to asyncio: work runs on our runtime, its outcome settles a future on the caller's loop.
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCFunction;
 use tokio::task::AbortHandle;
 
+use crate::callbacks;
 use crate::error;
+use crate::interpreter;
 use crate::runtime::runtime;
 
 /// Work under way. The `async def` that awaits `future` calls `cancel()` when it is done for any reason.
@@ -31,8 +34,12 @@ pub(crate) fn spawn<T: Send + 'static>(
     work: impl Future<Output = Result<T, gatewright::Error>> + Send + 'static,
     convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Pending> {
+    if interpreter::is_closed() {
+        return Err(PyRuntimeError::new_err("the interpreter is shutting down: no async call ends any more"));
+    }
     let waiter = Waiter::new(event_loop)?;
     let future = waiter.future(py);
+    let work = callbacks::for_event_loop(event_loop, work)?;
     let task = runtime(py)?.spawn(async move {
         let outcome = work.await;
         waiter.settle(|py| match outcome {
@@ -64,7 +71,7 @@ impl Waiter {
     /// Settles the future with what `outcome` gives. Does nothing where the loop has closed or the
     /// interpreter is going down: then nobody waits any more.
     pub(crate) fn settle(self, outcome: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
-        Python::try_attach(|py| {
+        interpreter::visit(|py| {
             let (value, failed) = match outcome(py) {
                 Ok(value) => (value, false),
                 Err(error) => (error.into_value(py).into_any(), true),
@@ -85,8 +92,14 @@ fn settle_function(py: Python<'_>) -> PyResult<&Bound<'_, PyCFunction>> {
 /// Runs on the loop. A future that was cancelled meanwhile stays as it is.
 #[pyfunction]
 fn settle(future: &Bound<'_, PyAny>, value: Bound<'_, PyAny>, failed: bool) -> PyResult<()> {
-    if !future.call_method0("done")?.is_truthy()? {
-        future.call_method1(if failed { "set_exception" } else { "set_result" }, (value,))?;
+    if future.call_method0("done")?.is_truthy()? {
+        return Ok(());
+    }
+    if !failed {
+        future.call_method1("set_result", (value,))?;
+    } else if let Err(refused) = future.call_method1("set_exception", (value,)) {
+        // A future takes no StopIteration, which a callback may raise; it must be settled all the same.
+        future.call_method1("set_exception", (refused.into_value(future.py()),))?;
     }
     Ok(())
 }

@@ -1,14 +1,20 @@
 //! The core's one error as a Python exception of the class generated for its kind.
 
+use std::sync::Arc;
+
 use gatewright::{Error, ErrorKind};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::callbacks;
 use crate::record;
+use crate::response::{Metadata, ResponseInfo};
 
-/// The exception: message, and what the gateway said about the failure as attributes.
+/// The exception: message, and what the gateway said about the failure as attributes. Where a callback raised, what
+/// it raised.
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
-    build(py, error).unwrap_or_else(|failure| failure)
+    callbacks::raised_within(py, error).unwrap_or_else(|| build(py, error).unwrap_or_else(|failure| failure))
 }
 
 /// The same, for a kind and message of the binding's own.
@@ -30,12 +36,32 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     details.set_item("attempts", error.attempts())?;
     let violations = serde_json::to_vec(error.violations()).expect("strings serialise");
     details.set_item("violations", record::parse_plain(py, &violations)?)?;
+    let partial = error.partial().map(|partial| record::parse(partial)).transpose();
+    let partial = partial.map_err(pyo3::exceptions::PyValueError::new_err)?;
+    details.set_item("partial", partial.map(|partial| record::to_python(py, &partial)).transpose()?)?;
+    if let Some(received) = error.received() {
+        let class = py.import("gatewright._received")?.getattr("Received")?;
+        details.set_item("received", class.call1((received.events, received.bytes))?)?;
+    }
+    details.set_item("response", response(error))?;
     let exception = class.call((error.message(),), Some(&details))?;
     let raised = PyErr::from_value(exception);
     if let Some(source) = std::error::Error::source(error) {
-        raised.set_cause(py, Some(pyo3::exceptions::PyOSError::new_err(chain(source))));
+        raised.set_cause(py, Some(cause(py, source)?));
     }
     Ok(raised)
+}
+
+/// The answer that the error became, where there was one.
+fn response(error: &Error) -> Option<ResponseInfo> {
+    let metadata = Metadata {
+        status: error.status()?,
+        headers: error.headers()?.clone(),
+        request_id: error.request_id().map(str::to_owned),
+        attempts: error.attempts(),
+        elapsed: error.elapsed()?,
+    };
+    Some(ResponseInfo::new(Arc::new(metadata)))
 }
 
 /// The body as parsed JSON in plain dicts and lists, else as text; what is not UTF-8 as bytes.
@@ -46,6 +72,15 @@ fn body<'py>(py: Python<'py>, error: &Error) -> PyResult<Option<Bound<'py, PyAny
         (Err(_), Ok(text)) => text.into_pyobject(py)?.into_any(),
         (Err(_), Err(_)) => PyBytes::new(py, body).into_any(),
     }))
+}
+
+/// What led to the error, as the exception that Python's own calls raise of it: with the system's number, if it has
+/// one, and so of the class that stands for that.
+fn cause(py: Python<'_>, source: &(dyn std::error::Error + 'static)) -> PyResult<PyErr> {
+    let number = source.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    let Some(number) = number else { return Ok(PyOSError::new_err(chain(source))) };
+    let text = py.import("os")?.getattr("strerror")?.call1((number,))?.unbind();
+    Ok(PyOSError::new_err((number, text)))
 }
 
 /// A cause and its causes, on one line.

@@ -1,18 +1,26 @@
 //! The native half of the Python package: registration only.
 
+mod answer;
 mod asyncio;
+mod callbacks;
 mod check;
 mod cli;
 mod client;
 mod error;
+mod files;
 mod generated;
+mod interpreter;
 mod not_given;
+mod options;
+mod raw_event;
 mod record;
 mod report;
 mod response;
 mod runtime;
 mod serialize;
 mod stream;
+mod videos;
+mod webhook;
 
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
@@ -24,14 +32,22 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // To isinstance() and to match statements a record is a mapping.
     PyMapping::register::<record::Record>(py)?;
     module.add_class::<response::ResponseInfo>()?;
+    module.add_class::<raw_event::RawEvent>()?;
     module.add_class::<not_given::NotGiven>()?;
     module.add_class::<client::NativeClient>()?;
     module.add_class::<stream::NativeStream>()?;
     module.add_class::<asyncio::Pending>()?;
-    module.add_class::<check::CheckRun>()?;
+    module.add_class::<videos::VideoWatch>()?;
+    module.add_class::<callbacks::Reply>()?;
     module.add_class::<report::ReportValidator>()?;
+    module.add_function(wrap_pyfunction!(files::save, module)?)?;
+    module.add_function(wrap_pyfunction!(files::save_async, module)?)?;
+    module.add_function(wrap_pyfunction!(webhook::unwrap_webhook, module)?)?;
+    module.add_function(wrap_pyfunction!(webhook::read_webhook, module)?)?;
+    module.add_class::<check::CheckRun>()?;
     module.add_class::<report::ReportPool>()?;
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(interpreter::close, module)?,))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NOT_GIVEN", not_given::NotGiven::instance(py)?)?;
     Ok(())

@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 
+use crate::generated::conveniences::{ITERABLE, JOINED_TEXTS};
 use crate::generated::optional_fields::OPTIONAL_FIELDS;
 use crate::response::{Metadata, ResponseInfo};
 use crate::serialize;
@@ -34,7 +35,7 @@ pub(crate) fn parse(json: &[u8]) -> Result<Value, String> {
 
 /// The Python form of a value: records for objects, lists for arrays.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    convert(py, value, &|members| Ok(Bound::new(py, Record::new(members.clone(), None))?.into_any()))
+    convert(py, value, &|members| Ok(Bound::new(py, Record::new(members.clone()))?.into_any()))
 }
 
 /// The Python form of a whole response: as [`to_python`], with the metadata on a record.
@@ -42,9 +43,12 @@ pub(crate) fn response_to_python(
     py: Python<'_>,
     value: Value,
     metadata: Arc<Metadata>,
+    iterable: Option<&'static str>,
 ) -> PyResult<Py<PyAny>> {
     match value {
-        JsonValue::Object(members) => Ok(Py::new(py, Record::new(members, Some(metadata)))?.into_any()),
+        JsonValue::Object(members) => {
+            Ok(Py::new(py, Record { members, metadata: Some(metadata), iterable })?.into_any())
+        }
         other => Ok(to_python(py, &other)?.unbind()),
     }
 }
@@ -93,11 +97,13 @@ fn convert<'py>(
 pub(crate) struct Record {
     members: JsonObject<'static>,
     metadata: Option<Arc<Metadata>>,
+    /// The member whose elements iteration gives, of a page of a list.
+    iterable: Option<&'static str>,
 }
 
 impl Record {
-    fn new(members: JsonObject<'static>, metadata: Option<Arc<Metadata>>) -> Self {
-        Self { members, metadata }
+    fn new(members: JsonObject<'static>) -> Self {
+        Self { members, metadata: None, iterable: None }
     }
 
     /// The members, for the serializer.
@@ -108,6 +114,34 @@ impl Record {
     /// The last member of that name: as in every common reader, a repeated name overrides.
     fn find(&self, name: &str) -> Option<&Value> {
         self.members.iter().rev().find_map(|(key, value)| (key == name).then_some(value))
+    }
+
+    /// A text the specification makes of the members: `output_text` of a response.
+    fn joined_text(&self, name: &str) -> Option<String> {
+        let (_, path, kind, member) = JOINED_TEXTS.iter().find(|text| text.0 == name)?;
+        let (first, rest) = path.split_first()?;
+        let JsonValue::Array(parts) = self.find(first)? else { return None };
+        let mut parts: Vec<&Value> = parts.iter().collect();
+        for step in rest {
+            parts = parts
+                .into_iter()
+                .filter_map(|part| member_of(part, step))
+                .filter_map(
+                    |inner| if let JsonValue::Array(inner) = inner { Some(inner.iter()) } else { None },
+                )
+                .flatten()
+                .collect();
+        }
+        let is_text = |value: &Value, wanted: &str| matches!(value, JsonValue::Str(text) if text == wanted);
+        let mut joined = String::new();
+        for part in
+            parts.into_iter().filter(|part| member_of(part, "type").is_some_and(|ty| is_text(ty, kind)))
+        {
+            if let Some(JsonValue::Str(text)) = member_of(part, member) {
+                joined.push_str(text);
+            }
+        }
+        Some(joined)
     }
 
     fn names(&self) -> String {
@@ -125,12 +159,18 @@ impl Record {
     }
 }
 
+/// The last member of that name of an object.
+fn member_of<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    let JsonValue::Object(members) = value else { return None };
+    members.iter().rev().find_map(|(key, value)| (key == name).then_some(value))
+}
+
 #[pymethods]
 impl Record {
     #[new]
     fn from_mapping(members: &Bound<'_, PyAny>) -> PyResult<Self> {
         match parse(&serialize::to_json(members)?).map_err(PyValueError::new_err)? {
-            JsonValue::Object(members) => Ok(Self::new(members, None)),
+            JsonValue::Object(members) => Ok(Self::new(members)),
             _ => Err(PyTypeError::new_err("Record() takes a mapping")),
         }
     }
@@ -143,7 +183,7 @@ impl Record {
             Err(_) => parse(json.cast::<PyBytes>()?.as_bytes()),
         };
         match value.map_err(PyValueError::new_err)? {
-            JsonValue::Object(members) => Ok(Self::new(members, None)),
+            JsonValue::Object(members) => Ok(Self::new(members)),
             _ => Err(PyValueError::new_err("the JSON document is not an object")),
         }
     }
@@ -156,6 +196,9 @@ impl Record {
         // `choice.message.tool_calls`.
         if OPTIONAL_FIELDS.binary_search(&name).is_ok() {
             return Ok(py.None().into_bound(py));
+        }
+        if let Some(text) = self.joined_text(name) {
+            return Ok(PyString::new(py, &text).into_any());
         }
         if let Some(keyword) = name.strip_suffix('_').filter(|stem| KEYWORDS.contains(stem)) {
             return self.__getattr__(py, keyword);
@@ -188,6 +231,9 @@ impl Record {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(elements @ JsonValue::Array(_)) = self.iterable.and_then(|name| self.find(name)) {
+            return Ok(to_python(py, elements)?.try_iter()?.into_any());
+        }
         Ok(self.shallow(py)?.try_iter()?.into_any())
     }
 
@@ -256,8 +302,21 @@ impl Record {
     }
 
     /// Pickles as its JSON; the response's metadata stays behind.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let json = slf.get().to_json();
+        let (restore, arguments) = match slf.get().iterable {
+            Some(iterable) => ("_page", (json, iterable).into_pyobject(slf.py())?.into_any()),
+            None => ("from_json", (json,).into_pyobject(slf.py())?.into_any()),
+        };
+        Ok((slf.get_type().getattr(restore)?, arguments))
+    }
+
+    /// Reads a page of a list back.
+    #[classmethod]
+    fn _page(class: &Bound<'_, PyType>, json: &Bound<'_, PyAny>, iterable: &str) -> PyResult<Self> {
+        let page = Self::from_json(class, json)?;
+        let iterable = ITERABLE.iter().map(|(_, member)| *member).find(|member| *member == iterable);
+        Ok(Self { iterable, ..page })
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

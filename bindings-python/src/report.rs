@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::interpreter;
 use crate::record;
 use crate::runtime::SIGNAL_TICK;
 
@@ -44,13 +45,13 @@ impl ReportValidator {
         if let Some(max_bytes) = max_bytes {
             builder = builder.max_bytes(max_bytes);
         }
-        Self { validator: py.detach(|| builder.build()) }
+        Self { validator: interpreter::detached(py, || builder.build()) }
     }
 
     /// The verdict in plain dicts and lists: valid, violations, advisories.
     fn validate<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
         let document = document.as_bytes();
-        let outcome = py.detach(|| self.validator.check(document).to_json());
+        let outcome = interpreter::detached(py, || self.validator.check(document).to_json());
         record::parse_plain(py, outcome.as_bytes())
     }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict, PyType};
 
-/// Metadata of one response, shared by its records.
-#[derive(Debug)]
+/// Metadata of one response, shared by its records and by the error it became.
+#[derive(Debug, PartialEq)]
 pub(crate) struct Metadata {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -29,8 +30,44 @@ impl ResponseInfo {
     }
 }
 
+/// What a pickle holds: status, headers as name and value, request id, attempts, seconds.
+type Parts<'py> = (u16, Vec<(String, Bound<'py, PyBytes>)>, Option<String>, u32, f64);
+
 #[pymethods]
 impl ResponseInfo {
+    /// From what `__reduce__` gave.
+    #[new]
+    fn from_parts(
+        status: u16,
+        headers: Vec<(String, Bound<'_, PyBytes>)>,
+        request_id: Option<String>,
+        attempts: u32,
+        elapsed: f64,
+    ) -> PyResult<Self> {
+        let mut read = HeaderMap::with_capacity(headers.len());
+        for (name, value) in headers {
+            let refused = || PyValueError::new_err(format!("{name:?} is no header"));
+            let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| refused())?;
+            read.append(HeaderName::try_from(&name).map_err(|_| refused())?, value);
+        }
+        let elapsed =
+            Duration::try_from_secs_f64(elapsed).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Self::new(Arc::new(Metadata { status, headers: read, request_id, attempts, elapsed })))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Parts<'py>) {
+        let Metadata { status, headers, request_id, attempts, elapsed } = &*slf.get().metadata;
+        let pairs = headers
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), PyBytes::new(slf.py(), value.as_bytes())));
+        let parts = (*status, pairs.collect(), request_id.clone(), *attempts, elapsed.as_secs_f64());
+        (slf.get_type(), parts)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| *self.metadata == *other.get().metadata)
+    }
+
     /// HTTP status.
     #[getter]
     fn status_code(&self) -> u16 {
@@ -71,7 +108,7 @@ impl ResponseInfo {
     }
 }
 
-fn headers_to_python<'py>(py: Python<'py>, headers: &HeaderMap) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn headers_to_python<'py>(py: Python<'py>, headers: &HeaderMap) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for name in headers.keys() {
         let values: Vec<_> =

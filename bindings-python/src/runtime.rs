@@ -10,10 +10,15 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::callbacks;
+use crate::interpreter;
+
 /// How often a blocked call looks whether a signal has come: well below the 200 ms a person notices.
 pub(crate) const SIGNAL_TICK: Duration = Duration::from_millis(50);
 
-/// Threads that drive connections: the work per event is small, and Python's own thread does the rest.
+/// Threads that drive connections, for all clients of a process together: the work per event is small, and Python's
+/// own thread does the rest. Names are resolved on threads that end after ten idle seconds. None of them holds up the
+/// end of the process.
 const MAX_WORKERS: usize = 4;
 
 /// The runtime of this process.
@@ -22,12 +27,13 @@ const MAX_WORKERS: usize = 4;
 /// interpreter attached: so no other thread can be inside it at that moment, and a child never finds it
 /// locked. After a fork the parent's threads do not exist in the child, so a new runtime is made there and
 /// the old one left alone: dropping it would wait for those threads.
-pub(crate) fn runtime(_: Python<'_>) -> PyResult<&'static Runtime> {
+pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     static CURRENT: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     match *current {
         Some((pid, runtime)) if pid == process::id() => Ok(runtime),
         _ => {
+            interpreter::begin(py);
             let workers = available_parallelism().map_or(2, usize::from).clamp(2, MAX_WORKERS);
             let runtime = Builder::new_multi_thread()
                 .worker_threads(workers)
@@ -48,9 +54,9 @@ pub(crate) fn runtime(_: Python<'_>) -> PyResult<&'static Runtime> {
 /// exception of theirs (Ctrl-C raises KeyboardInterrupt) drops the future, which ends the request.
 pub(crate) fn block_on<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
     let runtime = runtime(py)?;
-    py.detach(|| {
+    interpreter::detached(py, || {
         runtime.block_on(async {
-            let mut future = std::pin::pin!(future);
+            let mut future = std::pin::pin!(callbacks::for_thread(future));
             loop {
                 match tokio::time::timeout(SIGNAL_TICK, &mut future).await {
                     Ok(value) => return Ok(value),
@@ -66,5 +72,5 @@ pub(crate) fn block_on<T: Send>(py: Python<'_>, future: impl Future<Output = T> 
     reason = "the method's lifetime is too narrow for attach"
 )]
 fn attend_to_signals() -> PyResult<()> {
-    Python::attach(|py| py.check_signals())
+    interpreter::reattached(|py| py.check_signals())
 }

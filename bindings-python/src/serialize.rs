@@ -86,24 +86,14 @@ pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(json)
 }
 
-/// JSON of a request body: `members` without those not given, then `extra`, which overrides.
-pub(crate) fn request_body(
-    members: &Bound<'_, PyDict>,
-    extra: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Vec<u8>> {
+/// JSON of a request body: `members` without those not given.
+pub(crate) fn request_body(members: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
     let mut json = Vec::with_capacity(512);
     let mut separator = b'{';
     for (name, value) in members.iter() {
-        if value.is_instance_of::<NotGiven>()
-            || extra.is_some_and(|extra| extra.contains(&name).unwrap_or(false))
-        {
+        if value.is_instance_of::<NotGiven>() {
             continue;
         }
-        json.push(separator);
-        separator = b',';
-        write_member(&name, &value, 0, &mut json).map_err(Refusal::into_error)?;
-    }
-    for (name, value) in extra.into_iter().flatten() {
         json.push(separator);
         separator = b',';
         write_member(&name, &value, 0, &mut json).map_err(Refusal::into_error)?;

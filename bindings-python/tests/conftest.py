@@ -76,7 +76,9 @@ class Connection:
     def answer(
         self, body: bytes, status: str = "200 OK", headers: str = "content-type: application/json"
     ) -> None:
-        self.send(f"HTTP/1.1 {status}\r\n{headers}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        # One request a connection: said, so that no client sends a second one into the closing socket.
+        head = f"HTTP/1.1 {status}\r\n{headers}\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+        self.send(head.encode() + body)
 
     def stream_head(self) -> None:
         self.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-request-id: req_stream\r\n\r\n")

@@ -9,6 +9,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import gatewright
 import pytest
@@ -60,6 +61,62 @@ def test_model_lists(client: Client) -> None:
     assert len(page.models) == 1
     assert page.nextPageToken is not None
     assert client.native.models.list(pageSize=1, pageToken=page.nextPageToken).models[0] != page.models[0]
+
+
+def test_a_page_of_a_list_is_iterated_over_its_elements_and_is_a_mapping_else(client: Client) -> None:
+    page = client.models.list()
+    assert list(page) == page.data
+    assert [model.id for model in page] == [model["id"] for model in page["data"]]
+    assert dict(page) == page.to_dict() == {"object": "list", "data": page.data}
+    assert {**page}["object"] == "list"
+    assert list(page.keys()) == ["object", "data"]
+    assert "data" in page
+    assert len(page) == 2
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert list(pickle.loads(pickle.dumps(page, protocol))) == page.data
+    assert [model.name for model in client.native.models.list(pageSize=2)]
+    # Only the page: what is inside, and every other record, iterates over names.
+    assert "id" in list(page.data[0])
+    assert list(client.native.count_tokens(model="model-luna", contents=[{"parts": [{"text": "a"}]}])) == [
+        "totalTokens"
+    ]
+
+
+def test_output_text_joins_the_text_of_a_response(
+    client: Client, receive: Callable[[bytes], gatewright.Record]
+) -> None:
+    response = client.responses.create(model="model-sol", input="Reply with exactly: one two")
+    assert response.output_text == "one two"
+    assert "output_text" not in response
+    last = list(client.responses.create(model="model-sol", input="Reply with exactly: a", stream=True))[-1]
+    assert last.response.output_text == "a"  # type: ignore[union-attr]  # pyright: ignore
+    parts = [
+        {"type": "message", "content": [{"type": "output_text", "text": "a"}, {"type": "refusal"}]},
+        {"type": "reasoning"},
+        {"type": "message", "content": [{"type": "output_text", "text": "b"}, {"type": "output_text"}]},
+        {"type": "message", "content": None},
+    ]
+    answer: Any = receive(json.dumps({"output": parts}).encode())
+    assert answer.output_text == "ab"
+    answer = receive(b'{"output": []}')
+    assert answer.output_text == ""
+    answer = receive(b'{"input": []}')
+    assert not hasattr(answer, "output_text")
+    answer = receive(b'{"output_text": "its own", "output": []}')
+    assert answer.output_text == "its own"
+
+
+def test_errors_tell_the_answer_they_were_made_of(client: Client) -> None:
+    with pytest.raises(gatewright.NotFoundError) as caught:
+        client.chat.completions.create(model="nope", messages=[{"role": "user", "content": "x"}])
+    response = caught.value.response
+    assert response is not None
+    assert response.status_code == 404
+    assert response.headers["content-type"].startswith("application/json")
+    assert response.request_id == caught.value.request_id
+    assert response.attempts == 1
+    assert 0 < response.elapsed < 10
+    assert pickle.loads(pickle.dumps(caught.value)).response == response
 
 
 def test_native(client: Client) -> None:
@@ -174,6 +231,7 @@ def test_a_closed_client_refuses_calls(gateway: Gateway) -> None:
         client.models.list()
     with pytest.raises(gatewright.ConfigurationError, match="closed"):
         client.models.list()
+    assert gateway.base_url in repr(client)
 
 
 def test_an_infinite_timeout_is_no_limit(gateway: Gateway) -> None:

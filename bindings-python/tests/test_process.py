@@ -34,17 +34,24 @@ def run(program: str, *arguments: str, **environment: str) -> str:
     return out
 
 
+STREAM = "client.chat.completions.create(model='m', messages=[], stream=True)"
+
 BLOCKING = {
     "call": "client.models.list()",
     "wait": "client.videos.generations.wait('t')",
-    "stream": "list(client.chat.completions.create(model='m', messages=[], stream=True))",
+    "stream": f"list({STREAM})",
+    "next": f"next({STREAM})",
+    "text": f"list({STREAM}.text())",
+    "raw events": f"list({STREAM}.raw_events())",
+    "document": f"{STREAM}.get_final_completion()",
+    "key": "gatewright.Client(sys.argv[1], lambda: time.sleep(30)).models.list()",
 }
 
 
 @pytest.mark.parametrize("expression", BLOCKING.values(), ids=BLOCKING)
 def test_ctrl_c_ends_a_blocking_call_within_200_ms(serve: Serve, expression: str) -> None:
     def hang(connection: Connection) -> None:
-        if b"stream" in connection.body:
+        if b'"stream":true' in connection.body:
             connection.stream_head()
         connection.wait_until_closed(30)
 
@@ -67,6 +74,54 @@ except KeyboardInterrupt:
     assert process.returncode == 0, err
     # CLOCK_MONOTONIC is one clock for all processes of a machine.
     assert float(out) - sent < 0.2
+
+
+# As gunicorn does it: the application is loaded, and has made requests, before the workers are forked; these
+# make requests on threads and loops of their own, and one that ends is replaced while the others go on.
+PREFORK = """
+import asyncio, os, signal, sys, threading, gatewright
+
+client, async_client = gatewright.Client(), gatewright.AsyncClient()
+question = [{"role": "user", "content": "Reply with exactly: one two"}]
+
+def ask():
+    assert client.models.list().data
+    stream = client.chat.completions.create(model="model-sol", messages=question, stream=True)
+    assert "".join(stream.text()) == "one two"
+
+async def ask_async():
+    assert (await async_client.models.list()).data
+    stream = await async_client.chat.completions.create(model="model-sol", messages=question, stream=True)
+    assert (await stream.get_final_completion()).choices[0].message.content == "one two"
+
+def work():
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        ask()
+        asyncio.run(ask_async())
+    for thread in threads:
+        thread.join()
+
+def fork_worker():
+    pid = os.fork()
+    if pid:
+        return pid
+    # The normal way out, with destructors and exit handlers; an exception shows and makes the code 1.
+    work()
+    sys.exit(0)
+
+work()
+open_stream = client.chat.completions.create(model="model-sol", messages=question, stream=True)
+next(open_stream)
+workers = [fork_worker() for _ in range(4)]
+work()
+codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in workers]
+codes.append(os.waitstatus_to_exitcode(os.waitpid(fork_worker(), 0)[1]))
+work()
+print(codes, open_stream.get_final_completion().choices[0].message.content)
+"""
 
 
 FORK = """
@@ -116,6 +171,70 @@ def test_parent_and_children_of_a_fork_go_on_with_the_same_client(gateway: Gatew
     assert out == "[0, 0, 0]\n"
 
 
+def test_workers_forked_from_a_parent_with_requests_behind_it_all_work_and_exit(gateway: Gateway) -> None:
+    out = run(
+        "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n" + PREFORK,
+        GATEWRIGHT_BASE_URL=gateway.base_url,
+        GATEWRIGHT_API_KEY=gateway.key,
+    )
+    assert out == "[0, 0, 0, 0, 0] one two\n"
+
+
+def test_a_child_forked_while_other_threads_call_works(gateway: Gateway) -> None:
+    program = """
+import os, threading, time, gatewright
+client = gatewright.Client()
+stop = threading.Event()
+
+def ask():
+    while not stop.is_set():
+        assert client.models.list().data
+
+threads = [threading.Thread(target=ask) for _ in range(4)]
+for thread in threads:
+    thread.start()
+codes = []
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if client.models.list().data else 3)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+stop.set()
+for thread in threads:
+    thread.join()
+print(codes == [0] * 20)
+"""
+    out = run(
+        "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n" + program,
+        GATEWRIGHT_BASE_URL=gateway.base_url,
+        GATEWRIGHT_API_KEY=gateway.key,
+    )
+    assert out == "True\n"
+
+
+def test_processes_end_well_right_after_an_async_answer(gateway: Gateway) -> None:
+    # The thread that told the loop of the answer may be on its way out of the interpreter: interpreter.rs.
+    program = """
+import asyncio, os, sys, gatewright
+client = gatewright.AsyncClient()
+
+async def ask():
+    await asyncio.gather(*(client.models.list() for _ in range(5)))
+
+pids = []
+for _ in range(40):
+    pid = os.fork()
+    if pid == 0:
+        asyncio.run(ask())
+        sys.exit(0)
+    pids.append(pid)
+    if len(pids) % 4 == 0:
+        assert [os.waitpid(pid, 0)[1] for pid in pids[-4:]] == [0] * 4
+asyncio.run(ask())
+"""
+    run(program, GATEWRIGHT_BASE_URL=gateway.base_url, GATEWRIGHT_API_KEY=gateway.key)
+
+
 def test_async_works_in_a_forked_child(gateway: Gateway) -> None:
     program = """
 import asyncio, os, gatewright
@@ -132,21 +251,95 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), asyncio.run(ask()) == co
     assert out == "0 True\n"
 
 
-def test_a_process_exits_with_calls_and_streams_under_way(serve: Serve) -> None:
-    def hang(connection: Connection) -> None:
-        connection.stream_head()
-        connection.wait_until_closed(30)
-
-    program = """
-import sys, threading, gatewright
-client = gatewright.Client(sys.argv[1], "key")
+UNDER_WAY = {
+    "sync": """
 stream = client.chat.completions.create(model="m", messages=[], stream=True)
 threading.Thread(target=client.models.list, daemon=True).start()
-print("leaving")
-"""
+reading = client.chat.completions.create(model="m", messages=[], stream=True)
+threading.Thread(target=reading.get_final_completion, daemon=True).start()
+time.sleep(0.2)
+""",
+    "async": """
+async def leave():
+    client = gatewright.AsyncClient(sys.argv[1], "key")
+    stream = await client.chat.completions.create(model="m", messages=[], stream=True)
+    tasks = [asyncio.ensure_future(anext(stream)), asyncio.ensure_future(client.models.list())]
+    await asyncio.sleep(0.2)
+
+asyncio.run(leave())
+""",
+    "async in a thread": """
+async def ask():
+    await gatewright.AsyncClient(sys.argv[1], "key").models.list()
+
+threading.Thread(target=asyncio.run, args=(ask(),), daemon=True).start()
+time.sleep(0.2)
+""",
+    "callbacks": """
+class Slow:
+    async def before(self, attempt):
+        await asyncio.sleep(30)
+
+async def ask():
+    await gatewright.AsyncClient(sys.argv[1], "key", middleware=[Slow()]).models.list()
+
+threading.Thread(target=asyncio.run, args=(ask(),), daemon=True).start()
+time.sleep(0.2)
+""",
+}
+
+
+@pytest.mark.parametrize("program", UNDER_WAY.values(), ids=UNDER_WAY)
+def test_a_process_exits_with_calls_and_streams_under_way(serve: Serve, program: str) -> None:
+    def hang(connection: Connection) -> None:
+        if b'"stream":true' in connection.body:
+            connection.stream_head()
+        connection.wait_until_closed(30)
+
+    begin = (
+        "import asyncio, sys, threading, time, gatewright\nclient = gatewright.Client(sys.argv[1], 'key')\n"
+    )
     begun = time.monotonic()
-    assert run(program, serve(hang)) == "leaving\n"
-    assert time.monotonic() - begun < 5
+    assert run(f"{begin}{program}\nprint('leaving')", serve(hang)) == "leaving\n"
+    assert time.monotonic() - begun < 4
+
+
+def test_the_number_of_threads_does_not_grow_with_clients_calls_and_streams(gateway: Gateway) -> None:
+    program = """
+import asyncio, gc, os, gatewright
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+question = [{"role": "user", "content": "Reply with exactly: one two"}]
+
+def use():
+    with gatewright.Client() as client:
+        client.models.list()
+        list(client.chat.completions.create(model="model-sol", messages=question, stream=True))
+        next(client.chat.completions.create(model="model-sol", messages=question, stream=True))
+
+async def use_async():
+    client = gatewright.AsyncClient()
+    await client.models.list()
+    stream = await client.chat.completions.create(model="model-sol", messages=question, stream=True)
+    await stream.get_final_completion()
+
+before = threads()
+use()
+first = threads()
+for _ in range(30):
+    use()
+    asyncio.run(use_async())
+gc.collect()
+print(before, first, threads())
+"""
+    out = run(program, GATEWRIGHT_BASE_URL=gateway.base_url, GATEWRIGHT_API_KEY=gateway.key)
+    before, first, last = map(int, out.split())
+    # The interpreter's own; with at most 4 workers; and no more, however much is done (see runtime.rs).
+    assert before == 1
+    assert first <= 5
+    assert last <= first
 
 
 def test_importing_brings_in_neither_asyncio_nor_typing() -> None:
@@ -173,6 +366,23 @@ def test_importing_takes_less_than_30_ms_beside_python_itself() -> None:
     path = str(Path(__file__).resolve().parents[1] / "python")
     enter = f"import sys; sys.path.insert(0, {path!r})"
     assert best(f"{enter}; import gatewright") - best(enter) < 0.030
+
+
+def test_the_log_of_the_environment_goes_to_stderr_without_the_key(gateway: Gateway) -> None:
+    program = "import gatewright; gatewright.Client().models.list()"
+    for level in ("info", "debug"):
+        process = start(
+            program,
+            GATEWRIGHT_LOG=level,
+            GATEWRIGHT_BASE_URL=gateway.base_url,
+            GATEWRIGHT_API_KEY=gateway.key,
+        )
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert out == ""
+        assert "list_models attempt 1: GET" in err
+        assert gateway.key not in err
+        assert ("content-type" in err) is (level == "debug")
 
 
 def test_the_program_is_carried_along() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import inspect
 import json
@@ -13,7 +14,7 @@ from typing import Any
 import gatewright
 import pytest
 from conftest import ROOT, VECTORS, Connection
-from gatewright import Client, report
+from gatewright import AsyncClient, Client, report
 
 # Reports: 2.12.
 
@@ -127,7 +128,9 @@ def test_limits(serve: Callable[[Callable[[Connection], None]], str], case: dict
     method = METHODS[case["operation"]](client)
     signature = inspect.signature(method)
     arguments: dict[str, Any] = {
-        one.name: gatewright.NOT_GIVEN for one in signature.parameters.values() if one.default is one.empty
+        one.name: gatewright.NOT_GIVEN
+        for one in signature.parameters.values()
+        if one.default is one.empty and one.kind is not one.VAR_KEYWORD
     }
     if "contents" in arguments:
         # The native protocol has the model in the path, not in the body.
@@ -199,26 +202,73 @@ def play(response: dict[str, Any]) -> Callable[[Connection], None]:
     return handle
 
 
-@pytest.mark.parametrize("case", list(stream_cases()))
-def test_stream(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
-    client = Client(
-        serve(play(case["response"])), "key", idle_timeout=SILENCE, event_timeout=2 * SILENCE, max_retries=0
-    )
-    arguments: dict[str, dict[str, Any]] = {
-        "create_chat_completion": {"messages": [], "stream": True},
-        "create_response": {"input": "x", "stream": True},
-        "stream_generate_content": {"contents": []},
-    }
-    begun = time.monotonic()
-    data: list[Any] = []
-    error: gatewright.APIError | None = None
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "create_chat_completion": {"messages": [], "stream": True},
+    "create_response": {"input": "x", "stream": True},
+    "stream_generate_content": {"contents": []},
+}
+FINAL = {
+    "create_chat_completion": "get_final_completion",
+    "create_response": "get_final_response",
+    "stream_generate_content": "get_final_response",
+}
+IMPATIENT: dict[str, Any] = {"idle_timeout": SILENCE, "event_timeout": 2 * SILENCE}
+"""For the cases that end by a timeout."""
+
+
+def read_sync(client: Any, operation: str, level: str) -> tuple[list[Any], Any, gatewright.APIError | None]:
+    """What is read of a stream at a level, its whole document at the level `final`, and how it ends."""
+    events: list[Any] = []
     try:
-        for event in METHODS[case["operation"]](client)(model="m", **arguments[case["operation"]]):
-            data.append(event)
-    except gatewright.APIError as raised:
-        error = raised
+        stream = METHODS[operation](client)(model="m", **ARGUMENTS[operation])
+        if level == "final":
+            return events, getattr(stream, FINAL[operation])(), None
+        for event in stream.text() if level == "text" else stream:
+            events.append(event)
+    except gatewright.APIError as error:
+        return events, None, error
+    return events, None, None
+
+
+async def read_async(
+    client: Any, operation: str, level: str
+) -> tuple[list[Any], Any, gatewright.APIError | None]:
+    """As `read_sync`, by the async client, whose methods have the same names."""
+    events: list[Any] = []
+    try:
+        stream = await METHODS[operation](client)(model="m", **ARGUMENTS[operation])
+        if level == "final":
+            return events, await getattr(stream, FINAL[operation])(), None
+        async for event in stream.text() if level == "text" else stream:
+            events.append(event)
+    except gatewright.APIError as error:
+        return events, None, error
+    return events, None, None
+
+
+@pytest.mark.parametrize("level", ["events", "text", "final"])
+@pytest.mark.parametrize("face", ["sync", "async"])
+@pytest.mark.parametrize("case", list(stream_cases()))
+def test_stream(
+    serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any], face: str, level: str
+) -> None:
+    base_url = serve(play(case["response"]))
+    options = IMPATIENT if case["error"] is not None and case["error"]["kind"] == "timeout" else {}
+    begun = time.monotonic()
+    if face == "sync":
+        client = Client(base_url, "key", max_retries=0, **options)
+        events, final, error = read_sync(client, case["operation"], level)
+    else:
+        async_client = AsyncClient(base_url, "key", max_retries=0, **options)
+        events, final, error = asyncio.run(read_async(async_client, case["operation"], level))
     assert time.monotonic() - begun < 4
-    assert data == case["data"]
+    if level == "events":
+        assert events == case["data"]
+    elif level == "text":
+        assert "" not in events
+        assert "".join(events) == case["text"]
+    elif "final" in case:
+        assert final == case["final"]
     if case["error"] is None:
         assert error is None
     else:
@@ -229,6 +279,12 @@ def test_stream(serve: Callable[[Callable[[Connection], None]], str], case: dict
             assert error.message == case["error"]["message"]
         assert error.status_code == case["response"]["status"]
         assert error.request_id == dict(case["response"]["headers"]).get("x-request-id")
+        assert error.partial == case["partial"]
+        if case["response"]["status"] < 300:
+            assert error.received is not None
+            assert error.received.events == len(case["data"])
+        else:
+            assert error.received is None
 
 
 # What else the validator's face promises.

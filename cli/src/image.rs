@@ -3,18 +3,15 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use clap::Args;
-use gatewright::Client;
 use gatewright::types::{
-    Image, ImageGenerationRequest, ImageGenerationRequestQuality, ImageGenerationRequestResponseFormat,
+    ImageGenerationRequest, ImageGenerationRequestQuality, ImageGenerationRequestResponseFormat,
     ImageGenerationRequestStyle,
 };
+use gatewright::{SaveOptions, check_place};
 
 use crate::Target;
 use crate::outcome::{Failure, Outcome};
-use crate::save::Saving;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -50,7 +47,7 @@ fn default_model() -> &'static str {
 pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let client = arguments.target.client()?;
     // A folder that cannot be written to is found out before the images are asked for.
-    drop(Saving::begin(&arguments.out)?);
+    check_place(&arguments.out, &SaveOptions::default()).await?;
     let request: ImageGenerationRequest = ImageGenerationRequest::builder()
         .prompt(arguments.prompt)
         .model(arguments.model)
@@ -69,7 +66,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     for (index, image) in images.iter().enumerate() {
         let place =
             if images.len() == 1 { arguments.out.clone() } else { numbered(&arguments.out, index + 1) };
-        save(&client, image, &place).await?;
+        client.images().save(image, &place, SaveOptions::default()).await?;
         writeln!(out, "{}", place.display())?;
     }
     Ok(0)
@@ -84,22 +81,6 @@ fn numbered(out: &Path, number: usize) -> PathBuf {
         name.push(extension);
     }
     out.with_file_name(name)
-}
-
-/// Saves one image, in whichever form it came: not every gateway heeds `response_format`.
-async fn save(client: &Client, image: &Image, place: &Path) -> Result<(), Failure> {
-    let mut saving = Saving::begin(place)?;
-    match (&image.b64_json, &image.url) {
-        (Some(encoded), _) => {
-            let bytes = BASE64_STANDARD
-                .decode(encoded)
-                .map_err(|error| Failure::Failed(format!("the image is no base64: {error}")))?;
-            saving.write(&bytes)?;
-            saving.finish()
-        }
-        (None, Some(url)) => saving.download(client, url).await,
-        (None, None) => Err(Failure::Failed("the gateway sent neither an image nor its address".to_owned())),
-    }
 }
 
 #[cfg(test)]

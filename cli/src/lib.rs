@@ -9,7 +9,6 @@ mod image;
 mod models;
 mod outcome;
 mod report;
-mod save;
 mod serve;
 mod video;
 

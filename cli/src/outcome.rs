@@ -48,7 +48,7 @@ impl From<gatewright::Error> for Failure {
             cause = source.source();
         }
         match error.kind() {
-            Kind::Configuration => Self::Usage(message),
+            Kind::Configuration | Kind::Io => Self::Usage(message),
             _ => Self::Failed(message),
         }
     }

@@ -4,11 +4,16 @@ use std::io::{self, Write as _};
 
 use clap::Args;
 use gatewright::API_KEY_VARIABLE;
+use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
 use gatewright_gateway::{ApiKey, Config, Faults, Gateway, InvalidFault};
 
 use crate::outcome::{Failure, Outcome};
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Webhooks are signed with the first secret of GATEWRIGHT_WEBHOOK_SECRET, or with a random \
+                        one, which is shown."
+)]
 pub(crate) struct Arguments {
     /// Address to listen at; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -16,10 +21,13 @@ pub(crate) struct Arguments {
     /// Key that clients must send; else that of GATEWRIGHT_API_KEY; else a random one is made and shown
     #[arg(long)]
     key: Option<String>,
+    /// Let webhook_url be plain http and lead to this machine or network; for development
+    #[arg(long)]
+    allow_private_webhooks: bool,
     /// Faults of every answer, such as truncate=3@create_response; an unknown one lists them
     #[arg(long, value_name = "FAULTS")]
     fault: Vec<String>,
-    /// Print one line when ready: {"listening": "http://…", "key": "…"}
+    /// Print one line when ready: {"listening": "http://…", "key": "…", "webhook_secret": "whsec_…"}
     #[arg(long)]
     json: bool,
 }
@@ -30,28 +38,48 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let key = arguments.key.or_else(from_environment);
     let made = key.is_none();
     let key = key.map(ApiKey::new).transpose().map_err(|error| Failure::Usage(error.to_string()))?;
+    let webhook_secret = webhook_secret()?;
+    let made_secret = webhook_secret.is_none();
     let mut faults = Faults::default();
     for text in &arguments.fault {
         faults.extend(text.parse().map_err(|error: InvalidFault| Failure::Usage(error.to_string()))?);
     }
-    let config = Config { listen: arguments.listen, key, faults, ..Config::default() };
+    let config = Config {
+        listen: arguments.listen,
+        key,
+        webhook_secret,
+        allow_private_webhooks: arguments.allow_private_webhooks,
+        faults,
+        ..Config::default()
+    };
     let gateway = Gateway::bind(config).await.map_err(|error| Failure::Usage(error.to_string()))?;
     // Before anybody is told that the gateway is ready: from then on a signal must find its handler.
     let stop = stop_signal().map_err(|error| Failure::Failed(format!("no signal handler: {error}")))?;
-    announce(&gateway, made, arguments.json)?;
+    announce(&gateway, made, made_secret, arguments.json)?;
     gateway.serve(stop).await;
     Ok(0)
 }
 
-fn announce(gateway: &Gateway, made: bool, json: bool) -> io::Result<()> {
-    let (url, key) = (gateway.url(), gateway.key().expose());
+/// What webhooks are signed with: the first secret of GATEWRIGHT_WEBHOOK_SECRET, where its receivers find theirs.
+fn webhook_secret() -> Result<Option<Secret>, Failure> {
+    if std::env::var_os(WEBHOOK_SECRET_VARIABLE).is_none_or(|secrets| secrets.is_empty()) {
+        return Ok(None);
+    }
+    Ok(Secret::from_env()?.into_iter().next())
+}
+
+fn announce(gateway: &Gateway, made_key: bool, made_secret: bool, json: bool) -> io::Result<()> {
+    let (url, key, secret) = (gateway.url(), gateway.key().expose(), gateway.webhook_secret().expose());
     let mut out = io::stdout().lock();
     if json {
-        writeln!(out, "{}", serde_json::json!({"listening": url, "key": key}))?;
+        writeln!(out, "{}", serde_json::json!({"listening": url, "key": key, "webhook_secret": secret}))?;
     } else {
         writeln!(out, "Gateway at {url}, with a simulated provider. Ctrl-C stops it.")?;
-        if made {
+        if made_key {
             writeln!(out, "\nTo call it:\n  export GATEWRIGHT_BASE_URL={url} GATEWRIGHT_API_KEY={key}")?;
+        }
+        if made_secret {
+            writeln!(out, "\nTo verify its webhooks:\n  export {WEBHOOK_SECRET_VARIABLE}={secret}")?;
         }
     }
     out.flush()

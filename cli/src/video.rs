@@ -2,18 +2,18 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use gatewright::WaitOptions;
 use gatewright::types::{
     VideoGenerationRequest, VideoGenerationRequestAspectRatio, VideoGenerationRequestResolution,
 };
+use gatewright::{SaveOptions, WaitOptions, check_place};
 use tokio::time::{Instant, interval};
 
 use crate::Target;
 use crate::outcome::{Failure, Outcome};
-use crate::save::Saving;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -56,7 +56,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let client = arguments.target.client()?;
-    let saving = Saving::begin(&arguments.out)?;
+    // A folder that cannot be written to is found out before the video is asked for.
+    check_place(&arguments.out, &SaveOptions::default()).await?;
     let request: VideoGenerationRequest = VideoGenerationRequest::builder()
         .prompt(arguments.prompt)
         .model(arguments.model)
@@ -65,19 +66,27 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         .aspect_ratio(arguments.aspect_ratio)
         .try_into()
         .map_err(|error| Failure::Usage(format!("{error}")))?;
+    // What the latest look-up found, for whoever watches.
+    let state = Arc::new(Mutex::new("submitting the task".to_owned()));
+    let options = WaitOptions { interval: arguments.interval, timeout: arguments.timeout, on_progress: None };
+    let options = options.on_progress({
+        let state = Arc::clone(&state);
+        move |task| *lock(&state) = format!("video task {} is {}", task.id, task.status.as_str())
+    });
     let videos = client.videos();
-    let task = videos.generations().create(&request).await?.into_inner();
-    let options = WaitOptions { interval: arguments.interval, timeout: arguments.timeout };
-    let task = while_showing(&task.id, videos.generations().wait(&task.id, options)).await?.into_inner();
-    let output =
-        task.output.ok_or_else(|| Failure::Failed(format!("video task {} has no output", task.id)))?;
-    saving.download(&client, &output.url).await?;
+    let generations = videos.generations();
+    let task = while_showing(&state, generations.create_and_wait(&request, options)).await?;
+    generations.save(&task, &arguments.out, SaveOptions::default()).await?;
     writeln!(io::stdout().lock(), "{}", arguments.out.display())?;
     Ok(0)
 }
 
-/// Runs the wait; where a person watches, shows how long it has taken so far.
-async fn while_showing<T>(task_id: &str, wait: impl Future<Output = T>) -> T {
+fn lock(state: &Mutex<String>) -> MutexGuard<'_, String> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the wait; where a person watches, shows the state and how long it has taken so far.
+async fn while_showing<T>(state: &Mutex<String>, wait: impl Future<Output = T>) -> T {
     let mut terminal = io::stderr();
     if !terminal.is_terminal() {
         return wait.await;
@@ -93,7 +102,8 @@ async fn while_showing<T>(task_id: &str, wait: impl Future<Output = T>) -> T {
                 return done;
             }
             _ = tick.tick() => {
-                let _ = write!(terminal, "\r\x1b[Kvideo task {task_id}: {} s", started.elapsed().as_secs());
+                let (state, seconds) = (lock(state).clone(), started.elapsed().as_secs());
+                let _ = write!(terminal, "\r\x1b[K{state}: {seconds} s");
             }
         }
     }

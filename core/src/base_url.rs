@@ -53,8 +53,8 @@ impl BaseUrl {
         &self.text
     }
 
-    pub(crate) fn is_https(&self) -> bool {
-        self.url.scheme() == "https"
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
     }
 
     /// The URL of an operation, without a query.

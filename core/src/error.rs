@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 
 use crate::error_body::ErrorBody;
 use crate::limits::Violation;
@@ -30,9 +31,22 @@ struct Inner {
     error_type: Option<String>,
     retry_after: Option<Duration>,
     body: Option<Bytes>,
+    headers: Option<HeaderMap>,
     attempts: u32,
+    elapsed: Option<Duration>,
     violations: Vec<Violation>,
+    partial: Option<Bytes>,
+    received: Option<Received>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// How much of a stream has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Chunks that were handed over; heartbeats and terminators do not count.
+    pub events: u64,
+    /// Bytes of the body, after decompression.
+    pub bytes: u64,
 }
 
 impl Error {
@@ -62,12 +76,13 @@ impl Error {
         self.inner.request_id.as_deref()
     }
 
-    /// The error code of the body: `model_not_found`. In the native style the reason, else the status word.
+    /// The error code of the body: `model_not_found`. In the native style the reason, else the status word. Of a
+    /// webhook that is refused, the reason (see [`webhook::unwrap`](crate::webhook::unwrap)).
     pub fn code(&self) -> Option<&str> {
         self.inner.code.as_deref()
     }
 
-    /// The request field the gateway complained about.
+    /// The request field the gateway complained about; the header that a refused webhook lacks.
     pub fn param(&self) -> Option<&str> {
         self.inner.param.as_deref()
     }
@@ -88,15 +103,37 @@ impl Error {
         self.inner.body.as_ref()
     }
 
+    /// Headers of the answer, where there was one.
+    pub fn headers(&self) -> Option<&HeaderMap> {
+        self.inner.headers.as_ref()
+    }
+
     /// How many requests were sent for this call; 0 where it failed before the first.
     pub fn attempts(&self) -> u32 {
         self.inner.attempts
+    }
+
+    /// From the call's beginning to its failure; of an answer that could not be read to its end, of a stream to its
+    /// head. None where nothing was sent.
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.inner.elapsed
     }
 
     /// Every rule the request breaks, where it was checked before sending (kind
     /// [`ErrorKind::InvalidRequest`]); else empty.
     pub fn violations(&self) -> &[Violation] {
         &self.inner.violations
+    }
+
+    /// Of a stream that failed: what had arrived, as one JSON document in the form of the answer that is not
+    /// streamed, as far as it got. None where no chunk had arrived.
+    pub fn partial(&self) -> Option<&Bytes> {
+        self.inner.partial.as_ref()
+    }
+
+    /// Of a stream that failed: how much had arrived. None on errors of anything else.
+    pub fn received(&self) -> Option<Received> {
+        self.inner.received
     }
 
     /// An error of this kind with this message. Gateways and bindings make their own with it.
@@ -113,8 +150,12 @@ impl Error {
                 error_type: None,
                 retry_after: None,
                 body: None,
+                headers: None,
                 attempts: 0,
+                elapsed: None,
                 violations: Vec::new(),
+                partial: None,
+                received: None,
                 source: None,
             }),
         }
@@ -131,8 +172,26 @@ impl Error {
         error.with_body(body)
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub(crate) fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.inner.headers = Some(headers);
+        self
+    }
+
+    /// This error with what led to it, as [`std::error::Error::source`] gives it back.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.inner.source = Some(source.into());
+        self
+    }
+
+    /// Our own word for the reason, where there is no error body that has one.
+    pub(crate) fn with_code(mut self, code: &str) -> Self {
+        self.inner.code = Some(code.to_owned());
+        self
+    }
+
+    pub(crate) fn with_param(mut self, param: &str) -> Self {
+        self.inner.param = Some(param.to_owned());
         self
     }
 
@@ -164,6 +223,17 @@ impl Error {
 
     pub(crate) fn with_attempts(mut self, attempts: u32) -> Self {
         self.inner.attempts = attempts;
+        self
+    }
+
+    pub(crate) fn with_partial(mut self, partial: Option<Bytes>, received: Received) -> Self {
+        self.inner.partial = partial;
+        self.inner.received = Some(received);
+        self
+    }
+
+    pub(crate) fn with_elapsed(mut self, elapsed: Duration) -> Self {
+        self.inner.elapsed = Some(elapsed);
         self
     }
 

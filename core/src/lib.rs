@@ -32,6 +32,7 @@
 mod base_url;
 mod chat;
 mod client;
+mod clock;
 mod error;
 mod error_body;
 mod files;
@@ -39,6 +40,8 @@ mod files;
 mod generated;
 mod images;
 pub mod limits;
+mod log;
+mod middleware;
 mod native;
 mod operation;
 mod options;
@@ -53,23 +56,45 @@ mod secret;
 pub mod sse;
 mod stream;
 mod tls;
+mod trace;
 mod transport;
 mod videos;
+pub mod webhook;
 
 pub use crate::base_url::DEFAULT_BASE_URL;
 pub use crate::client::{
     API_KEY_VARIABLE, BASE_URL_VARIABLE, Client, ClientBuilder, DEFAULT_CONNECT_TIMEOUT,
-    DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT,
+    DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES,
+    DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_POOL_TIMEOUT, DEFAULT_TIMEOUT,
 };
-pub use crate::error::{Error, ErrorCode, ErrorKind};
+pub use crate::clock::{Clock, SystemClock};
+pub use crate::error::{Error, ErrorCode, ErrorKind, Received};
 pub use crate::error_body::ErrorBody;
-pub use crate::files::Download;
+pub use crate::files::{DEFAULT_MAX_FILE_BYTES, Download, SaveOptions, Saved, check_place};
 pub use crate::generated::{catalog, operations, resources, types};
+pub use crate::log::LOG_VARIABLE;
+pub use crate::middleware::{Attempt, Middleware, Outcome};
 pub use crate::operation::Operation;
 pub use crate::options::{Call, RequestOptions};
-pub use crate::polling::{DEFAULT_WAIT_TIMEOUT, WaitOptions};
+pub use crate::polling::{DEFAULT_WAIT_TIMEOUT, OnProgress, WaitOptions};
 pub use crate::response::{RawResponse, Response};
 pub use crate::retry::DEFAULT_MAX_RETRIES;
-pub use crate::sse::StreamEvent;
-pub use crate::stream::{EventStream, RawStream};
+pub use crate::secret::ApiKeyProvider;
+pub use crate::sse::{Frame, StreamEvent};
+pub use crate::stream::{Accumulator, Chunk, EventStream, RawStream};
+pub use crate::tls::CA_BUNDLE_VARIABLE;
 pub use crate::transport::MAX_ERROR_BODY_BYTES;
+pub use crate::videos::VideoWatch;
+/// What a [`Clock`], a [`Middleware`] and an [`ApiKeyProvider`] answer with.
+pub use futures_util::future::BoxFuture;
+
+/// The Rust code of docs/guides, as tests; they need a gateway, which `cargo xtask test guides` starts.
+#[cfg(all(doctest, guides))]
+mod guides {
+    #[doc = include_str!("../../docs/guides/streams.md")]
+    struct Streams;
+    #[doc = include_str!("../../docs/guides/production.md")]
+    struct Production;
+    #[doc = include_str!("../../docs/guides/long-work.md")]
+    struct LongWork;
+}

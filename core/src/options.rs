@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::{Map, Value};
 
 use crate::operation::Operation;
 
@@ -12,27 +13,62 @@ use crate::operation::Operation;
 pub struct RequestOptions {
     /// Total deadline over all attempts; of a stream, until its head has arrived.
     pub timeout: Option<Duration>,
+    /// Time until the head of the answer, per attempt.
+    pub first_byte_timeout: Option<Duration>,
+    /// Time without a byte of an answer that has begun.
+    pub idle_timeout: Option<Duration>,
+    /// Time without an event of a stream; keep-alive comments do not count.
+    pub event_timeout: Option<Duration>,
     /// Tries after the first.
     pub max_retries: Option<u32>,
     /// Headers to send beside the client's own; one of the same name replaces it.
     pub extra_headers: Vec<(String, String)>,
     /// Query parameters to send beside the operation's own.
     pub extra_query: Vec<(String, String)>,
+    /// Members to add to the JSON body; one of the same name is replaced, whole. The streaming switch stays as the
+    /// way of calling wants it. Of no effect on operations without a body.
+    pub extra_body: Option<Map<String, Value>>,
+    /// The key that makes attempts of a call one and the same to the gateway, instead of one made up for each call.
+    /// It names a single call: not for a client that makes several.
+    pub idempotency_key: Option<String>,
+    /// Whether requests for models of the catalog are checked against their limits before they are sent.
+    pub validate: Option<bool>,
 }
 
 impl RequestOptions {
-    /// These options, with `defaults` where they say nothing. Headers and query parameters add up.
+    /// These options, with `defaults` where they say nothing. Headers, query parameters and members of the body add
+    /// up; where both have one of a name, these options' own holds.
     pub(crate) fn over(self, defaults: &Self) -> Self {
-        let joined = |first: &[(String, String)], then: Vec<(String, String)>| {
-            if first.is_empty() { then } else { first.iter().cloned().chain(then).collect() }
-        };
         Self {
             timeout: self.timeout.or(defaults.timeout),
+            first_byte_timeout: self.first_byte_timeout.or(defaults.first_byte_timeout),
+            idle_timeout: self.idle_timeout.or(defaults.idle_timeout),
+            event_timeout: self.event_timeout.or(defaults.event_timeout),
             max_retries: self.max_retries.or(defaults.max_retries),
-            extra_headers: joined(&defaults.extra_headers, self.extra_headers),
-            extra_query: joined(&defaults.extra_query, self.extra_query),
+            extra_headers: joined(&defaults.extra_headers, self.extra_headers, str::eq_ignore_ascii_case),
+            extra_query: joined(&defaults.extra_query, self.extra_query, |one, other| one == other),
+            extra_body: match (&defaults.extra_body, self.extra_body) {
+                (None, own) => own,
+                (Some(defaults), None) => Some(defaults.clone()),
+                (Some(defaults), Some(own)) => Some(defaults.clone().into_iter().chain(own).collect()),
+            },
+            idempotency_key: self.idempotency_key.or_else(|| defaults.idempotency_key.clone()),
+            validate: self.validate.or(defaults.validate),
         }
     }
+}
+
+fn joined(
+    defaults: &[(String, String)],
+    own: Vec<(String, String)>,
+    same: fn(&str, &str) -> bool,
+) -> Vec<(String, String)> {
+    if defaults.is_empty() {
+        return own;
+    }
+    let is_kept = |name: &str| !own.iter().any(|(replaced, _)| same(name, replaced));
+    let kept: Vec<_> = defaults.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
+    kept.into_iter().chain(own).collect()
 }
 
 /// One call of an operation in its raw form, for front ends that have the body as JSON bytes: the bindings, the

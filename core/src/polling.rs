@@ -1,24 +1,44 @@
-//! Asks again and again until something is done, with a pause between and a deadline over all.
+//! Asks again and again until something is done, with a pause between, a deadline over all, and patience with a
+//! gateway that is away for a while. Knows nothing of what is asked for; see videos.rs.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::catalog::VIDEO_POLL_INTERVAL_S;
 use crate::error::{Error, ErrorKind};
+use crate::retry;
+use crate::types::VideoTask;
 
 /// Deadline of a wait, unless told otherwise.
 pub const DEFAULT_WAIT_TIMEOUT: Duration = Duration::from_mins(30);
 /// Shorter pauses are lengthened to this: they would only load the gateway.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How to wait for a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How to wait for a task. Dropping the future that waits ends the wait at once; the task goes on.
+#[derive(Clone)]
 pub struct WaitOptions {
     /// Pause between two look-ups. Default 5 s (section 3).
     pub interval: Duration,
     /// Deadline over all look-ups. Default [`DEFAULT_WAIT_TIMEOUT`].
     pub timeout: Duration,
+    /// Called with the task as each look-up finds it, the last one included, on the task that waits: it should not
+    /// take long.
+    pub on_progress: Option<OnProgress>,
+}
+
+/// What is called with the task as each look-up finds it.
+pub type OnProgress = Arc<dyn Fn(&VideoTask) + Send + Sync>;
+
+impl WaitOptions {
+    /// These options with something to call at each look-up.
+    #[must_use]
+    pub fn on_progress(mut self, on_progress: impl Fn(&VideoTask) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Arc::new(on_progress));
+        self
+    }
 }
 
 impl Default for WaitOptions {
@@ -26,92 +46,226 @@ impl Default for WaitOptions {
         Self {
             interval: Duration::from_secs(u64::from(VIDEO_POLL_INTERVAL_S)),
             timeout: DEFAULT_WAIT_TIMEOUT,
+            on_progress: None,
         }
     }
 }
 
-/// What a look-up found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress<T> {
-    Done(T),
-    /// Not yet, whatever it is called.
-    UnderWay,
+impl fmt::Debug for WaitOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitOptions")
+            .field("interval", &self.interval)
+            .field("timeout", &self.timeout)
+            .field("on_progress", &self.on_progress.as_ref().map(|_| "…"))
+            .finish()
+    }
 }
 
-/// Looks up at once, then after each pause, and a last time at the deadline.
-///
-/// Errors: the look-up's own; Timeout where the deadline passes, with `what` in the message.
-pub(crate) async fn until_done<T, Look: Future<Output = Result<Progress<T>, Error>>>(
-    what: &str,
-    options: WaitOptions,
-    // Not AsyncFnMut: whether the futures of one are Send cannot be said, and the bindings spawn this.
-    mut look_up: impl FnMut() -> Look,
-) -> Result<T, Error> {
-    let deadline = Instant::now() + options.timeout;
-    let interval = options.interval.max(SHORTEST_INTERVAL);
-    let mut last_look = false;
-    loop {
-        // The last look-up begins at the deadline: it gets one more pause to end in.
-        let by = if last_look { deadline + interval } else { deadline };
-        match timeout_at(by, look_up()).await {
-            Ok(Ok(Progress::Done(found))) => return Ok(found),
-            Ok(Ok(Progress::UnderWay)) if !last_look => {}
-            Ok(Err(error)) => return Err(error),
-            Ok(Ok(Progress::UnderWay)) | Err(_) => {
-                let message = format!("{what} is not done after {:?}", options.timeout);
-                return Err(Error::new(ErrorKind::Timeout, message));
+/// When to look, and when to give up. Looks at once, then after each pause, and a last time at the deadline.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    interval: Duration,
+    timeout: Duration,
+    deadline: Instant,
+    /// When the next look-up is due; none once the last one has been made.
+    next: Option<Instant>,
+    /// Whether the gateway has answered. Before that a failure is more likely a wrong address than an outage.
+    answered: bool,
+    /// The failure of the latest look-up, where it is one that passes.
+    failure: Option<Error>,
+}
+
+impl Schedule {
+    pub(crate) fn new(options: &WaitOptions) -> Self {
+        let now = Instant::now();
+        Self {
+            interval: options.interval.max(SHORTEST_INTERVAL),
+            timeout: options.timeout,
+            deadline: now + options.timeout,
+            next: Some(now),
+            answered: false,
+            failure: None,
+        }
+    }
+
+    /// The gateway is known to be there: a look-up that fails is an outage.
+    pub(crate) fn assume_answered(&mut self) {
+        self.answered = true;
+    }
+
+    /// What the next look-up that succeeds finds. May be dropped and called again.
+    ///
+    /// Look-ups that fail in a way that passes (no connection, a timeout, 408, 409, 429, 5xx, each after the
+    /// client's own retries) are made again after a pause, the one the gateway asks for if that is longer, until the
+    /// deadline; as long as the gateway has not answered once, they are final like all others.
+    ///
+    /// Errors: the look-up's own; Timeout where the deadline passes, with `what` in the message and the latest
+    /// failure as its source.
+    pub(crate) async fn look_up<T, Look: Future<Output = Result<T, Error>>>(
+        &mut self,
+        what: &str,
+        // Not AsyncFn: whether the futures of one are Send cannot be said, and the bindings spawn this.
+        look: impl Fn() -> Look,
+    ) -> Result<T, Error> {
+        while let Some(due) = self.next {
+            sleep_until(due).await;
+            // The last look-up begins at the deadline: it gets one more pause to end in.
+            let is_last = due >= self.deadline;
+            let by = if is_last { self.deadline + self.interval } else { self.deadline };
+            let outcome = timeout_at(by, look()).await;
+            let pause = match &outcome {
+                Ok(Err(error)) => error.retry_after().unwrap_or_default().max(self.interval),
+                _ => self.interval,
+            };
+            self.next = (!is_last).then(|| (Instant::now() + pause).min(self.deadline));
+            match outcome {
+                Ok(Ok(found)) => {
+                    self.answered = true;
+                    self.failure = None;
+                    return Ok(found);
+                }
+                Ok(Err(error)) if self.answered && passes(&error) => self.failure = Some(error),
+                Ok(Err(error)) => return Err(error),
+                // It hung until the deadline; another would, too.
+                Err(_) => self.next = None,
             }
         }
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        last_look = remaining <= interval;
-        sleep(interval.min(remaining)).await;
+        let mut message = format!("{what} is not done after {:?}", self.timeout);
+        let Some(failure) = self.failure.take() else { return Err(Error::new(ErrorKind::Timeout, message)) };
+        message.push_str("; the last look-up failed: ");
+        message.push_str(failure.message());
+        Err(Error::new(ErrorKind::Timeout, message).with_source(failure))
     }
+}
+
+/// Whether a failure is of a kind that time mends.
+fn passes(error: &Error) -> bool {
+    let failure = retry::Failure {
+        kind: error.kind(),
+        code: error.code(),
+        error_type: error.error_type(),
+        headers: error.headers(),
+    };
+    retry::is_retryable(failure)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
-    async fn wait(
-        interval_s: u64,
-        timeout_s: u64,
-        done_after: u32,
-    ) -> (Result<u32, ErrorKind>, u32, Duration) {
-        let options = WaitOptions {
+    fn options(interval_s: u64, timeout_s: u64) -> WaitOptions {
+        WaitOptions {
             interval: Duration::from_secs(interval_s),
             timeout: Duration::from_secs(timeout_s),
+            ..WaitOptions::default()
+        }
+    }
+
+    /// Looks until `done` says so of the number of the look-up; gives that number, or the error, and the time taken.
+    async fn wait(
+        options: WaitOptions,
+        answered: bool,
+        look: impl Fn(u32) -> Result<bool, Error>,
+    ) -> (Result<u32, Error>, u32, Duration) {
+        let (started, looks) = (Instant::now(), Cell::new(0));
+        let mut schedule = Schedule::new(&options);
+        schedule.answered = answered;
+        let outcome = loop {
+            let found = schedule.look_up("the task", || {
+                looks.set(looks.get() + 1);
+                std::future::ready(look(looks.get()))
+            });
+            match found.await {
+                Ok(true) => break Ok(looks.get()),
+                Ok(false) => {}
+                Err(error) => break Err(error),
+            }
         };
-        let (started, mut looks) = (Instant::now(), 0);
-        let found = until_done("the task", options, || {
-            looks += 1;
-            std::future::ready(Ok(if looks > done_after {
-                Progress::Done(looks)
-            } else {
-                Progress::UnderWay
-            }))
-        })
-        .await;
-        (found.map_err(|error| error.kind()), looks, started.elapsed())
+        (outcome, looks.get(), started.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_looks_at_once_and_then_after_each_pause() {
-        assert_eq!(wait(5, 60, 0).await, (Ok(1), 1, Duration::ZERO));
-        assert_eq!(wait(5, 60, 3).await, (Ok(4), 4, Duration::from_secs(15)));
+        let (found, _, elapsed) = wait(options(5, 60), false, |_| Ok(true)).await;
+        assert_eq!((found.expect("done"), elapsed), (1, Duration::ZERO));
+        let (found, _, elapsed) = wait(options(5, 60), false, |look| Ok(look == 4)).await;
+        assert_eq!((found.expect("done"), elapsed), (4, Duration::from_secs(15)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_looks_a_last_time_at_the_deadline_and_gives_up() {
-        assert_eq!(wait(5, 12, 100).await, (Err(ErrorKind::Timeout), 4, Duration::from_secs(12)));
-        assert_eq!(wait(5, 12, 3).await, (Ok(4), 4, Duration::from_secs(12)));
+        let (found, looks, elapsed) = wait(options(5, 12), false, |_| Ok(false)).await;
+        assert_eq!(found.expect_err("too late").kind(), ErrorKind::Timeout);
+        assert_eq!((looks, elapsed), (4, Duration::from_secs(12)));
+        let (found, ..) = wait(options(5, 12), false, |look| Ok(look == 4)).await;
+        assert_eq!(found.expect("done at the deadline"), 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_look_up_that_hangs_does_not_outlast_the_deadline() {
-        let options = WaitOptions { timeout: Duration::from_secs(7), ..WaitOptions::default() };
         let started = Instant::now();
-        let hung = until_done("the task", options, std::future::pending::<Result<Progress<()>, Error>>);
-        assert_eq!(hung.await.expect_err("a timeout").kind(), ErrorKind::Timeout);
+        let mut schedule = Schedule::new(&options(5, 7));
+        let hung = schedule.look_up("the task", std::future::pending::<Result<(), Error>>);
+        let error = hung.await.expect_err("a timeout");
+        assert_eq!(error.kind(), ErrorKind::Timeout);
         assert_eq!(started.elapsed(), Duration::from_secs(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_shorter_than_the_deadline_is_survived() {
+        let outage = |look| match look {
+            1 | 5 => Ok(look == 5),
+            2 => Err(Error::new(ErrorKind::Connection, "refused")),
+            3 => Err(Error::new(ErrorKind::InternalServer, "503")),
+            _ => Err(Error::new(ErrorKind::Timeout, "no answer")),
+        };
+        let (found, _, elapsed) = wait(options(5, 60), false, outage).await;
+        assert_eq!((found.expect("done"), elapsed), (5, Duration::from_secs(20)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_until_the_deadline_is_a_timeout_that_tells_of_it() {
+        let outage = |look| match look {
+            1 => Ok(false),
+            _ => Err(Error::new(ErrorKind::Connection, "refused")),
+        };
+        let (found, looks, elapsed) = wait(options(5, 12), false, outage).await;
+        let error = found.expect_err("too late");
+        assert_eq!((error.kind(), looks, elapsed), (ErrorKind::Timeout, 4, Duration::from_secs(12)));
+        assert!(error.message().ends_with("the last look-up failed: refused"), "{error}");
+        assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_never_answered_is_not_waited_for() {
+        let refuse = |_| Err(Error::new(ErrorKind::Connection, "refused"));
+        let (found, looks, elapsed) = wait(options(5, 60), false, refuse).await;
+        assert_eq!(found.expect_err("at once").kind(), ErrorKind::Connection);
+        assert_eq!((looks, elapsed), (1, Duration::ZERO));
+        let (found, looks, _) = wait(options(5, 60), true, refuse).await;
+        assert_eq!((found.expect_err("at last").kind(), looks), (ErrorKind::Timeout, 13));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_that_time_does_not_mend_is_final() {
+        let spent = || Error::new(ErrorKind::RateLimit, "no credit").with_code("insufficient_quota");
+        for make in [|| Error::new(ErrorKind::NotFound, "no such task"), spent] {
+            let (found, looks, _) = wait(options(5, 60), true, |_| Err(make())).await;
+            assert_eq!((found.expect_err("final").kind(), looks), (make().kind(), 1));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_gateway_may_ask_for_a_longer_pause() {
+        let busy = |look| match look {
+            1 => {
+                Err(Error::new(ErrorKind::RateLimit, "busy").with_retry_after(Some(Duration::from_secs(30))))
+            }
+            _ => Ok(true),
+        };
+        let (_, looks, elapsed) = wait(options(5, 60), true, busy).await;
+        assert_eq!((looks, elapsed), (2, Duration::from_secs(30)));
     }
 }

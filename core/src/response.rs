@@ -40,7 +40,9 @@ impl Head {
             .with_operation(operation)
             .with_status(self.status)
             .with_request_id(self.request_id())
+            .with_headers(self.headers.clone())
             .with_attempts(self.attempts)
+            .with_elapsed(self.elapsed)
     }
 }
 
@@ -85,14 +87,16 @@ impl RawResponse {
         }
     }
 
-    /// The error for a body that is not what the operation returns; it carries this answer's status, request id
-    /// and body. `reason`: what the reader stumbled on.
+    /// The error for a body that is not what the operation returns; it carries this answer's status, headers,
+    /// request id and body. `reason`: what the reader stumbled on.
     pub fn undecodable(&self, operation: &Operation, reason: impl fmt::Display) -> Error {
         Error::new(ErrorKind::Decode, format!("the answer cannot be read: {reason}"))
             .with_operation(operation)
             .with_status(self.status)
             .with_request_id(self.request_id())
+            .with_headers(self.headers.clone())
             .with_attempts(self.attempts)
+            .with_elapsed(self.elapsed)
             .with_body(self.body.clone())
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn pause(failure: Failure<'_>, attempt: Attempt) -> Option<Duration> 
     (pause < attempt.remaining).then_some(pause)
 }
 
-fn is_retryable(failure: Failure<'_>) -> bool {
+pub(crate) fn is_retryable(failure: Failure<'_>) -> bool {
     let spent = |word: Option<&str>| word.is_some_and(|word| NEVER_RETRIED_CODES.contains(&word));
     if spent(failure.code) || spent(failure.error_type) {
         return false;

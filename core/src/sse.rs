@@ -4,6 +4,7 @@
 //! however they are cut into packets, and an event that lies within one packet is copied once.
 
 use std::fmt;
+use std::time::Duration;
 
 use memchr::{memchr, memchr2};
 
@@ -27,12 +28,37 @@ pub struct StreamEvent {
     pub id: Option<String>,
 }
 
+/// One block of the stream as it came, whether the standard dispatches it or not: a comment, a `retry` or an `id`
+/// alone makes a frame too.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Frame {
+    /// The `event` field; none where it is missing or empty.
+    pub event: Option<String>,
+    /// The `data` fields, joined with line feeds; none where the block has none.
+    pub data: Option<String>,
+    /// The id in force, as in [`StreamEvent::id`].
+    pub id: Option<String>,
+    /// The `retry` field: the reconnection time the server asks for.
+    pub retry: Option<Duration>,
+    /// Comments within the block, without their colon and the space after it.
+    pub comments: Vec<String>,
+}
+
+impl From<StreamEvent> for Frame {
+    fn from(StreamEvent { event, data, id }: StreamEvent) -> Self {
+        Self { event, data: Some(data), id, retry: None, comments: Vec::new() }
+    }
+}
+
 /// What a feed of bytes can give.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Item {
     /// A blank line ended a block that had data.
     Event(StreamEvent),
+    /// A blank line ended a block of any kind. Only where [`Decoder::with_frames`] asks for them, in the place of
+    /// events, comments and reconnection times.
+    Frame(Frame),
     /// A line that starts with a colon, without that colon. Only where [`Decoder::with_comments`] asks for them.
     Comment(String),
     /// A `retry` field: the reconnection time in milliseconds.
@@ -73,7 +99,7 @@ impl std::error::Error for TooLarge {}
 #[derive(Debug)]
 pub struct Decoder {
     max_event_bytes: usize,
-    comments: bool,
+    wanted: Wanted,
     /// How many bytes of a leading byte order mark have been seen; None once the start of the stream is past.
     mark_bytes_seen: Option<usize>,
     /// The last packet ended a line with CR: an LF that comes next belongs to it.
@@ -86,13 +112,30 @@ pub struct Decoder {
     /// An `id` field of the block being read; committed by the blank line.
     pending_id: Option<String>,
     last_event_id: String,
+    /// What else the block being read holds, where frames are asked for.
+    block: Block,
+}
+
+/// What is handed out beside what the standard dispatches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Events,
+    Comments,
+    Frames,
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    retry: Option<Duration>,
+    comments: Vec<String>,
+    comment_bytes: usize,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
         Self {
             max_event_bytes: DEFAULT_MAX_EVENT_BYTES,
-            comments: false,
+            wanted: Wanted::Events,
             mark_bytes_seen: Some(0),
             skip_line_feed: false,
             line: Vec::new(),
@@ -101,6 +144,7 @@ impl Default for Decoder {
             has_data: false,
             pending_id: None,
             last_event_id: String::new(),
+            block: Block::default(),
         }
     }
 }
@@ -121,8 +165,20 @@ impl Decoder {
     /// Whether comments are handed out; by default they are dropped.
     #[must_use]
     pub fn with_comments(mut self, comments: bool) -> Self {
-        self.comments = comments;
+        self.wanted = if comments { Wanted::Comments } else { Wanted::Events };
         self
+    }
+
+    /// Whether whole blocks are handed out, as [`Item::Frame`], rather than what the standard dispatches.
+    #[must_use]
+    pub fn with_frames(mut self, frames: bool) -> Self {
+        self.set_frames(frames);
+        self
+    }
+
+    /// As [`Decoder::with_frames`], in the middle of a stream.
+    pub(crate) fn set_frames(&mut self, frames: bool) {
+        self.wanted = if frames { Wanted::Frames } else { Wanted::Events };
     }
 
     /// The id last committed by a blank line; empty where there was none.
@@ -165,14 +221,16 @@ impl Decoder {
         self.extend_line(rest)
     }
 
+    /// Ends a line that the end of the stream left open, so that `items` has what it holds.
+    pub(crate) fn end_line(&mut self, items: &mut Vec<Item>) -> Result<(), TooLarge> {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() { Ok(()) } else { self.take_line(&line, items) }
+    }
+
     /// Ends the stream and gives the block that no blank line ended, if it has data. The standard discards it;
     /// stream.rs keeps it when it is whole.
     pub fn finish(mut self) -> Option<StreamEvent> {
-        let mut ignored = Vec::new();
-        let line = std::mem::take(&mut self.line);
-        if !line.is_empty() {
-            self.take_line(&line, &mut ignored).ok()?;
-        }
+        self.end_line(&mut Vec::new()).ok()?;
         self.dispatch()
     }
 
@@ -210,7 +268,11 @@ impl Decoder {
 
     fn take_line(&mut self, line: &[u8], items: &mut Vec<Item>) -> Result<(), TooLarge> {
         if line.is_empty() {
-            items.extend(self.dispatch().map(Item::Event));
+            if self.wanted == Wanted::Frames {
+                items.extend(self.end_frame().map(Item::Frame));
+            } else {
+                items.extend(self.dispatch().map(Item::Event));
+            }
             return Ok(());
         }
         let (field, value) = match memchr(b':', line) {
@@ -234,9 +296,18 @@ impl Decoder {
                 self.event.push_str(&String::from_utf8_lossy(value));
             }
             b"id" if !value.contains(&0) => self.pending_id = Some(text(value.to_vec())),
+            b"retry" if self.wanted == Wanted::Frames => {
+                self.block.retry = digits(value).map(Duration::from_millis).or(self.block.retry);
+            }
             b"retry" => items.extend(digits(value).map(Item::Retry)),
-            // An empty name before the colon: a comment, kept as it was written.
-            b"" if self.comments => items.push(Item::Comment(text(line[1..].to_vec()))),
+            // An empty name before the colon: a comment.
+            b"" if self.wanted == Wanted::Frames => {
+                self.check_size(self.block.comment_bytes + line.len())?;
+                self.block.comment_bytes += line.len();
+                self.block.comments.push(text(value.to_vec()));
+            }
+            // Kept as it was written.
+            b"" if self.wanted == Wanted::Comments => items.push(Item::Comment(text(line[1..].to_vec()))),
             b"id" | b"" => {}
             _ => items.push(Item::Unknown(text(line.to_vec()))),
         }
@@ -255,6 +326,24 @@ impl Decoder {
         let id = (!self.last_event_id.is_empty()).then(|| self.last_event_id.clone());
         Some(StreamEvent { event, data: text(std::mem::take(&mut self.data)), id })
     }
+
+    /// Ends a block as [`Decoder::dispatch`] does, and gives it whole unless nothing was in it.
+    fn end_frame(&mut self) -> Option<Frame> {
+        let Block { retry, comments, .. } = std::mem::take(&mut self.block);
+        let (named, identified) = (!self.event.is_empty(), self.pending_id.is_some());
+        let event = named.then(|| self.event.clone());
+        let mut frame = match self.dispatch() {
+            Some(event) => Frame::from(event),
+            None if named || identified || retry.is_some() || !comments.is_empty() => {
+                let id = (!self.last_event_id.is_empty()).then(|| self.last_event_id.clone());
+                Frame { event, id, ..Frame::default() }
+            }
+            None => return None,
+        };
+        frame.retry = retry;
+        frame.comments = comments;
+        Some(frame)
+    }
 }
 
 /// Text of bytes that should be UTF-8, without a copy where they are.
@@ -272,7 +361,7 @@ fn digits(value: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    //! The rules of the standard are in tests/vectors/sse, read by core/tests/sse_vectors.rs; here is what a
+    //! The rules of the standard are in tests/vectors/sse, read by core/tests/client/framing.rs; here is what a
     //! vector cannot say.
 
     use proptest::prelude::*;
@@ -378,6 +467,26 @@ mod tests {
             prop_assert_eq!(&whole, &decode(&packets));
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
             prop_assert_eq!(&whole, &decode(&single));
+        }
+
+        #[test]
+        fn frames_hold_what_the_same_bytes_dispatch(bytes in stream_bytes()) {
+            let (items, _) = decode(&[&bytes]);
+            let mut decoder = Decoder::new().with_frames(true);
+            let mut framed = Vec::new();
+            decoder.feed(&bytes, &mut framed).expect("within the bound");
+            let frames: Vec<Frame> = framed.into_iter().filter_map(|item| match item {
+                Item::Frame(frame) => Some(frame),
+                Item::Unknown(_) => None,
+                other => panic!("{other:?} beside frames"),
+            }).collect();
+            let events: Vec<Frame> = items.iter().filter_map(|item| match item {
+                Item::Event(event) => Some(Frame::from(event.clone())),
+                _ => None,
+            }).collect();
+            let with_data: Vec<Frame> = frames.iter().filter(|frame| frame.data.is_some()).cloned()
+                .map(|frame| Frame { retry: None, comments: Vec::new(), ..frame }).collect();
+            prop_assert_eq!(events, with_data);
         }
 
         #[test]

@@ -1,13 +1,24 @@
 //! An answer as it streams: events in batches, complete or with an error, never cut short in silence. The framing
-//! is sse.rs's; what an event means is in stream/meaning.rs.
+//! is sse.rs's; reading the body is stream/reading.rs, what an event means stream/meaning.rs, the form it is handed
+//! over in stream/shape.rs, what all of them amount to stream/accumulate.rs.
 
+mod accumulate;
 mod document;
+mod journal;
 mod meaning;
+mod mend;
+mod pattern;
+mod reading;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod text;
+mod typed;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
-use std::marker::PhantomData;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -18,17 +29,18 @@ use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Sleep};
 
-use self::document::Form;
-use self::meaning::Meaning;
-use crate::error::{Error, ErrorKind};
+pub use self::accumulate::Accumulator;
+use self::journal::Journal;
+use self::pattern::Pattern;
+use self::reading::{Reading, Ready};
+pub use self::typed::{Chunk, EventStream};
+use crate::error::{Error, ErrorKind, Received};
 use crate::operation::Operation;
-use crate::response::Head;
-use crate::sse::{Decoder, Item, StreamEvent};
+use crate::response::{Head, RawResponse};
+use crate::sse::{Frame, Item, StreamEvent};
 
 /// Once so many events are ready they are handed over, before the next packet is read.
 const MAX_BATCH_EVENTS: usize = 1024;
-/// Bound on JSON found between the fields of an event stream, in bytes.
-const MAX_STRAY_BYTES: usize = 64 * 1024;
 /// After the terminator the body's end is awaited this long, so that the connection can be used again.
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 
@@ -40,13 +52,17 @@ pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send 
 pub(crate) struct Bounds {
     /// Without a byte.
     pub(crate) idle: Duration,
-    /// Without an event: keep-alive comments do not count.
+    /// Without an event: keep-alive comments and events without data do not count.
     pub(crate) event_idle: Duration,
-    /// Of a body that turns out to be one JSON document.
+    /// Of a body that turns out to be one JSON document, and of the document that a stream amounts to.
     pub(crate) max_body_bytes: usize,
 }
 
 /// A stream of events as bytes of JSON, for front ends that parse them themselves.
+///
+/// It can be read at three levels, which may be mixed: chunks ([`RawStream::next_batch`]), frames as they came
+/// ([`RawStream::next_frames`]), text alone ([`RawStream::next_text`]); each event is given once, at the level that
+/// asks for it. [`RawStream::finish`] gives what all of them amount to.
 ///
 /// Dropping it closes the connection.
 pub struct RawStream {
@@ -56,27 +72,28 @@ pub struct RawStream {
     /// None once the stream has ended, for whatever reason: the connection is given up with it.
     body: Option<Body>,
     reading: Reading,
+    /// Emptied at each packet, kept for its room.
+    items: Vec<Item>,
     /// JSON lines that stand between the fields, which no event holds (facts: a bare error in the stream).
     stray: String,
-    ready: Vec<StreamEvent>,
+    ready: VecDeque<Ready>,
     /// How the stream ends, once that is known; told after the ready events.
     end: Option<Result<(), Error>>,
-    delivered: bool,
+    /// What the stream failed with, for who asks again.
+    failure: Option<(ErrorKind, String)>,
+    journal: Journal,
+    /// Of the last chunk that was read.
+    pattern: Pattern,
+    received: Received,
+    /// Whether the body has held a chunk.
+    begun: bool,
     complete: bool,
+    opened: Instant,
     last_byte: Instant,
     last_event: Instant,
     timer: Pin<Box<Sleep>>,
     /// Whether the connection has had its turn since the last packet.
     yielded: bool,
-}
-
-/// How the body is being read.
-enum Reading {
-    /// Nothing but white space has arrived.
-    Undecided(Vec<u8>),
-    Events(Box<Decoder>),
-    Json(Vec<u8>),
-    Page(Vec<u8>),
 }
 
 impl RawStream {
@@ -87,12 +104,18 @@ impl RawStream {
             head,
             bounds,
             body: Some(body),
-            reading: Reading::Undecided(Vec::new()),
+            reading: Reading::default(),
+            items: Vec::new(),
             stray: String::new(),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
             end: None,
-            delivered: false,
+            failure: None,
+            journal: Journal::new(operation, bounds.max_body_bytes),
+            pattern: Pattern::default(),
+            received: Received::default(),
+            begun: false,
             complete: false,
+            opened: now,
             last_byte: now,
             last_event: now,
             timer: Box::pin(tokio::time::sleep(bounds.idle)),
@@ -130,41 +153,161 @@ impl RawStream {
         self.operation
     }
 
+    /// How much has been handed over, of how many bytes.
+    pub fn received(&self) -> Received {
+        self.received
+    }
+
+    /// What the events handed over so far amount to: one JSON document in the form of the answer that is not
+    /// streamed. None before the first, and once it has outgrown the bound on a body.
+    pub fn partial(&mut self) -> Option<Bytes> {
+        self.journal.partial()
+    }
+
     /// Waits for at least one event and gives all that are ready; none once the stream is complete.
-    /// Each event's data is one JSON document: terminators and heartbeats are not handed over. May be dropped
-    /// while it waits, without losing an event.
+    /// Each event's data is one JSON document, in the form of what the operation streams as far as it could be
+    /// brought into it: terminators and heartbeats are not handed over. May be dropped while it waits, without
+    /// losing an event; so may all that follow.
     ///
     /// Errors, after all events that came before: StreamTruncated where the stream ends before it is complete,
-    /// Stream where it carries an error, Decode for what is no JSON, Timeout, Connection. After an error: none.
+    /// Stream where it carries an error, Decode for what is no JSON, Timeout, Connection. They carry what had
+    /// arrived ([`Error::partial`], [`Error::received`]). After an error: none.
     pub async fn next_batch(&mut self) -> Result<Option<Vec<StreamEvent>>, Error> {
-        poll_fn(|context| self.poll_batch(context, true)).await
+        poll_fn(|context| self.poll_level(context, false, true, Self::take_chunk)).await
     }
 
     /// As [`RawStream::next_batch`], but does not wait: none where nothing is ready yet.
     pub fn try_next_batch(&mut self) -> Option<Result<Option<Vec<StreamEvent>>, Error>> {
-        poll_fn(|context| self.poll_batch(context, false)).now_or_never()
+        poll_fn(|context| self.poll_level(context, false, false, Self::take_chunk)).now_or_never()
     }
 
-    /// may_yield: whether the connection gets a turn to hand over more before the batch is closed.
-    fn poll_batch(
+    /// As [`RawStream::next_batch`], at the level below: every frame as it came, heartbeats, terminators and error
+    /// events too. A body that is one JSON document gives the chunks it amounts to.
+    ///
+    /// Errors: as [`RawStream::next_batch`], after the frame that told of them.
+    pub async fn next_frames(&mut self) -> Result<Option<Vec<Frame>>, Error> {
+        poll_fn(|context| self.poll_level(context, true, true, Self::take_frame)).await
+    }
+
+    /// As [`RawStream::next_batch`], at the level above: the new text of the first choice, of each event that has
+    /// some. In the responses protocol the text of `response.output_text.delta`, in the native one the first
+    /// candidate's, its thoughts left out.
+    pub async fn next_text(&mut self) -> Result<Option<Vec<String>>, Error> {
+        poll_fn(|context| self.poll_level(context, false, true, Self::take_text)).await
+    }
+
+    /// Reads on to the end and gives the answer that the whole stream amounts to, what was read before included, as
+    /// it would have come without streaming. `elapsed` runs to now.
+    ///
+    /// Errors: as [`RawStream::next_batch`], the same again if the stream has failed already; Decode where the
+    /// answer is longer than the bound on a body.
+    pub async fn finish(&mut self) -> Result<RawResponse, Error> {
+        while poll_fn(|context| self.poll_level(context, false, true, Self::take_chunk)).await?.is_some() {}
+        if let Some((kind, message)) = &self.failure {
+            let error = Error::new(*kind, message.clone());
+            return Err(self.describe(error));
+        }
+        match self.journal.whole() {
+            Ok(body) => {
+                let mut head = self.head.clone();
+                head.elapsed += self.opened.elapsed();
+                Ok(RawResponse::new(head, body))
+            }
+            Err(error) => Err(self.describe(error)),
+        }
+    }
+
+    /// Ends the stream for a reason of the caller's own, such as a cancellation or an event it cannot read: closes
+    /// the connection, and gives the error with status, request id and what had arrived on it.
+    pub fn give_up(&mut self, error: Error) -> Error {
+        self.fail(error);
+        match self.take_end() {
+            Err(error) => error,
+            Ok(()) => unreachable!("the stream has just failed"),
+        }
+    }
+
+    /// Polls for a batch of one level. frames: whether the decoder is to give whole frames. may_yield: whether the
+    /// connection gets a turn to hand over more before the batch is closed.
+    fn poll_level<T>(
         &mut self,
         context: &mut Context<'_>,
+        frames: bool,
         may_yield: bool,
-    ) -> Poll<Result<Option<Vec<StreamEvent>>, Error>> {
+        take: impl Fn(&mut Self, Ready) -> Result<Option<T>, Error>,
+    ) -> Poll<Result<Option<Vec<T>>, Error>> {
+        loop {
+            ready!(self.poll_ready(context, frames, may_yield));
+            if self.ready.is_empty() {
+                return Poll::Ready(self.take_end().map(|()| None));
+            }
+            let mut batch = Vec::with_capacity(self.ready.len());
+            while let Some(ready) = self.ready.pop_front() {
+                match take(self, ready) {
+                    Ok(taken) => batch.extend(taken),
+                    Err(error) => self.fail(error),
+                }
+            }
+            if !batch.is_empty() {
+                return Poll::Ready(Ok(Some(batch)));
+            }
+        }
+    }
+
+    /// Polls for one thing of a level.
+    fn poll_one<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        frames: bool,
+        take: impl Fn(&mut Self, Ready) -> Result<Option<T>, Error>,
+    ) -> Poll<Result<Option<T>, Error>> {
+        loop {
+            let Some(ready) = self.ready.pop_front() else {
+                ready!(self.poll_ready(context, frames, true));
+                if self.ready.is_empty() {
+                    return Poll::Ready(self.take_end().map(|()| None));
+                }
+                continue;
+            };
+            match take(self, ready) {
+                Ok(None) => {}
+                Ok(taken) => return Poll::Ready(Ok(taken)),
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    fn poll_next_typed<T: DeserializeOwned>(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<T, Error>>> {
+        self.poll_one(context, false, Self::take_typed).map(Result::transpose)
+    }
+
+    fn poll_next_frame(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, Error>> {
+        self.poll_one(context, true, Self::take_frame)
+    }
+
+    fn poll_next_text(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<String>, Error>> {
+        self.poll_one(context, false, Self::take_text)
+    }
+
+    /// Ready once there is something to hand over, or the stream's end is known.
+    fn poll_ready(&mut self, context: &mut Context<'_>, frames: bool, may_yield: bool) -> Poll<()> {
+        self.reading.set_frames(frames);
         while self.end.is_none() && self.ready.len() < MAX_BATCH_EVENTS {
             let Some(body) = &mut self.body else { break };
             match body.as_mut().poll_next(context) {
                 Poll::Ready(Some(Ok(packet))) => {
                     self.last_byte = Instant::now();
                     self.yielded = false;
-                    if let Err(error) = self.take(&packet) {
+                    self.received.bytes += packet.len() as u64;
+                    if let Err(error) = self.take_packet(&packet) {
                         self.end = Some(Err(error));
                     }
                 }
-                Poll::Ready(Some(Err(error))) => {
-                    self.end = Some(Err(crate::transport::body_error(error)));
-                }
-                Poll::Ready(None) => self.end = Some(self.finish()),
+                Poll::Ready(Some(Err(error))) => self.end = Some(Err(body_error(error))),
+                Poll::Ready(None) => self.end = Some(self.take_body_end()),
                 Poll::Pending if self.ready.is_empty() => {
                     let silence = ready!(self.poll_silence(context));
                     self.end = Some(Err(silence));
@@ -183,14 +326,7 @@ impl RawStream {
         if self.end.is_some() {
             self.release_body();
         }
-        if !self.ready.is_empty() {
-            self.delivered = true;
-            return Poll::Ready(Ok(Some(std::mem::take(&mut self.ready))));
-        }
-        Poll::Ready(match self.end.take() {
-            Some(Err(error)) => Err(self.head.describe(error, self.operation)),
-            Some(Ok(())) | None => Ok(None),
-        })
+        Poll::Ready(())
     }
 
     /// Ready once the stream has been silent for too long.
@@ -210,138 +346,28 @@ impl RawStream {
         Poll::Ready(Error::new(ErrorKind::Timeout, format!("{what} of the stream arrived for {limit:?}")))
     }
 
-    fn take(&mut self, packet: &[u8]) -> Result<(), Error> {
-        match &mut self.reading {
-            Reading::Events(decoder) => {
-                let mut items = Vec::new();
-                let fed = decoder.feed(packet, &mut items);
-                self.take_items(items)?;
-                fed.map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).with_source(error))
+    /// Ends the stream with an error; what was ready after it is dropped.
+    fn fail(&mut self, error: Error) {
+        self.ready.clear();
+        self.end = Some(Err(error));
+        self.release_body();
+    }
+
+    /// Tells how the stream has ended. An error is told once.
+    fn take_end(&mut self) -> Result<(), Error> {
+        match self.end.take() {
+            Some(Err(error)) => {
+                self.failure = Some((error.kind(), error.message().to_owned()));
+                Err(self.describe(error))
             }
-            Reading::Json(body) => append(body, packet, self.bounds.max_body_bytes),
-            Reading::Page(body) => {
-                // Of a page only its beginning is of use, and its end may never come.
-                append(body, packet, crate::MAX_ERROR_BODY_BYTES).map_err(|_| document::page_error(body))
-            }
-            Reading::Undecided(begun) => {
-                append(begun, packet, self.bounds.max_body_bytes)?;
-                let content_type = self.head.content_type();
-                let Some(form) = document::form(begun, content_type) else { return Ok(()) };
-                let begun = std::mem::take(begun);
-                match form {
-                    Form::Json => self.reading = Reading::Json(begun),
-                    Form::Page => self.reading = Reading::Page(begun),
-                    Form::Events => {
-                        self.reading = Reading::Events(Box::default());
-                        return self.take(&begun);
-                    }
-                }
-                Ok(())
-            }
+            Some(Ok(())) | None => Ok(()),
         }
     }
 
-    fn take_items(&mut self, items: Vec<Item>) -> Result<(), Error> {
-        for item in items {
-            match item {
-                Item::Event(event) => {
-                    self.take_event(event)?;
-                    if self.end.is_some() {
-                        // What follows the end is ignored.
-                        return Ok(());
-                    }
-                }
-                Item::Unknown(line) => self.take_stray(&line)?,
-                Item::Comment(_) | Item::Retry(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn take_event(&mut self, event: StreamEvent) -> Result<(), Error> {
-        self.last_event = Instant::now();
-        match meaning::meaning(self.operation, &event) {
-            Meaning::Chunk => self.ready.push(event),
-            Meaning::Finish => {
-                self.complete = true;
-                self.ready.push(event);
-            }
-            Meaning::Terminal => {
-                self.complete = true;
-                self.ready.push(event);
-                self.end = Some(Ok(()));
-            }
-            Meaning::Terminator => {
-                self.complete |= meaning::terminator_completes(self.operation);
-                self.end = Some(self.outcome());
-            }
-            Meaning::Nothing => {}
-            Meaning::Error(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// Collects JSON that stands bare between the fields, and tells an error from noise.
-    fn take_stray(&mut self, line: &str) -> Result<(), Error> {
-        if (self.stray.is_empty() && !line.starts_with('{'))
-            || self.stray.len() + line.len() > MAX_STRAY_BYTES
-        {
-            return Ok(());
-        }
-        self.stray.push_str(line);
-        self.stray.push('\n');
-        if line.trim_end().ends_with('}') && meaning::is_error(&self.stray) {
-            return Err(meaning::in_band_error(self.stray.trim_end()));
-        }
-        Ok(())
-    }
-
-    /// The body has ended cleanly.
-    fn finish(&mut self) -> Result<(), Error> {
-        match std::mem::replace(&mut self.reading, Reading::Undecided(Vec::new())) {
-            Reading::Undecided(_) => Err(self.truncated("the body was empty")),
-            Reading::Page(body) => Err(document::page_error(&body)),
-            Reading::Json(body) => {
-                self.ready = document::events(self.operation, &body)?;
-                self.complete = true;
-                self.outcome()
-            }
-            Reading::Events(decoder) => {
-                if let Some(event) = decoder.finish() {
-                    // The standard drops a block without its blank line; whole ones are too good to lose.
-                    let whole = event.data.trim() == meaning::DONE
-                        || serde_json::from_str::<serde::de::IgnoredAny>(&event.data).is_ok();
-                    if !whole && !event.data.trim().is_empty() {
-                        return Err(self.truncated("the stream ended inside an event"));
-                    }
-                    self.take_event(event)?;
-                    if let Some(end) = self.end.take() {
-                        return end;
-                    }
-                }
-                self.complete |= meaning::may_end_anywhere(self.operation) && self.has_events();
-                self.outcome()
-            }
-        }
-    }
-
-    fn has_events(&self) -> bool {
-        self.delivered || !self.ready.is_empty()
-    }
-
-    fn outcome(&self) -> Result<(), Error> {
-        if !self.has_events() {
-            Err(self.truncated("the stream held no event"))
-        } else if self.complete {
-            Ok(())
-        } else {
-            Err(self.truncated("the stream ended before the answer was complete"))
-        }
-    }
-
-    #[expect(clippy::unused_self, reason = "a method reads as what happened to this stream")]
-    fn truncated(&self, message: &str) -> Error {
-        Error::new(ErrorKind::StreamTruncated, message)
+    /// The error with what is known of the answer and what has arrived of it.
+    fn describe(&mut self, error: Error) -> Error {
+        let partial = self.journal.partial();
+        self.head.describe(error, self.operation).with_partial(partial, self.received)
     }
 
     /// Gives the connection up: back to the pool where the answer is complete and its body about to end, else it
@@ -360,87 +386,37 @@ impl RawStream {
     }
 }
 
+/// The error for a body that broke off or cannot be decompressed.
+fn body_error(error: reqwest::Error) -> Error {
+    if !error.is_decode() || is_of_connection(&error) {
+        return crate::transport::body_error(error);
+    }
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
+    let (kind, message) = if source.is_some_and(|source| source.kind() == io::ErrorKind::UnexpectedEof) {
+        (ErrorKind::StreamTruncated, "the stream ended inside its content encoding".to_owned())
+    } else {
+        let cause = crate::transport::root_cause(&error);
+        (ErrorKind::Decode, format!("the content encoding of the stream is broken: {cause}"))
+    };
+    Error::new(kind, message).with_source(error.without_url())
+}
+
+/// Whether an error that came through a decoder is the connection's beneath it.
+fn is_of_connection(error: &(dyn std::error::Error + 'static)) -> bool {
+    // What an I/O error was made of is no source of it.
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    error.is::<hyper::Error>()
+        || inner.is_some_and(|inner| is_of_connection(inner))
+        || error.source().is_some_and(is_of_connection)
+}
+
 impl fmt::Debug for RawStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RawStream")
             .field("operation", &self.operation.id)
             .field("status", &self.head.status)
+            .field("received", &self.received)
             .field("complete", &self.complete)
             .finish_non_exhaustive()
-    }
-}
-
-fn append(body: &mut Vec<u8>, packet: &[u8], limit: usize) -> Result<(), Error> {
-    if body.len() + packet.len() > limit {
-        let message = format!("the body is longer than {limit} bytes");
-        return Err(Error::new(ErrorKind::Decode, message));
-    }
-    body.extend_from_slice(packet);
-    Ok(())
-}
-
-/// A stream of typed items: [`futures_util::Stream`] of `Result<T, Error>`, which ends when the answer is complete.
-///
-/// Dropping it closes the connection.
-pub struct EventStream<T> {
-    raw: RawStream,
-    events: VecDeque<StreamEvent>,
-    done: bool,
-    item: PhantomData<fn() -> T>,
-}
-
-impl<T: DeserializeOwned> EventStream<T> {
-    pub(crate) fn new(raw: RawStream) -> Self {
-        Self { raw, events: VecDeque::new(), done: false, item: PhantomData }
-    }
-
-    /// The stream beneath, with its status, headers and request id.
-    pub fn raw(&self) -> &RawStream {
-        &self.raw
-    }
-
-    /// The next item; none once the stream is complete. Errors: as [`RawStream::next_batch`], and Decode for an
-    /// event that is not of the form the operation streams.
-    pub async fn try_next(&mut self) -> Result<Option<T>, Error> {
-        StreamExt::next(self).await.transpose()
-    }
-
-    fn parse(&self, event: &StreamEvent) -> Result<T, Error> {
-        serde_json::from_str(&event.data).map_err(|error| {
-            let message = format!("an event of the stream is not of the form the operation streams: {error}");
-            let error = Error::new(ErrorKind::Decode, message)
-                .with_source(error)
-                .with_body(Bytes::copy_from_slice(event.data.as_bytes()));
-            self.raw.head.describe(error, self.raw.operation)
-        })
-    }
-}
-
-impl<T: DeserializeOwned> Stream for EventStream<T> {
-    type Item = Result<T, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Poll::Ready(Some(self.parse(&event)));
-            }
-            if self.done {
-                return Poll::Ready(None);
-            }
-            match ready!(self.raw.poll_batch(context, true)) {
-                Ok(Some(batch)) => self.events = batch.into(),
-                Ok(None) => self.done = true,
-                Err(error) => {
-                    self.done = true;
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
-        }
-    }
-}
-
-impl<T> fmt::Debug for EventStream<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventStream").field("raw", &self.raw).finish_non_exhaustive()
     }
 }

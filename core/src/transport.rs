@@ -1,63 +1,76 @@
 //! Sends requests: headers, deadlines, retries, bounds. Knows operations but no types of theirs; both the raw
-//! front and the generated client go through it.
+//! front and the generated client go through it. This file has the attempts of a call; one attempt is in
+//! transport/attempt.rs.
 
+mod attempt;
+mod body;
+mod connecting;
 mod hooks;
+mod open;
+mod pool;
+mod request;
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, LOCATION, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use serde::Deserialize;
-use tokio::time::{Instant, timeout_at};
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+use tracing::Instrument as _;
 
 use crate::base_url::BaseUrl;
+use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
-use crate::limits;
-use crate::operation::{Method, Operation, StreamMode};
+use crate::middleware::{Attempt, Middleware};
+use crate::operation::Operation;
 use crate::options::{Call, RequestOptions};
-use crate::response::{Head, RawResponse, request_id};
+use crate::response::{Head, RawResponse};
 use crate::retry;
-use crate::secret::ApiKey;
+use crate::secret::{self, ApiKeyProvider, KeySource};
 use crate::stream::{Bounds, RawStream};
+use crate::trace::CallSpan;
 
+use self::attempt::Failed;
+use self::open::Held;
+use self::pool::{Lease, Pool};
+
+pub(crate) use self::attempt::{ERROR_BODY_TIME, body_error, read_some, root_cause};
+pub(crate) use self::connecting::{Connecting, Proxy, ProxyUrl, is_this_machine};
 pub(crate) use self::hooks::{CallContext, TypedCall};
+pub(crate) use self::request::check_default_headers;
 
 /// Of the body of an error so much is kept, in bytes.
 pub const MAX_ERROR_BODY_BYTES: usize = 1024 * 1024;
-/// The body of an error is waited for this long: what has arrived by then will do.
-const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-gatewright-retry-count");
-/// Added by the generated client; the version is part of the path (section 9).
-const API_VERSION: HeaderName = HeaderName::from_static("api-version");
-
-/// Headers that say how the message is framed: not for callers to set.
-const FRAMING_HEADERS: &[&str] =
-    &["connection", "content-length", "host", "te", "transfer-encoding", "upgrade"];
 
 /// What a client is told once, when it is built.
-#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) timeout: Duration,
-    pub(crate) connect_timeout: Duration,
+    /// None: the deadline of the call alone bounds it.
+    pub(crate) first_byte_timeout: Option<Duration>,
     pub(crate) idle_timeout: Duration,
     pub(crate) event_timeout: Duration,
     pub(crate) max_retries: u32,
     pub(crate) max_body_bytes: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) pool_timeout: Duration,
     pub(crate) validate: bool,
     pub(crate) user_agent: String,
+    pub(crate) connecting: Connecting,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) telemetry: bool,
 }
 
 /// One gateway, one key, one pool of connections.
 pub(crate) struct Transport {
     http: reqwest::Client,
     base: BaseUrl,
-    key: ApiKey,
+    key: KeySource,
     user_agent: HeaderValue,
+    pool: Pool,
     settings: Settings,
 }
 
@@ -77,34 +90,39 @@ pub(crate) struct Answer {
 pub(crate) enum AnswerBody {
     Whole(Bytes),
     /// Its body has not been read.
-    Open(reqwest::Response),
+    Open(reqwest::Response, Held),
 }
 
-/// An attempt that failed, with what the retry policy looks at.
-struct Failed {
-    error: Error,
-    headers: HeaderMap,
+/// A successful attempt: a document with its body, or a stream with its place in the pool.
+enum Success {
+    Whole(Bytes),
+    Open(reqwest::Response, Lease),
+}
+
+/// How long one call may take, and what has passed of it.
+struct Deadline<'a> {
+    clock: &'a dyn Clock,
+    started: Instant,
+    timeout: Duration,
 }
 
 impl Transport {
-    pub(crate) fn new(base: BaseUrl, key: ApiKey, settings: Settings) -> Result<Self, Error> {
+    pub(crate) fn new(base: BaseUrl, key: KeySource, settings: Settings) -> Result<Self, Error> {
         let user_agent = HeaderValue::try_from(&settings.user_agent).map_err(|error| {
             Error::new(ErrorKind::Configuration, "the user agent cannot be sent as a header")
                 .with_source(error)
         })?;
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(crate::tls::client_config(base.is_https())?)
-            .connect_timeout(settings.connect_timeout)
-            .tcp_nodelay(true)
+        let http = settings
+            .connecting
+            .client_builder(base.url())?
             // An API does not redirect; following would carry the key to wherever a proxy points.
             .redirect(reqwest::redirect::Policy::none())
-            // The only retries are ours: they count, pause and are bounded by the deadline.
-            .retry(reqwest::retry::never())
             .build()
             .map_err(|error| {
                 Error::new(ErrorKind::Configuration, "the HTTP client cannot be set up").with_source(error)
             })?;
-        Ok(Self { http, base, key, user_agent, settings })
+        let pool = Pool::new(settings.max_connections, settings.pool_timeout)?;
+        Ok(Self { http, base, key, user_agent, pool, settings })
     }
 
     pub(crate) fn http(&self) -> &reqwest::Client {
@@ -113,6 +131,26 @@ impl Transport {
 
     pub(crate) fn base(&self) -> &BaseUrl {
         &self.base
+    }
+
+    /// How connections are made, for what is fetched from elsewhere.
+    pub(crate) fn connecting(&self) -> &Connecting {
+        &self.settings.connecting
+    }
+
+    /// What the client calls itself, for what is fetched from elsewhere.
+    pub(crate) fn user_agent(&self) -> &HeaderValue {
+        &self.user_agent
+    }
+
+    /// Time without a byte of an answer, for what is fetched from elsewhere.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.settings.idle_timeout
+    }
+
+    /// Time and chance, for what waits beside this transport.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.settings.clock
     }
 
     /// Sends a raw call and reads its answer whole.
@@ -128,7 +166,8 @@ impl Transport {
         // without a parse, which is the caller's.
         match response.body.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'{' | b'[') => Ok(response),
-            _ => Err(response.undecodable(operation, "it is not a JSON document")),
+            Some(_) => Err(response.undecodable(operation, "it is not a JSON document")),
+            None => Err(response.undecodable(operation, "its body is empty")),
         }
     }
 
@@ -137,106 +176,19 @@ impl Transport {
         let (operation, options) = (call.operation, call.options.clone());
         let request = self.build(call, Form::Stream).map_err(|error| error.with_operation(operation))?;
         let answer = self.exchange(request, operation, Form::Stream, &options).await?;
-        let AnswerBody::Open(response) = answer.body else {
+        let AnswerBody::Open(response, held) = answer.body else {
             unreachable!("a stream is left open by exchange");
         };
-        Ok(RawStream::new(operation, answer.head, Box::pin(response.bytes_stream()), self.stream_bounds()))
+        let body = Box::pin(held.over(response.bytes_stream()));
+        Ok(RawStream::new(operation, answer.head, body, self.stream_bounds(&options)))
     }
 
-    pub(crate) fn stream_bounds(&self) -> Bounds {
+    pub(crate) fn stream_bounds(&self, options: &RequestOptions) -> Bounds {
         Bounds {
-            idle: self.settings.idle_timeout,
-            event_idle: self.settings.event_timeout,
+            idle: options.idle_timeout.unwrap_or(self.settings.idle_timeout),
+            event_idle: options.event_timeout.unwrap_or(self.settings.event_timeout),
             max_body_bytes: self.settings.max_body_bytes,
         }
-    }
-
-    fn build(&self, call: Call, form: Form) -> Result<reqwest::Request, Error> {
-        let Call { operation, path, query, body, options } = call;
-        let mut url = self.base.join(operation, &path)?;
-        for (name, value) in &query {
-            if !operation.query_parameters.contains(&name.as_str()) {
-                let message = format!("unknown query parameter {name:?}; extra_query takes any");
-                return Err(Error::new(ErrorKind::InvalidRequest, message));
-            }
-            url.query_pairs_mut().append_pair(name, value);
-        }
-        let mut request = reqwest::Request::new(operation.method.into(), url);
-        match (operation.has_body, body) {
-            (true, Some(body)) => *request.body_mut() = Some(body.into()),
-            (false, None) => {}
-            (true, None) => return Err(Error::new(ErrorKind::InvalidRequest, "the operation needs a body")),
-            (false, Some(_)) => {
-                return Err(Error::new(ErrorKind::InvalidRequest, "the operation takes no body"));
-            }
-        }
-        self.prepare(&mut request, operation, form, &options)?;
-        Ok(request)
-    }
-
-    /// Makes a request ready to be sent: checks that its URL is the operation's and its body within the limits,
-    /// and sets everything that all requests carry.
-    pub(crate) fn prepare(
-        &self,
-        request: &mut reqwest::Request,
-        operation: &Operation,
-        form: Form,
-        options: &RequestOptions,
-    ) -> Result<(), Error> {
-        self.base.check(operation, request.url())?;
-        let invalid = |message: String| Error::new(ErrorKind::InvalidRequest, message);
-        match (form, operation.stream) {
-            (Form::Stream, StreamMode::Never) => {
-                return Err(invalid("the operation does not stream".to_owned()));
-            }
-            (Form::Document, StreamMode::Always) => {
-                return Err(invalid("the operation answers only with a stream: open one".to_owned()));
-            }
-            (form, StreamMode::Parameter(name)) => {
-                if let Some(body) = request.body().and_then(reqwest::Body::as_bytes) {
-                    let switched = with_stream_switch(body, name, form == Form::Stream)?;
-                    if let Some(body) = switched {
-                        *request.body_mut() = Some(body.into());
-                    }
-                }
-            }
-            _ => {}
-        }
-        if self.settings.validate {
-            check_limits(request, operation)?;
-        }
-        let present: Vec<String> = request.url().query_pairs().map(|(name, _)| name.into_owned()).collect();
-        for (name, value) in operation.fixed_query {
-            if !present.iter().any(|present| present == name) {
-                request.url_mut().query_pairs_mut().append_pair(name, value);
-            }
-        }
-        for (name, value) in &options.extra_query {
-            request.url_mut().query_pairs_mut().append_pair(name, value);
-        }
-        let has_body = request.body().is_some();
-        let headers = request.headers_mut();
-        headers.remove(API_VERSION);
-        headers.insert(AUTHORIZATION, self.key.authorization());
-        headers.insert(USER_AGENT, self.user_agent.clone());
-        let accept = match form {
-            Form::Document => "application/json",
-            Form::Stream => "text/event-stream, application/json",
-        };
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        if form == Form::Stream {
-            // Something on the way that compresses tends to hold events back until its buffer is full.
-            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        }
-        if has_body {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        if operation.method == Method::Post {
-            let key = uuid::Uuid::new_v4().to_string();
-            headers
-                .insert(IDEMPOTENCY_KEY, HeaderValue::try_from(key).expect("hexadecimal digits and dashes"));
-        }
-        set_extra_headers(headers, &options.extra_headers)
     }
 
     /// Sends a prepared request until it succeeds, fails for good, or the deadline passes. A stream's body is left
@@ -244,139 +196,123 @@ impl Transport {
     pub(crate) async fn exchange(
         &self,
         request: reqwest::Request,
-        operation: &Operation,
+        operation: &'static Operation,
         form: Form,
         options: &RequestOptions,
     ) -> Result<Answer, Error> {
-        let started = Instant::now();
+        let span = CallSpan::begin(operation, &request, form == Form::Stream, self.settings.telemetry);
+        let answer = self.attempts(request, operation, form, options).instrument(span.span()).await;
+        let (head, success) = answer.inspect_err(|error| span.failed(error))?;
+        let body = match success {
+            Success::Whole(body) => {
+                span.answered(&head, &body);
+                AnswerBody::Whole(body)
+            }
+            Success::Open(response, lease) => {
+                AnswerBody::Open(response, Held::new(lease, span.opened(&head)))
+            }
+        };
+        Ok(Answer { head, body })
+    }
+
+    async fn attempts(
+        &self,
+        mut request: reqwest::Request,
+        operation: &'static Operation,
+        form: Form,
+        options: &RequestOptions,
+    ) -> Result<(Head, Success), Error> {
+        let clock = self.clock();
         let timeout = options.timeout.unwrap_or(self.settings.timeout);
-        let deadline = started + timeout;
+        let deadline = Deadline { clock, started: clock.now(), timeout };
         let max_retries = options.max_retries.unwrap_or(self.settings.max_retries);
-        let mut retries = 0;
+        let mut provider = match &self.key {
+            KeySource::Provider(provider) if !request.headers().contains_key(AUTHORIZATION) => {
+                set_key(&mut request, &**provider, false, &deadline)
+                    .await
+                    .map_err(|error| error.with_operation(operation))?;
+                Some(&**provider)
+            }
+            _ => None,
+        };
+        let (mut number, mut retries, mut previous) = (0, 0, None);
         loop {
-            let mut attempt = request.try_clone().expect("the body is bytes, never a stream");
-            attempt.headers_mut().insert(RETRY_COUNT, HeaderValue::from(retries));
-            let Failed { error, headers } = match self.attempt(attempt, form, deadline, timeout).await {
+            number += 1;
+            let mut sent = request.try_clone().expect("the body is bytes, never a stream");
+            sent.headers_mut().insert(RETRY_COUNT, HeaderValue::from(number - 1));
+            let remaining = deadline.remaining();
+            let attempt = Attempt { operation, request: sent, number, max_retries, remaining, previous };
+            let Failed { error, is_final } = match self.attempt(attempt, form, &deadline, options).await {
                 Ok((mut head, body)) => {
-                    head.attempts = retries + 1;
-                    head.elapsed = started.elapsed();
-                    return Ok(Answer { head, body });
+                    head.attempts = number;
+                    head.elapsed = deadline.elapsed();
+                    return Ok((head, body));
                 }
                 Err(failed) => failed,
             };
+            let told = |error: Error| {
+                error.with_operation(operation).with_attempts(number).with_elapsed(deadline.elapsed())
+            };
+            if is_final {
+                return Err(told(error));
+            }
+            previous = Some(error.kind());
+            if error.status() == Some(http::StatusCode::UNAUTHORIZED.as_u16())
+                && let Some(provider) = provider.take()
+            {
+                // A key that ran out is no failure of the gateway's: this try is not one of the retries.
+                set_key(&mut request, provider, true, &deadline).await.map_err(told)?;
+                continue;
+            }
             let failure = retry::Failure {
                 kind: error.kind(),
                 code: error.code(),
                 error_type: error.error_type(),
-                headers: Some(&headers),
+                headers: error.headers(),
             };
             let judged = retry::Attempt {
                 retries,
                 max_retries,
-                remaining: deadline.saturating_duration_since(Instant::now()),
-                now: SystemTime::now(),
-                random: rand::random(),
+                remaining: deadline.remaining(),
+                now: clock.system_time(),
+                random: clock.random(),
             };
-            let Some(pause) = retry::pause(failure, judged) else {
-                return Err(error.with_operation(operation).with_attempts(retries + 1));
-            };
-            tokio::time::sleep(pause).await;
+            let Some(pause) = retry::pause(failure, judged) else { return Err(told(error)) };
+            clock.sleep(pause).await;
             retries += 1;
         }
     }
+}
 
-    async fn attempt(
-        &self,
-        request: reqwest::Request,
-        form: Form,
-        deadline: Instant,
-        timeout: Duration,
-    ) -> Result<(Head, AnswerBody), Failed> {
-        let too_late = || {
-            let message = format!("no answer within {timeout:?}, the deadline of all attempts together");
-            Failed::without_answer(Error::new(ErrorKind::Timeout, message))
-        };
-        let response = match timeout_at(deadline, self.http.execute(request)).await {
-            Err(_) => return Err(too_late()),
-            Ok(Err(error)) => return Err(Failed::without_answer(self.send_error(error))),
-            Ok(Ok(response)) => response,
-        };
-        let head = Head {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            attempts: 0,
-            elapsed: Duration::ZERO,
-        };
-        if !response.status().is_success() {
-            let until = deadline.min(Instant::now() + ERROR_BODY_TIME);
-            let body = read_some(response, until).await;
-            return Err(Failed { error: status_error(&head, body), headers: head.headers });
-        }
-        if form == Form::Stream {
-            return Ok((head, AnswerBody::Open(response)));
-        }
-        match timeout_at(deadline, self.read_whole(response)).await {
-            Ok(Ok(body)) => Ok((head, AnswerBody::Whole(body))),
-            Ok(Err(error)) => {
-                let error = error.with_status(head.status).with_request_id(head.request_id());
-                Err(Failed { error, headers: head.headers })
-            }
-            Err(_) => Err(too_late()),
-        }
+/// Asks a provider for the key and puts it on the request.
+async fn set_key(
+    request: &mut reqwest::Request,
+    provider: &dyn ApiKeyProvider,
+    refresh: bool,
+    deadline: &Deadline<'_>,
+) -> Result<(), Error> {
+    let asked = secret::provided(provider, refresh);
+    let Ok(key) = tokio::time::timeout(deadline.remaining(), asked).await else {
+        let message =
+            format!("the API key provider gave no key within {:?}, the call's deadline", deadline.timeout);
+        return Err(Error::new(ErrorKind::Timeout, message));
+    };
+    request.headers_mut().insert(AUTHORIZATION, key?.authorization());
+    Ok(())
+}
+
+impl Deadline<'_> {
+    fn elapsed(&self) -> Duration {
+        self.clock.now().saturating_duration_since(self.started)
     }
 
-    /// Reads a body to its end. Errors: it is longer than the bound (Decode), breaks off (Connection) or falls
-    /// silent (Timeout).
-    async fn read_whole(&self, response: reqwest::Response) -> Result<Bytes, Error> {
-        let limit = self.settings.max_body_bytes;
-        let mut stream = response.bytes_stream();
-        let mut first = Bytes::new();
-        let mut whole = BytesMut::new();
-        loop {
-            let idle = self.settings.idle_timeout;
-            let packet = match tokio::time::timeout(idle, stream.next()).await {
-                Err(_) => {
-                    let message = format!("not a byte of the answer arrived for {idle:?}");
-                    return Err(Error::new(ErrorKind::Timeout, message));
-                }
-                Ok(None) => break,
-                Ok(Some(packet)) => packet.map_err(body_error)?,
-            };
-            if first.len() + whole.len() + packet.len() > limit {
-                return Err(Error::new(
-                    ErrorKind::Decode,
-                    format!("the answer is longer than {limit} bytes"),
-                ));
-            }
-            // Most answers come in one packet, which is passed on without a copy.
-            if first.is_empty() && whole.is_empty() {
-                first = packet;
-            } else {
-                if whole.is_empty() {
-                    whole.extend_from_slice(&std::mem::take(&mut first));
-                }
-                whole.extend_from_slice(&packet);
-            }
-        }
-        Ok(if whole.is_empty() { first } else { whole.freeze() })
+    fn remaining(&self) -> Duration {
+        self.timeout.saturating_sub(self.elapsed())
     }
 
-    fn send_error(&self, error: reqwest::Error) -> Error {
-        let kind = if error.is_timeout() {
-            ErrorKind::Timeout
-        } else if error.is_builder() {
-            ErrorKind::InvalidRequest
-        } else {
-            ErrorKind::Connection
-        };
-        let what = match kind {
-            ErrorKind::Timeout => "no connection in time to",
-            ErrorKind::InvalidRequest => "a request that cannot be sent to",
-            _ if error.is_connect() => "cannot connect to",
-            _ => "the connection broke before an answer had come from",
-        };
-        let message = format!("{what} {}: {}", self.base.as_str(), root_cause(&error));
-        Error::new(kind, message).with_source(error.without_url())
+    fn passed(&self) -> Error {
+        let message = format!("no answer within {:?}, the deadline of all attempts together", self.timeout);
+        Error::new(ErrorKind::Timeout, message)
     }
 }
 
@@ -385,144 +321,9 @@ impl fmt::Debug for Transport {
         f.debug_struct("Transport")
             .field("base_url", &self.base.as_str())
             .field("key", &self.key)
-            .field("settings", &self.settings)
+            .field("timeout", &self.settings.timeout)
+            .field("max_retries", &self.settings.max_retries)
+            .field("connecting", &self.settings.connecting)
             .finish_non_exhaustive()
     }
-}
-
-impl Failed {
-    fn without_answer(error: Error) -> Self {
-        Self { error, headers: HeaderMap::new() }
-    }
-}
-
-/// The error for a body that broke off or could not be decompressed.
-pub(crate) fn body_error(error: reqwest::Error) -> Error {
-    let message = format!("the connection broke while the answer was arriving: {}", root_cause(&error));
-    Error::new(ErrorKind::Connection, message).with_source(error.without_url())
-}
-
-/// The innermost message: what a person can act on.
-pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
-/// The error that an unsuccessful answer means.
-fn status_error(head: &Head, body: Bytes) -> Error {
-    let status = head.status;
-    let fallback = || {
-        let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        match location {
-            Some(location) if (300..400).contains(&status) => {
-                format!("the gateway redirects to {location}, which is not followed: check the base URL")
-            }
-            _ => http::StatusCode::from_u16(status)
-                .ok()
-                .and_then(|status| status.canonical_reason())
-                .map_or_else(|| format!("status {status}"), str::to_owned),
-        }
-    };
-    Error::from_body(ErrorKind::from_status(status), body, fallback)
-        .with_status(status)
-        .with_request_id(request_id(&head.headers))
-        .with_retry_after(retry::retry_after(&head.headers, SystemTime::now()))
-}
-
-/// Reads what comes of an error's body until its end, its bound or a point in time, whichever is first.
-async fn read_some(response: reqwest::Response, until: Instant) -> Bytes {
-    let mut stream = response.bytes_stream();
-    let mut body = BytesMut::new();
-    while let Ok(Some(Ok(packet))) = timeout_at(until, stream.next()).await {
-        let room = MAX_ERROR_BODY_BYTES - body.len();
-        body.extend_from_slice(&packet[..packet.len().min(room)]);
-        if body.len() == MAX_ERROR_BODY_BYTES {
-            break;
-        }
-    }
-    body.freeze()
-}
-
-fn set_extra_headers(headers: &mut HeaderMap, extra: &[(String, String)]) -> Result<(), Error> {
-    for (name, value) in extra {
-        // The value may be a secret: only the name is told.
-        let refuse =
-            |why: &str| Error::new(ErrorKind::InvalidRequest, format!("extra header {name:?} {why}"));
-        let parsed = HeaderName::try_from(name).map_err(|_| refuse("has no valid name"))?;
-        if FRAMING_HEADERS.contains(&parsed.as_str()) {
-            return Err(refuse("is the transport's to set"));
-        }
-        let value = HeaderValue::try_from(value).map_err(|_| refuse("has a value that cannot be sent"))?;
-        headers.insert(parsed, value);
-    }
-    Ok(())
-}
-
-/// The body with its streaming member set as wanted; none where it is so already. A body that is no JSON object is
-/// refused.
-fn with_stream_switch(body: &[u8], member: &str, wanted: bool) -> Result<Option<Vec<u8>>, Error> {
-    struct Switch<'a>(&'a str, Option<serde_json::Value>);
-
-    impl<'de> serde::de::Visitor<'de> for Switch<'_> {
-        type Value = Option<serde_json::Value>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a JSON object")
-        }
-
-        fn visit_map<A: serde::de::MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
-            while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-                if name == self.0 {
-                    self.1 = Some(map.next_value()?);
-                } else {
-                    map.next_value::<serde::de::IgnoredAny>()?;
-                }
-            }
-            Ok(self.1)
-        }
-    }
-
-    let refuse = |error: serde_json::Error| {
-        let message = format!("the body is not a JSON object: {error}");
-        Error::new(ErrorKind::InvalidRequest, message).with_source(error)
-    };
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    let present =
-        serde::de::Deserializer::deserialize_map(&mut reader, Switch(member, None)).map_err(refuse)?;
-    reader.end().map_err(refuse)?;
-    if present.as_ref().and_then(serde_json::Value::as_bool) == Some(wanted) || (present.is_none() && !wanted)
-    {
-        return Ok(None);
-    }
-    if present.is_none() {
-        // Inserted as text, so that numbers and the order of members stay as they were written.
-        let start = 1 + memchr::memchr(b'{', body).expect("it was read as an object");
-        let is_empty = body[start..].trim_ascii_start().starts_with(b"}");
-        let separator = if is_empty { "" } else { "," };
-        let switch = format!("{}:{wanted}{separator}", serde_json::Value::from(member));
-        return Ok(Some([&body[..start], switch.as_bytes(), &body[start..]].concat()));
-    }
-    let mut object =
-        serde_json::Map::deserialize(&mut serde_json::Deserializer::from_slice(body)).map_err(refuse)?;
-    object.insert(member.to_owned(), wanted.into());
-    serde_json::to_vec(&object).map(Some).map_err(refuse)
-}
-
-fn check_limits(request: &reqwest::Request, operation: &Operation) -> Result<(), Error> {
-    let Some(body) = request.body().and_then(reqwest::Body::as_bytes) else { return Ok(()) };
-    let value: serde_json::Value = serde_json::from_slice(body).map_err(|error| {
-        Error::new(ErrorKind::InvalidRequest, format!("the body is not JSON: {error}")).with_source(error)
-    })?;
-    if !limits::is_catalogued(&value) {
-        return Ok(());
-    }
-    let violations = limits::check(operation, &value);
-    if violations.is_empty() {
-        return Ok(());
-    }
-    let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    Err(Error::new(ErrorKind::InvalidRequest, list.join("; ")).with_violations(violations))
 }

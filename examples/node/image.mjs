@@ -1,5 +1,4 @@
 // An image, saved as a PNG. Usage: node image.mjs [FILE]
-import { writeFile } from "node:fs/promises";
 import { Client } from "gatewright";
 
 const file = process.argv[2] ?? "image.png";
@@ -11,6 +10,7 @@ const { data } = await client.images.generate({
   size: "256x256",
   response_format: "b64_json",
 });
-const png = Buffer.from(data[0]?.b64_json ?? "", "base64");
-await writeFile(file, png);
-console.log(`${file}: ${png.length} bytes`);
+const [image] = data;
+if (image === undefined) throw new Error("no image came");
+const bytes = await client.images.save(image, file);
+console.log(`${file}: ${bytes} bytes`);

@@ -16,3 +16,11 @@ with client.chat.completions.create(
             print(choice.delta.content or "", end="", flush=True)
         if chunk.usage is not None:
             print(f"\n{chunk.usage.completion_tokens} tokens, status {stream.response.status_code}")
+completion = stream.get_final_completion()
+print(f"finished by {completion.choices[0].finish_reason}")
+
+# Text only, and nothing but the whole answer.
+poem = client.responses.create(model="model-sol", input="Tell me about the sea.", stream=True)
+print("".join(poem.text()))
+again = client.responses.create(model="model-sol", input="Tell me about the sea.", stream=True)
+print(again.get_final_response().output_text)

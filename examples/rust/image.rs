@@ -2,10 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use gatewright::Client;
 use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestResponseFormat};
+use gatewright::{Client, SaveOptions};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,9 +14,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     request.size = Some("256x256".to_owned());
     request.response_format = Some(ImageGenerationRequestResponseFormat::B64Json);
     let answer = client.images().generate(&request).await?;
-    let encoded = answer.data.first().and_then(|image| image.b64_json.as_ref()).ok_or("no image came")?;
-    let picture = STANDARD.decode(encoded)?;
-    std::fs::write(&file, &picture)?;
-    println!("{file}: {} bytes", picture.len());
+    let image = answer.data.first().ok_or("no image came")?;
+    let saved = client.images().save(image, &file, SaveOptions::default()).await?;
+    println!("{file}: {} bytes", saved.bytes);
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use gatewright::webhook::Secret;
+
 use crate::auth::ApiKey;
 use crate::fault::Faults;
-use crate::webhook::WebhookSecret;
 
 /// Configuration of a gateway. Start from [`Config::default`] and change what is to differ.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ pub struct Config {
     pub max_file_bytes: usize,
     /// Secret that webhooks are signed with. Default: a new random one, see
     /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
-    pub webhook_secret: Option<WebhookSecret>,
+    pub webhook_secret: Option<Secret>,
     /// Pause before the second attempt to deliver a webhook; it doubles each time. Default: 1 s.
     pub webhook_backoff: Duration,
     /// Lets `webhook_url` be plain http and lead to private addresses. For tests alone. Default: false.

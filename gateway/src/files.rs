@@ -127,7 +127,12 @@ impl Files {
 fn file_response(name: &str, kind: Kind, contents: &Bytes, headers: &HeaderMap) -> Response {
     let text = |value: String| HeaderValue::try_from(value).expect("names and numbers are plain ASCII");
     let total = contents.len();
-    let range = headers.get(header::RANGE).and_then(|value| value.to_str().ok()).and_then(single_range);
+    // A name is random and never given to other contents: it tells them apart as well as a digest would.
+    let tag = format!("\"{name}\"");
+    let asked = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    // A part is wanted of that very file only; a date never says so surely enough.
+    let same_file = asked(header::IF_RANGE).is_none_or(|wanted| wanted == tag);
+    let range = asked(header::RANGE).filter(|_| same_file).and_then(single_range);
     let (status, body, content_range) = match range.map(|range| range.within(total)) {
         None => (StatusCode::OK, contents.clone(), None),
         Some(Some((start, end))) => {
@@ -141,6 +146,7 @@ fn file_response(name: &str, kind: Kind, contents: &Bytes, headers: &HeaderMap) 
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));
     headers.insert(header::CONTENT_DISPOSITION, text(format!("attachment; filename=\"{name}\"")));
+    headers.insert(header::ETAG, text(tag));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600"));
     if let Some(range) = content_range {

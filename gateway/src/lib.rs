@@ -53,4 +53,3 @@ pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::routes::{Match, Service, dispatch, match_route};
 pub use crate::server::{BindError, Gateway};
 pub use crate::videos::FAILURE_MARKER;
-pub use crate::webhook::{InvalidWebhookSecret, WebhookSecret};

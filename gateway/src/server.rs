@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::operations::{ErrorStyle, Operation};
+use gatewright::webhook::Secret;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::server::conn::http1;
@@ -32,7 +33,6 @@ use crate::fault::Faults;
 use crate::files;
 use crate::generated::routes::{Match, dispatch, match_route};
 use crate::service::Provider;
-use crate::webhook::WebhookSecret;
 
 /// Names each answer, for logs and questions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -98,7 +98,7 @@ impl Gateway {
     }
 
     /// The secret that receivers of webhooks verify signatures with.
-    pub fn webhook_secret(&self) -> &WebhookSecret {
+    pub fn webhook_secret(&self) -> &Secret {
         &self.provider.webhook_secret
     }
 

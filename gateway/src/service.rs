@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use gatewright::operations::Operation;
+use gatewright::webhook::Secret;
 use http::{HeaderMap, header};
 use tokio::sync::Semaphore;
 
@@ -15,7 +16,7 @@ use crate::files::Files;
 use crate::generated::routes::Service;
 use crate::responses::History;
 use crate::videos::Tasks;
-use crate::webhook::WebhookSecret;
+use crate::webhook;
 use crate::{chat, images, models, native, responses, videos};
 
 /// The simulated provider and what it keeps between requests.
@@ -23,7 +24,7 @@ pub(crate) struct Provider {
     pub(crate) config: Config,
     pub(crate) key: ApiKey,
     pub(crate) gatekeeper: Gatekeeper,
-    pub(crate) webhook_secret: WebhookSecret,
+    pub(crate) webhook_secret: Secret,
     pub(crate) files: Arc<Files>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) history: History,
@@ -39,7 +40,7 @@ impl Provider {
         Self {
             gatekeeper: Gatekeeper::new(&key),
             key,
-            webhook_secret: config.webhook_secret.clone().unwrap_or_else(WebhookSecret::random),
+            webhook_secret: config.webhook_secret.clone().unwrap_or_else(webhook::random_secret),
             files: Arc::new(Files::new(config.max_file_bytes)),
             tasks: Arc::default(),
             history: History::default(),

@@ -1,19 +1,16 @@
 //! Video completion notifications (section 6): signed, tried again, and never sent to an address inside.
 //!
-//! Signing, retries and the delivery of failed tasks are ours: Standard Webhooks headers (`webhook-id`,
-//! `webhook-timestamp`, `webhook-signature`), [`ATTEMPTS`] attempts, any 2xx acknowledges.
+//! Signing, retries and the delivery of failed tasks are ours: Standard Webhooks by [`gatewright::webhook`],
+//! [`ATTEMPTS`] attempts, any 2xx acknowledges.
 
 mod address;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use gatewright::ErrorCode;
-use ring::hmac;
+use gatewright::webhook::{ID_HEADER, SIGNATURE_HEADER, Secret, TIMESTAMP_HEADER};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use url::{Host, Url};
@@ -28,59 +25,21 @@ use crate::files::unix_seconds;
 const ATTEMPTS: u32 = 5;
 /// How long one attempt may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a secret's text begins with.
-const SECRET_PREFIX: &str = "whsec_";
-
-/// A secret that webhooks are signed with. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WebhookSecret(Vec<u8>);
-
-impl WebhookSecret {
-    /// Reads `whsec_<base64>`. Errors: another form, or fewer than 24 bytes.
-    pub fn new(text: &str) -> Result<Self, InvalidWebhookSecret> {
-        let encoded = text.strip_prefix(SECRET_PREFIX).ok_or(InvalidWebhookSecret)?;
-        let bytes = BASE64_STANDARD.decode(encoded).map_err(|_| InvalidWebhookSecret)?;
-        if bytes.len() < 24 { Err(InvalidWebhookSecret) } else { Ok(Self(bytes)) }
-    }
-
-    /// A new random secret.
-    pub(crate) fn random() -> Self {
-        Self(random_bytes().to_vec())
-    }
-
-    /// The secret as `whsec_<base64>`, to be given to the receiver of webhooks alone.
-    pub fn expose(&self) -> String {
-        format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(&self.0))
-    }
-
-    fn sign(&self, id: &str, timestamp: u64, body: &str) -> String {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
-        let signature = hmac::sign(&key, format!("{id}.{timestamp}.{body}").as_bytes());
-        format!("v1,{}", BASE64_STANDARD.encode(signature))
-    }
+/// A new random secret.
+pub(crate) fn random_secret() -> Secret {
+    Secret::from_bytes(random_bytes()).expect("32 bytes are enough")
 }
-
-impl fmt::Debug for WebhookSecret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("WebhookSecret(redacted)")
-    }
-}
-
-/// A webhook secret has another form. Does not quote it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a webhook secret must be whsec_ and at least 24 bytes in base64")]
-pub struct InvalidWebhookSecret;
 
 /// A notification that was promised.
 pub(crate) struct Delivery {
     url: Url,
-    secret: WebhookSecret,
+    secret: Secret,
     backoff: Duration,
     allow_private: bool,
 }
 
 /// Takes a request's `webhook_url`, or says why not.
-pub(crate) fn accept(url: &str, config: &Config, secret: &WebhookSecret) -> Result<Delivery, ApiError> {
+pub(crate) fn accept(url: &str, config: &Config, secret: &Secret) -> Result<Delivery, ApiError> {
     let refuse = |message: &str| ApiError::new(&ErrorCode::INVALID_VALUE, message).param("webhook_url");
     let allow_private = config.allow_private_webhooks;
     let url = Url::parse(url).map_err(|error| refuse(&format!("webhook_url is not a URL: {error}")))?;
@@ -138,9 +97,9 @@ impl Delivery {
         let answer = client
             .post(self.url.clone())
             .header("content-type", "application/json")
-            .header("webhook-id", id)
-            .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", self.secret.sign(id, timestamp, body))
+            .header(ID_HEADER, id)
+            .header(TIMESTAMP_HEADER, timestamp)
+            .header(SIGNATURE_HEADER, self.secret.sign(id, timestamp, body.as_bytes()))
             .body(body.to_owned())
             .send()
             .await
@@ -187,18 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_read_written_and_hidden() {
-        let secret = WebhookSecret::random();
-        assert_eq!(WebhookSecret::new(&secret.expose()), Ok(secret.clone()));
-        assert!(!format!("{secret:?}").contains(&secret.expose()[6..]));
-        for text in ["", "whsec_", "whsec_!!", "whsec_c2hvcnQ=", &secret.expose()[6..]] {
-            assert_eq!(WebhookSecret::new(text), Err(InvalidWebhookSecret), "{text}");
-        }
-    }
-
-    #[test]
     fn urls_that_lead_inside_are_refused() {
-        let (config, secret) = (Config::default(), WebhookSecret::random());
+        let (config, secret) = (Config::default(), random_secret());
         for url in [
             "http://example.com/",
             "ftp://example.com/",
@@ -232,7 +181,7 @@ mod tests {
         // Accepted by its looks, as a name that flips after submission would be.
         let url = Url::parse("https://localhost/").expect("a URL");
         let delivery =
-            Delivery { url, secret: WebhookSecret::random(), backoff: Duration::ZERO, allow_private: false };
+            Delivery { url, secret: random_secret(), backoff: Duration::ZERO, allow_private: false };
         let error = delivery.attempt("msg_1", "{}").await.expect_err("inside");
         assert_eq!(error, "the host has no public address");
     }

@@ -80,12 +80,16 @@ pub(crate) fn create_venv(path: &Path) -> Result<()> {
 
 fn set_up_node() -> Result<()> {
     build_node_package(&root().join("bindings-node"), "debug")?;
-    // The examples import the package by its name, as its users do.
-    let modules = root().join("examples/node/node_modules");
+    link_node_package(&root().join("examples/node"))
+}
+
+/// Lets programs in a folder import the Node package by its name, as its users do.
+pub(crate) fn link_node_package(folder: &Path) -> Result<()> {
+    let modules = folder.join("node_modules");
     let link = modules.join("gatewright");
     std::fs::create_dir_all(&modules)?;
     if !link.exists() {
-        std::os::unix::fs::symlink("../../../bindings-node", link)?;
+        std::os::unix::fs::symlink(root().join("bindings-node"), link)?;
     }
     Ok(())
 }

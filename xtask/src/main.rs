@@ -6,11 +6,17 @@ mod artefacts;
 mod checkkit;
 mod codegen;
 mod demo;
+mod deny;
+mod fuzz;
+mod guides;
 mod local_gateway;
+mod migration;
 mod package;
 mod process;
 mod promise;
 mod readme;
+mod runtimes;
+mod soak;
 mod test;
 
 use std::path::PathBuf;
@@ -44,6 +50,24 @@ enum Command {
         #[arg(value_name = "STEP")]
         steps: Vec<String>,
     },
+    /// Look for inputs that break what reads them, for a bounded time
+    Fuzz {
+        /// Target to fuzz instead of all: a file of fuzz/targets, without its extension
+        target: Option<String>,
+        /// Seconds in all
+        #[arg(long, default_value_t = 120)]
+        seconds: u64,
+    },
+    /// Send many requests and read many stream events from one process, and watch its memory
+    Soak {
+        #[arg(long, default_value_t = 100_000)]
+        requests: u64,
+        #[arg(long, default_value_t = 10_000_000)]
+        events: u64,
+        /// rust, python or node, instead of all
+        #[arg(long)]
+        language: Option<String>,
+    },
     /// Write the optimised wheel and npm tarball to dist/
     Package,
 }
@@ -53,6 +77,8 @@ fn main() -> ExitCode {
         Command::Codegen { check, root } => codegen::run(&root.unwrap_or_else(process::root), check),
         Command::Demo => demo::run_demo(),
         Command::Test { steps } => test::run_tests(&steps),
+        Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
+        Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
         Command::Package => package::run_package(),
     };
     match result {

@@ -9,7 +9,7 @@ use crate::checkkit;
 use crate::codegen;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
-use crate::{demo, package, promise, readme};
+use crate::{demo, deny, fuzz, guides, migration, package, promise, readme, runtimes, soak};
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
 
@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     ("doc", "Rust documentation builds and its examples run", rust_documentation),
     ("python", "Python tests, types and lints", python_tests),
     ("node", "Node tests, types and lints", node_tests),
+    ("runtimes", "the Node package works on other releases of Node, and on Bun", runtimes::test_node_package),
     ("peers", "other validators agree about the report vectors", compare_peers),
     (
         "checkkit",
@@ -33,6 +34,11 @@ const STEPS: &[Step] = &[
     ("videos", "what the gateway calls a video plays", play_videos),
     ("story", "three languages tell the same story", demo::compare_stories),
     ("readme", "the README quotes the examples", readme::check_readme),
+    ("guides", "the code of the guides runs", guides::run_guides),
+    ("migration", "a script of the official SDK runs here with two lines changed", migration::compare),
+    ("soak", "memory stays flat over many calls and events", soak::run_short),
+    ("deny", "every dependency may be used", deny::check),
+    ("fuzz", "no input is found that breaks a decoder", fuzz::run_short),
     ("package", "the wheel and the tarball work where they are installed", package::check_installed),
     ("promise", "a change of spec/ reaches three languages and the gateway", promise::keep),
 ];
@@ -127,14 +133,21 @@ fn python_tests() -> Result<()> {
         command.current_dir(root().join("bindings-python")).env("GATEWRIGHT_BIN", program());
         command
     };
-    run(in_package("ruff").args(["check", ".", "../examples/python"]))?;
-    run(in_package("ruff").args(["format", "--check", ".", "../examples/python"]))?;
-    run(in_package("mypy").args(["--strict", "python/gatewright", "../examples/python"]))?;
+    let scripts = ["../examples/python", "../tests/soak", "../tests/migration"];
+    run(in_package("ruff").args(["check", "."]).args(scripts))?;
+    run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;
+    run(in_package("mypy").args(["--strict", "python/gatewright", "../examples/python", "../tests/soak"]))?;
     run(in_package("pyright").args(["-p", "."]))?;
     run(in_package("pytest").args(["-q", "tests"]))
 }
 
 fn node_tests() -> Result<()> {
+    let package = root().join("bindings-node");
+    run(command(package.join("node_modules/.bin/biome")).current_dir(&package).args([
+        "ci",
+        "../tests/soak",
+        "../tests/migration",
+    ]))?;
     for script in ["lint", "typecheck", "test"] {
         run(artefacts::node_package("npm")
             .env("GATEWRIGHT_BIN", program())

@@ -16,6 +16,24 @@ export interface Operation {
   readonly body: boolean;
   /** Whether the answer is a stream: never, always, or when this member of the body is `true`. */
   readonly stream: boolean | string;
+  /** Member of the result that one gets the items of by iterating over the result. */
+  readonly iterable?: string;
+  /** A member that the result has beside those that arrived. */
+  readonly text?: JoinedText;
+}
+
+/** A member that is not on the wire: the texts of all parts of one kind, joined. */
+export interface JoinedText {
+  /** Name of the member. */
+  readonly name: string;
+  /** Arrays on the way to the parts, outermost first. */
+  readonly path: readonly string[];
+  /** `type` of the parts that count. */
+  readonly type: string;
+  /** Member of a part that holds its text. */
+  readonly member: string;
+  /** Members of the operation's events that hold such a document. */
+  readonly events: readonly string[];
 }
 
 /** Every operation by its id. */
@@ -37,6 +55,7 @@ export const operations = {
     headers: [],
     body: true,
     stream: "stream",
+    text: { name: "output_text", path: ["output", "content"], type: "output_text", member: "text", events: ["response"] },
   },
   compact_response: {
     id: "compact_response",
@@ -55,6 +74,7 @@ export const operations = {
     headers: [],
     body: false,
     stream: false,
+    iterable: "data",
   },
   generate_content: {
     id: "generate_content",
@@ -91,6 +111,7 @@ export const operations = {
     headers: [],
     body: false,
     stream: false,
+    iterable: "models",
   },
   create_video: {
     id: "create_video",

@@ -2,11 +2,10 @@
 
 import type { ApiPromise } from "../promise";
 import { type RequestOptions, Resource } from "../resource";
-import type { Stream } from "../stream";
 import { operations } from "./operations";
+import { ChatCompletionStream, GenerateContentResponseStream, ResponseStream } from "./streams";
 import type {
   ChatCompletion,
-  ChatCompletionChunk,
   ChatCompletionRequest,
   CompactRequest,
   CompactedResponse,
@@ -20,7 +19,6 @@ import type {
   NativeModelList,
   Response,
   ResponseRequest,
-  ResponseStreamEvent,
   VideoGenerationRequest,
   VideoTask,
 } from "./types";
@@ -88,7 +86,7 @@ export class ChatCompletionsResource extends Resource {
    *
    * Source: specification 4, 2.1, 2.2, 2.3.
    */
-  create(params: ChatCompletionRequest & { stream: true }, options?: RequestOptions): ApiPromise<Stream<ChatCompletionChunk>>;
+  create(params: ChatCompletionRequest & { stream: true }, options?: RequestOptions): ApiPromise<ChatCompletionStream>;
   /**
    * Create a chat completion
    *
@@ -96,9 +94,9 @@ export class ChatCompletionsResource extends Resource {
    *
    * Source: specification 4, 2.1, 2.2, 2.3.
    */
-  create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | Stream<ChatCompletionChunk>>;
-  create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | Stream<ChatCompletionChunk>> {
-    return this.send(operations.create_chat_completion, [], params, options);
+  create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | ChatCompletionStream>;
+  create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | ChatCompletionStream> {
+    return this.send(operations.create_chat_completion, [], params, options, ChatCompletionStream);
   }
 }
 
@@ -124,7 +122,7 @@ export class ResponsesResource extends Resource {
    *
    * Source: specification 4, 2.4.
    */
-  create(params: ResponseRequest & { stream: true }, options?: RequestOptions): ApiPromise<Stream<ResponseStreamEvent>>;
+  create(params: ResponseRequest & { stream: true }, options?: RequestOptions): ApiPromise<ResponseStream>;
   /**
    * Create a response
    *
@@ -132,9 +130,9 @@ export class ResponsesResource extends Resource {
    *
    * Source: specification 4, 2.4.
    */
-  create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | Stream<ResponseStreamEvent>>;
-  create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | Stream<ResponseStreamEvent>> {
-    return this.send(operations.create_response, [], params, options);
+  create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | ResponseStream>;
+  create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | ResponseStream> {
+    return this.send(operations.create_response, [], params, options, ResponseStream);
   }
 
   /**
@@ -199,8 +197,8 @@ export class NativeResource extends Resource {
    *
    * Source: ours (the specification does not state it).
    */
-  streamGenerateContent(params: StreamGenerateContentParams, options?: RequestOptions): ApiPromise<Stream<GenerateContentResponse>> {
-    return this.send(operations.stream_generate_content, [], params, options);
+  streamGenerateContent(params: StreamGenerateContentParams, options?: RequestOptions): ApiPromise<GenerateContentResponseStream> {
+    return this.send(operations.stream_generate_content, [], params, options, GenerateContentResponseStream);
   }
 
   /**

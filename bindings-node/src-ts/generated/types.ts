@@ -1143,6 +1143,12 @@ export interface Response {
   reasoning?: ResponseReasoningOptions | null;
   /** Tokens used; null until known. */
   usage?: ResponseUsage | null;
+  /**
+   * All text of the output, joined.
+   *
+   * Added by the client: not enumerable, and not on the wire.
+   */
+  readonly output_text: string;
 }
 
 /**
@@ -1662,6 +1668,8 @@ export interface ModelList {
   object: "list";
   /** The models. */
   data: Model[];
+  /** The items of `data`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<Model>;
 }
 
 /**
@@ -2036,6 +2044,8 @@ export interface NativeModelList {
   models: NativeModel[];
   /** pageToken of the next page; absent on the last. */
   nextPageToken?: string;
+  /** The items of `models`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<NativeModel>;
 }
 
 /**

@@ -2,15 +2,17 @@
 
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
 
 /**
- * Starts a server. `answer(request, socket)` is called for each request, with `{ method, target, headers, body }`
- * (names in lower case, body as text). Sockets are destroyed when the test `t` ends.
+ * Starts a server. `answer(request, socket)` is called for each request, with
+ * `{ method, target, headers, body, socket }` (names in lower case, body as text). Sockets are destroyed when the
+ * test `t` ends. `tls`: options of a TLS server, to be one.
  */
-export async function serve(t, answer) {
+export async function serve(t, answer, tls) {
   const sockets = new Set();
   const requests = [];
-  const server = createServer((socket) => {
+  const accept = (socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     // A client that goes away is what some tests are about.
@@ -40,16 +42,20 @@ export async function serve(t, answer) {
       const body = Buffer.from(received.slice(end + 4, end + 4 + length), "latin1").toString("utf8");
       received = received.slice(end + 4 + length);
       const [method, target] = line.split(" ");
-      return { method, target, headers, body };
+      return { method, target, headers, body, socket };
     }
-  });
+  };
+  const server = tls === undefined ? createServer(accept) : createTlsServer(tls, accept);
+  // A client that refuses the certificate is not the server's failure.
+  server.on("tlsClientError", () => {});
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { url: `http://127.0.0.1:${server.address().port}`, requests, sockets };
+  const scheme = tls === undefined ? "http" : "https";
+  return { url: `${scheme}://127.0.0.1:${server.address().port}`, requests, sockets };
 }
 
 /** Writes a whole answer. `document`: text, or a value to be written as JSON. */

@@ -5,43 +5,51 @@
 >>> completion = client.chat.completions.create(
 ...     model="model-sol", messages=[{"role": "user", "content": "Say hello."}]
 ... )
->>> completion.choices[0].message.content
+>>> completion.choices[0].message.role
+'assistant'
 """
 
 from __future__ import annotations
 
 from gatewright._client import AsyncClient, Client
-from gatewright._native import NOT_GIVEN, NotGiven, Record, ResponseInfo, __version__
+from gatewright._native import NOT_GIVEN, NotGiven, RawEvent, Record, ResponseInfo, __version__
+from gatewright._options import CallOptions
 from gatewright._streams import AsyncStream, Stream, response_of
-from gatewright.generated import errors
+from gatewright.generated import errors, streams
 from gatewright.generated.errors import *
+from gatewright.generated.streams import *
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gatewright import report, types
+    from gatewright import middleware, report, types, webhooks
     from gatewright._check import CheckOptions, CheckResult, check, check_async
 
 __all__ = [
     "NOT_GIVEN",
     "AsyncClient",
     "AsyncStream",
+    "CallOptions",
     "CheckOptions",
     "CheckResult",
     "Client",
     "NotGiven",
+    "RawEvent",
     "Record",
     "ResponseInfo",
     "Stream",
     "__version__",
     "check",
     "check_async",
+    "middleware",
     "report",
     "response_of",
     "types",
+    "webhooks",
 ]
 __all__ += errors.__all__
+__all__ += streams.__all__
 
 
 def __getattr__(name: str) -> Any:
@@ -50,7 +58,7 @@ def __getattr__(name: str) -> Any:
         from gatewright import _check
 
         return getattr(_check, name)
-    if name in ("report", "types"):
+    if name in ("middleware", "report", "types", "webhooks"):
         import importlib
 
         return importlib.import_module(f"gatewright.{name}")

@@ -4,78 +4,197 @@ from __future__ import annotations
 
 import sys
 
+from gatewright._asyncio import finish, running_loop
 from gatewright._native import NativeClient
-from gatewright._streams import AsyncStream, Stream
-from gatewright._videos import AsyncVideosWithWaiting, VideosWithWaiting
-from gatewright.generated.resources import AsyncResources, Resources
+from gatewright._options import over
+from gatewright._resources import AsyncResources, Resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    import os
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Literal, TypeVar
 
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
-    from gatewright._native import Pending, _Options, _Parameters
+    from gatewright._native import _Parameters
+    from gatewright._options import CallOptions
+    from gatewright._streams import AsyncStream, Stream
+    from gatewright.middleware import After, Before
+
+    _Streaming = TypeVar("_Streaming", bound=Stream[Any])
+    _AsyncStreaming = TypeVar("_AsyncStreaming", bound=AsyncStream[Any])
 
 
-class Client(Resources):
-    """A client of one gateway: `client.chat.completions.create(…)`.
+class _Callbacks:
+    """A caller's code within calls. Clients own it, the native half only refers to it."""
 
-    Holds a pool of connections: make one and share it, between threads too. After a fork it goes on working
-    in parent and child. Ctrl-C ends a call that blocks.
+    def __init__(
+        self, key: Callable[..., str | Awaitable[str]] | None, middleware: list[Before | After]
+    ) -> None:
+        self.key = key
+        self.middleware = middleware
 
-    Args:
-        base_url: The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default:
-            `GATEWRIGHT_BASE_URL`, else `http://127.0.0.1:8080`.
-        api_key: Sent as a bearer token. Default: `GATEWRIGHT_API_KEY`.
-        timeout: Seconds for a call as a whole, all attempts and pauses together; of a stream, until it
-            begins. Default 600; `math.inf` for no limit.
-        connect_timeout: Seconds to connect, per attempt. Default 5.
-        idle_timeout: Seconds without a byte of an answer that has begun. Default 120.
-        event_timeout: Seconds without an event of a stream; keep-alive comments do not count. Default 600.
-        max_retries: Attempts after the first. Default 2.
-        validate: Whether requests for models of the catalog are checked against their limits before they
-            are sent: raises InvalidRequestError with every violation. Default no.
 
-    Raises:
-        ConfigurationError: The key is missing, or an option is malformed.
-    """
+class _Configured:
+    """What both clients are: settings, and a native client made of them."""
+
+    _native: NativeClient
 
     def __init__(
         self,
         base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Callable[..., str | Awaitable[str]] | None = None,
         *,
         timeout: float | None = None,
         connect_timeout: float | None = None,
+        first_byte_timeout: float | None = None,
         idle_timeout: float | None = None,
         event_timeout: float | None = None,
         max_retries: int | None = None,
+        max_body_bytes: int | None = None,
+        max_connections: int | None = None,
+        pool_timeout: float | None = None,
+        max_idle_connections: int | None = None,
+        idle_connection_timeout: float | None = None,
+        proxy: str | Literal[False] | None = None,
+        ca_bundle: str | os.PathLike[str] | None = None,
+        client_certificate: str | os.PathLike[str] | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        default_query: Mapping[str, object] | None = None,
+        middleware: Sequence[Before | After] = (),
         validate: bool = False,
+        pickle_key: bool = False,
     ) -> None:
-        self._native = NativeClient(
-            base_url=base_url,
-            api_key=api_key,
-            timeout=timeout,
-            connect_timeout=connect_timeout,
-            idle_timeout=idle_timeout,
-            event_timeout=event_timeout,
-            max_retries=max_retries,
-            validate=validate,
-            user_agent=_user_agent(),
-        )
+        self._settings = {
+            "base_url": base_url,
+            "timeout": timeout,
+            "connect_timeout": connect_timeout,
+            "first_byte_timeout": first_byte_timeout,
+            "idle_timeout": idle_timeout,
+            "event_timeout": event_timeout,
+            "max_retries": max_retries,
+            "max_body_bytes": max_body_bytes,
+            "max_connections": max_connections,
+            "pool_timeout": pool_timeout,
+            "max_idle_connections": max_idle_connections,
+            "idle_connection_timeout": idle_connection_timeout,
+            "proxy": proxy,
+            "ca_bundle": ca_bundle,
+            "client_certificate": client_certificate,
+            "default_headers": default_headers,
+            "default_query": default_query,
+            "validate": validate,
+        }
+        self._options: dict[str, Any] = {}
+        self._pickle_key = pickle_key
+        # A key as text stays out of what can be looked at and pickled; a callable is no secret.
+        key = api_key if isinstance(api_key, str) else None
+        self._callbacks = _Callbacks(None if isinstance(api_key, str) else api_key, list(middleware))
+        self._native = self._make(key)
+
+    def _make(self, key: str | None) -> NativeClient:
+        settings = {**self._settings, "user_agent": _user_agent()}
+        native = NativeClient(settings, key, self._callbacks, keep_key=self._pickle_key)
+        return native.with_options(self._options) if self._options else native
 
     @property
     def base_url(self) -> str:
         """The bare host that requests go to."""
         return self._native.base_url
 
-    @property
-    def videos(self) -> VideosWithWaiting:
-        """client.videos."""
-        return VideosWithWaiting(self)
+    def with_options(self, **options: Unpack[CallOptions]) -> Self:
+        """This client with other options for the calls made through it; it shares the connections.
+
+        What is left out stays as it is; headers, query parameters and members of the body add up. Closing
+        either client closes both.
+
+        >>> import gatewright
+        >>> client = gatewright.Client()
+        >>> patient = client.with_options(timeout=1800, max_retries=5)
+        >>> answer = patient.models.list()
+        """
+        twin = self.__copy__()
+        twin._options = over(dict(options), self._options)
+        twin._native = self._native.with_options(twin._options)
+        return twin
+
+    def __copy__(self) -> Self:
+        """A client over the same connections."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """As a shallow copy: connections and callbacks are shared, never copied."""
+        return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The configuration; the key is in it only where the client was made with `pickle_key=True`."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_native"}
+        if self._pickle_key:
+            state["_key"] = self._native.key
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        key = state.pop("_key", None)
+        self.__dict__.update(state)
+        self._native = self._make(key)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r})"
+
+
+class Client(_Configured, Resources):
+    """A client of one gateway: `client.chat.completions.create(…)`.
+
+    Holds a pool of connections: make one and share it, between threads too. After a fork it goes on working
+    in parent and child; streams stay with the process that opened them. Ctrl-C ends a call that blocks. All
+    clients of a process share at most 4 threads, which do not hold up its end.
+
+    It pickles as its configuration (headers and addresses given to it included) without its key: where it
+    is unpickled, the key comes from `GATEWRIGHT_API_KEY`, or ConfigurationError is raised. With
+    `pickle_key=True` the key goes along.
+
+    Args:
+        base_url: The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default:
+            `GATEWRIGHT_BASE_URL`, else `http://127.0.0.1:8080`.
+        api_key: Sent as a bearer token: text, or a callable that gives it. A callable is asked for each call,
+            and once more after the gateway has refused its key (401), with `refresh=True` if it takes that.
+            Default: `GATEWRIGHT_API_KEY`.
+        timeout: Seconds for a call as a whole, all attempts and pauses together; of a stream, until it
+            begins. Default 600; `math.inf` for no limit.
+        connect_timeout: Seconds to connect, per attempt. Default 5.
+        first_byte_timeout: Seconds until an answer begins, per attempt. Default: none but `timeout`.
+        idle_timeout: Seconds without a byte of an answer that has begun. Default 120.
+        event_timeout: Seconds without an event of a stream; keep-alive comments do not count. Default 600.
+        max_retries: Attempts after the first. Default 2.
+        max_body_bytes: Largest answer that is read; a larger one raises DecodeError. Default 256 MiB.
+        max_connections: Requests and streams under way at once; more wait. Default 1000.
+        pool_timeout: Seconds to wait for a place among those: then PoolTimeoutError. Default 60.
+        max_idle_connections: Connections kept open for later, per host. Default 100.
+        idle_connection_timeout: Seconds they are kept. Default 90.
+        proxy: Address of a proxy, with user and password if it wants them; False for none. Default: the
+            environment's `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`.
+        ca_bundle: PEM file of authorities to trust beside the system's. Default: `GATEWRIGHT_CA_BUNDLE`.
+        client_certificate: PEM file of a certificate chain and its key, for gateways that ask for one.
+        default_headers: Headers of every request.
+        default_query: Query parameters of every request.
+        middleware: Objects with `before(attempt)` and `after(attempt, outcome)`; see `gatewright.middleware`.
+        validate: Whether requests for models of the catalog are checked against their limits before they
+            are sent: raises InvalidRequestError with every violation and its section. Default no.
+        pickle_key: Whether a pickle of the client holds the key. Default no.
+
+    Raises:
+        ConfigurationError: The key is missing, or an option is malformed.
+
+    >>> import gatewright
+    >>> with gatewright.Client() as client:
+    ...     ids = [model.id for model in client.models.list()]
+    >>> "model-sol" in ids
+    True
+    """
 
     def close(self) -> None:
         """Closes idle connections; calls under way go on, new ones are refused."""
@@ -89,60 +208,40 @@ class Client(Resources):
     ) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_url!r})"
-
     def _call(
-        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: _Options
+        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Any:
         return self._native.call(operation, parameters, body, options)
 
     def _open(
-        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: _Options
-    ) -> Stream[Any]:
-        return Stream(self._native.open(operation, parameters, body, options))
+        self,
+        operation: str,
+        parameters: _Parameters,
+        body: dict[str, Any] | None,
+        options: dict[str, Any],
+        stream: type[_Streaming],
+    ) -> _Streaming:
+        return stream(self._native.open(operation, parameters, body, options))
 
 
-class AsyncClient(AsyncResources):
+class AsyncClient(_Configured, AsyncResources):
     """A client of one gateway for asyncio: `await client.chat.completions.create(…)`.
 
-    Works on any number of event loops at once. Cancelling a task that awaits a call ends the request.
-    Options and errors: as `Client`.
+    Works on any number of event loops at once, uvloop's included, and under anyio on its asyncio backend.
+    Cancelling a task that awaits a call ends the request. Not under trio: use `Client` in a thread there.
+    Options and errors: as `Client`; `api_key` and the methods of middleware may be coroutine functions, which
+    run on the event loop of the call.
+
+    >>> import asyncio, gatewright
+    >>> async def ask() -> str:
+    ...     async with gatewright.AsyncClient() as client:
+    ...         completion = await client.chat.completions.create(
+    ...             model="model-sol", messages=[{"role": "user", "content": "Reply with exactly: hello"}]
+    ...         )
+    ...     return completion.choices[0].message.content
+    >>> asyncio.run(ask())
+    'hello'
     """
-
-    def __init__(
-        self,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        *,
-        timeout: float | None = None,
-        connect_timeout: float | None = None,
-        idle_timeout: float | None = None,
-        event_timeout: float | None = None,
-        max_retries: int | None = None,
-        validate: bool = False,
-    ) -> None:
-        self._native = NativeClient(
-            base_url=base_url,
-            api_key=api_key,
-            timeout=timeout,
-            connect_timeout=connect_timeout,
-            idle_timeout=idle_timeout,
-            event_timeout=event_timeout,
-            max_retries=max_retries,
-            validate=validate,
-            user_agent=_user_agent(),
-        )
-
-    @property
-    def base_url(self) -> str:
-        """The bare host that requests go to."""
-        return self._native.base_url
-
-    @property
-    def videos(self) -> AsyncVideosWithWaiting:
-        """client.videos."""
-        return AsyncVideosWithWaiting(self)
 
     async def close(self) -> None:
         """Closes idle connections; calls under way go on, new ones are refused."""
@@ -156,38 +255,21 @@ class AsyncClient(AsyncResources):
     ) -> None:
         await self.close()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_url!r})"
-
     def _call(
-        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: _Options
+        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Awaitable[Any]:
-        return _finish(self._native.call_async(operation, parameters, body, options, _running_loop()))
+        return finish(self._native.call_async(operation, parameters, body, options, running_loop()))
 
     async def _open(
-        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: _Options
-    ) -> AsyncStream[Any]:
-        opening = self._native.open_async(operation, parameters, body, options, _running_loop())
-        return AsyncStream(await _finish(opening))
-
-    async def _wait_for_video(self, task_id: str, interval: float, timeout: float) -> Any:
-        waiting = self._native.wait_for_video_async(task_id, interval, timeout, _running_loop())
-        return await _finish(waiting)
-
-
-async def _finish(pending: Pending) -> Any:
-    """The outcome of work under way; leaving early, by cancellation, ends the work."""
-    try:
-        return await pending.future
-    finally:
-        pending.cancel()
-
-
-def _running_loop() -> Any:
-    # Imported by whoever runs a loop already; a program without asyncio does not pay for it.
-    import asyncio
-
-    return asyncio.get_running_loop()
+        self,
+        operation: str,
+        parameters: _Parameters,
+        body: dict[str, Any] | None,
+        options: dict[str, Any],
+        stream: type[_AsyncStreaming],
+    ) -> _AsyncStreaming:
+        opening = self._native.open_async(operation, parameters, body, options, running_loop())
+        return stream(await finish(opening))
 
 
 def _user_agent() -> str:

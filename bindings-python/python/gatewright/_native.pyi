@@ -1,17 +1,11 @@
 """The native half: records, clients over the core, the report validator, the program."""
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 _Parameters: TypeAlias = tuple[dict[str, Any] | None, dict[str, Any] | None, dict[str, Any] | None]
-_Options: TypeAlias = tuple[
-    Mapping[str, str] | None,
-    Mapping[str, object] | None,
-    Mapping[str, object] | None,
-    float | None,
-    int | None,
-]
 
 class Record(Mapping[str, Any]):
     """A JSON object of a response: members by attribute and by item, unknown ones too, in the order sent.
@@ -60,7 +54,27 @@ class ResponseInfo:
         """Requests it took, retries included."""
     @property
     def elapsed(self) -> float:
-        """Seconds from the call to its whole answer; of a stream, to its head."""
+        """Seconds from the call to its whole answer, the head of its stream, or its failure."""
+
+@final
+class RawEvent:
+    """One event of a stream as it was framed: `[DONE]`, heartbeats and errors included."""
+
+    @property
+    def event(self) -> str | None:
+        """The event's name."""
+    @property
+    def data(self) -> str | None:
+        """Its data, lines joined; None for a block without any."""
+    @property
+    def id(self) -> str | None:
+        """The id in force."""
+    @property
+    def retry(self) -> float | None:
+        """Seconds a client is asked to wait before it connects again."""
+    @property
+    def comments(self) -> list[str]:
+        """Comments that came before its end."""
 
 @final
 class NotGiven:
@@ -81,17 +95,33 @@ class Pending:
         """Drops the work: an open request is closed."""
 
 @final
-class NativeStream:
-    """Events of one answer, read ahead."""
+class Reply:
+    """Takes the outcome of a callback on an event loop."""
 
-    def take(self) -> list[Any] | None:
-        """All events that are ready; None once the stream has ended. Raises what ended it otherwise."""
+    def goes_on(self, task: asyncio.Future[Any]) -> None:
+        """The callback goes on as this task, to be cancelled with the call."""
+    def settle(self, value: Any, failed: bool) -> None:
+        """The callback has returned this value or, where failed, raised it."""
+
+@final
+class NativeStream:
+    """One answer as it streams: read ahead from the first `take` on."""
+
+    def take(self, level: str) -> list[Any] | None:
+        """All events of a level that are ready; None once the stream has ended. Raises what ended it else.
+
+        Levels: `events`, `raw_events`, `text`. The first call chooses for good.
+        """
     def wait(self) -> None:
         """Blocks until `take` has something to tell."""
     def readable(self, event_loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
         """Done when `take` has something to tell."""
+    def finish(self) -> Any:
+        """Reads on to the end and gives the whole document."""
+    def finish_async(self, event_loop: asyncio.AbstractEventLoop) -> Pending:
+        """Reads on to the end; the whole document settles the future."""
     def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connection; of a complete stream the document stays."""
     @property
     def response(self) -> ResponseInfo:
         """Status, headers, request id, attempts."""
@@ -102,22 +132,22 @@ class NativeClient:
 
     def __init__(
         self,
+        settings: Mapping[str, Any],
+        key: str | None,
+        callbacks: Any,
         *,
-        base_url: str | None = ...,
-        api_key: str | None = ...,
-        timeout: float | None = ...,
-        connect_timeout: float | None = ...,
-        idle_timeout: float | None = ...,
-        event_timeout: float | None = ...,
-        max_retries: int | None = ...,
-        validate: bool = ...,
-        user_agent: str | None = ...,
+        keep_key: bool = ...,
     ) -> None: ...
+    def with_options(self, options: dict[str, Any]) -> NativeClient:
+        """A client with these options in place of this one's, over the same connections."""
+    @property
+    def key(self) -> str | None:
+        """The key, of a client that keeps it."""
     @property
     def base_url(self) -> str:
         """The gateway's address."""
     def call(
-        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: _Options
+        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Any:
         """Sends a call and waits for its answer."""
     def call_async(
@@ -125,12 +155,12 @@ class NativeClient:
         operation: str,
         parameters: _Parameters,
         body: dict[str, Any] | None,
-        options: _Options,
+        options: dict[str, Any],
         event_loop: asyncio.AbstractEventLoop,
     ) -> Pending:
         """Sends a call; its answer settles the future."""
     def open(
-        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: _Options
+        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> NativeStream:
         """Sends a call and waits until its answer streams."""
     def open_async(
@@ -138,22 +168,55 @@ class NativeClient:
         operation: str,
         parameters: _Parameters,
         body: dict[str, Any] | None,
-        options: _Options,
+        options: dict[str, Any],
         event_loop: asyncio.AbstractEventLoop,
     ) -> Pending:
         """Sends a call; its stream settles the future."""
-    def wait_for_video(self, task_id: str, interval: float | None, timeout: float | None) -> Any:
-        """Waits for a video task."""
-    def wait_for_video_async(
-        self,
-        task_id: str,
-        interval: float | None,
-        timeout: float | None,
-        event_loop: asyncio.AbstractEventLoop,
-    ) -> Pending:
-        """Waits for a video task; it settles the future."""
     def close(self) -> None:
         """Closes idle connections and refuses new calls."""
+
+@final
+class VideoWatch:
+    """A wait for a video task, one look-up at a time."""
+
+    def __init__(
+        self,
+        client: NativeClient,
+        task_id: str,
+        interval: float,
+        timeout: float,
+        *,
+        submitted: bool = ...,
+    ) -> None: ...
+    def next(self) -> Any:
+        """The task as the next look-up finds it; None after the one that found it completed."""
+    def next_async(self, event_loop: asyncio.AbstractEventLoop) -> Pending:
+        """As `next`; it settles the future."""
+
+def save(
+    client: NativeClient,
+    kind: str,
+    record: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    options: tuple[bool, int | None, float | None],
+) -> int:
+    """Saves what a record points to; options: overwrite, max_bytes, timeout. Returns the size."""
+
+def save_async(
+    client: NativeClient,
+    kind: str,
+    record: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    options: tuple[bool, int | None, float | None],
+    event_loop: asyncio.AbstractEventLoop,
+) -> Pending:
+    """As `save`; the size settles the future."""
+
+def unwrap_webhook(body: Any, headers: Any, secrets: str | Sequence[str] | None) -> Any:
+    """Verifies a webhook; returns its record."""
+
+def read_webhook(body: Any) -> Any:
+    """The record of a webhook that is not signed."""
 
 @final
 class ReportValidator:

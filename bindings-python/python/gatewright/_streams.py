@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from gatewright._asyncio import finish, running_loop
 from gatewright._native import NativeStream, Record, ResponseInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from types import TracebackType
     from typing import Any, Generic, TypeVar
+
+    from typing_extensions import Self
+
+    from gatewright._native import RawEvent
 
     _Event = TypeVar("_Event")
 else:
@@ -19,19 +24,34 @@ else:
         def __class_getitem__(cls, _):
             return cls
 
-    _Event = None
+    _Event = Any = None
 
 
 class Stream(Generic[_Event]):
     """The events of one answer, in order, once: `for event in stream`.
 
+    Or, in place of the events, `raw_events()` or `text()`: the first read chooses. The whole document can be
+    had at any time: by `get_final_completion()` of a chat stream, by `get_final_response()` of the others.
+
     Leaving the loop early closes the connection, as do `close()`, the end of a `with` block and the last
     reference going away. To stop and go on later, use `next(stream)`.
+
+    >>> import gatewright
+    >>> client = gatewright.Client()
+    >>> question = [{"role": "user", "content": "Reply with exactly: one two"}]
+    >>> stream = client.chat.completions.create(model="model-sol", messages=question, stream=True)
+    >>> "".join(stream.text())
+    'one two'
+    >>> stream.get_final_completion().choices[0].finish_reason
+    'stop'
     """
 
     def __init__(self, native: NativeStream) -> None:
         self._native = native
-        self._ready: Iterator[_Event] = iter(())
+        # What is next stands last. One operation puts events in and one takes one out, so that threads may
+        # share a stream and each event is given once.
+        self._ready: list[_Event] = []
+        self._final: Any = None
 
     @property
     def response(self) -> ResponseInfo:
@@ -43,27 +63,48 @@ class Stream(Generic[_Event]):
 
     def __next__(self) -> _Event:
         while True:
-            for event in self._ready:
-                return event
-            events = self._native.take()
-            if events is None:
-                raise StopIteration
-            self._ready = iter(events)
-            if not events:
-                self._native.wait()
+            try:
+                return self._ready.pop()
+            except IndexError:
+                pass
+            self._ready[:0] = self._batch("events")
+
+    def raw_events(self) -> Iterator[RawEvent]:
+        """Every event as it was framed, in place of the parsed ones: `[DONE]`, heartbeats and errors too."""
+        return _Level(self, "raw_events")
+
+    def text(self) -> Iterator[str]:
+        """The new text of the first choice, in place of the events; never an empty piece."""
+        return _Level(self, "text")
 
     def close(self) -> None:
         """Closes the connection; what has not been read is dropped."""
-        self._ready = iter(())
+        self._ready.clear()
         self._native.close()
 
-    def __enter__(self) -> Stream[_Event]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _batch(self, level: str) -> list[Any]:
+        """At least one event of a level, the last one first; StopIteration once there are no more."""
+        while True:
+            events = self._native.take(level)
+            if events is None:
+                raise StopIteration
+            if events:
+                return events[::-1]
+            self._native.wait()
+
+    def _get_final(self) -> Any:
+        if self._final is None:
+            self._ready.clear()
+            self._final = self._native.finish()
+        return self._final
 
 
 class _Loop(Generic[_Event]):
@@ -82,56 +123,92 @@ class _Loop(Generic[_Event]):
         self._stream.close()
 
 
+class _Level(_Loop[Any]):
+    """A stream at another level than its events."""
+
+    def __init__(self, stream: Stream[Any], level: str) -> None:
+        super().__init__(stream)
+        self._level = level
+        self._ready: list[Any] = []
+
+    def __next__(self) -> Any:
+        while True:
+            try:
+                return self._ready.pop()
+            except IndexError:
+                pass
+            self._ready[:0] = self._stream._batch(self._level)
+
+
 class AsyncStream(Generic[_Event]):
     """The events of one answer, in order, once: `async for event in stream`.
 
-    Closes its connection as `Stream` does. To stop and go on later, use `anext(stream)`.
+    Levels, final document and closing as of `Stream`. To stop and go on later, use `anext(stream)`.
     """
 
     def __init__(self, native: NativeStream) -> None:
         self._native = native
-        self._ready: Iterator[_Event] = iter(())
+        # What is next stands last. One operation puts events in and one takes one out, so that threads may
+        # share a stream and each event is given once.
+        self._ready: list[_Event] = []
+        self._final: Any = None
 
     @property
     def response(self) -> ResponseInfo:
         """Status, headers, request id and attempts."""
         return self._native.response
 
-    def __aiter__(self) -> _AsyncLoop[_Event]:
+    def __aiter__(self) -> AsyncIterator[_Event]:
         return _AsyncLoop(self)
 
     async def __anext__(self) -> _Event:
         while True:
-            for event in self._ready:
-                return event
-            # First without waiting: a hop over the event loop costs more than many events.
-            events = self._native.take()
-            if events is None:
-                raise StopAsyncIteration
-            self._ready = iter(events)
-            if not events:
-                await self._readable()
+            try:
+                return self._ready.pop()
+            except IndexError:
+                pass
+            self._ready[:0] = await self._batch("events")
 
-    async def _readable(self) -> None:
-        import asyncio
+    def raw_events(self) -> AsyncIterator[RawEvent]:
+        """Every event as it was framed, in place of the parsed ones: `[DONE]`, heartbeats and errors too."""
+        return _AsyncLevel(self, "raw_events")
 
-        await self._native.readable(asyncio.get_running_loop())
+    def text(self) -> AsyncIterator[str]:
+        """The new text of the first choice, in place of the events; never an empty piece."""
+        return _AsyncLevel(self, "text")
 
     async def close(self) -> None:
         """Closes the connection; what has not been read is dropped."""
         self._close()
 
     def _close(self) -> None:
-        self._ready = iter(())
+        self._ready.clear()
         self._native.close()
 
-    async def __aenter__(self) -> AsyncStream[_Event]:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
+
+    async def _batch(self, level: str) -> list[Any]:
+        """At least one event of a level, the last one first; StopAsyncIteration once there are no more."""
+        while True:
+            # First without waiting: a hop over the event loop costs more than many events.
+            events = self._native.take(level)
+            if events is None:
+                raise StopAsyncIteration
+            if events:
+                return events[::-1]
+            await self._native.readable(running_loop())
+
+    async def _get_final(self) -> Any:
+        if self._final is None:
+            self._ready.clear()
+            self._final = await finish(self._native.finish_async(running_loop()))
+        return self._final
 
 
 class _AsyncLoop(Generic[_Event]):
@@ -140,7 +217,7 @@ class _AsyncLoop(Generic[_Event]):
     def __init__(self, stream: AsyncStream[_Event]) -> None:
         self._stream = stream
 
-    def __aiter__(self) -> _AsyncLoop[_Event]:
+    def __aiter__(self) -> AsyncIterator[_Event]:
         return self
 
     async def __anext__(self) -> _Event:
@@ -150,9 +227,31 @@ class _AsyncLoop(Generic[_Event]):
         self._stream._close()
 
 
+class _AsyncLevel(_AsyncLoop[Any]):
+    """A stream at another level than its events."""
+
+    def __init__(self, stream: AsyncStream[Any], level: str) -> None:
+        super().__init__(stream)
+        self._level = level
+        self._ready: list[Any] = []
+
+    async def __anext__(self) -> Any:
+        while True:
+            try:
+                return self._ready.pop()
+            except IndexError:
+                pass
+            self._ready[:0] = await self._stream._batch(self._level)
+
+
 def response_of(result: Record | Stream[Any] | AsyncStream[Any]) -> ResponseInfo | None:
-    """Status, headers, request id and attempts of a result or a stream.
+    """Status, headers, request id, attempts and time taken of a result or a stream.
 
     None for a record that is not a whole response: one inside another, an event, or one made by hand.
+
+    >>> import gatewright
+    >>> client = gatewright.Client()
+    >>> gatewright.response_of(client.models.list()).status_code
+    200
     """
     return result._response if isinstance(result, Record) else result.response

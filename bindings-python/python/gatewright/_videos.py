@@ -1,77 +1,189 @@
-"""Waiting for video tasks (specification 3), beside the generated methods. The polling is the core's."""
+"""client.videos: waiting for tasks (specification 3) and saving videos, beside the generated methods."""
 
 from __future__ import annotations
 
-from gatewright.generated.resources import AsyncVideos, AsyncVideosGenerations, Videos, VideosGenerations
+from gatewright._asyncio import finish, running_loop
+from gatewright._files import save, save_async
+from gatewright._native import VideoWatch
+from gatewright.generated import resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from typing_extensions import Unpack
 
     from gatewright.types import VideoGenerationRequest, VideoTask
 
 
-class VideosWithWaiting(Videos):
+class Videos(resources.Videos):
     """client.videos."""
 
     __slots__ = ()
 
     @property
-    def generations(self) -> GenerationsWithWaiting:
+    def generations(self) -> VideosGenerations:
         """client.videos.generations."""
-        return GenerationsWithWaiting(self._client)
+        return VideosGenerations(self._client)
 
 
-class GenerationsWithWaiting(VideosGenerations):
+class VideosGenerations(resources.VideosGenerations):
     """client.videos.generations."""
 
     __slots__ = ()
 
-    def wait(self, task_id: str, *, interval: float = 5.0, timeout: float = 1800.0) -> VideoTask:
+    def wait(
+        self,
+        task_id: str,
+        *,
+        interval: float = 5.0,
+        timeout: float = 1800.0,
+        on_progress: Callable[[VideoTask], object] | None = None,
+    ) -> VideoTask:
         """Waits until a task is completed and returns it; states it does not know count as under way.
+
+        Once the gateway has answered a look-up, the wait outlives look-ups that fail in a way that passes (no
+        connection, a timeout, 408, 409, 429, 5xx, each after the client's own retries): it looks again until
+        the deadline. Ctrl-C ends it; the task goes on.
 
         Args:
             task_id: The id from submission.
             interval: Seconds between look-ups (3).
             timeout: Seconds for the whole wait.
+            on_progress: Called with the task as each look-up finds it, the last one included. What it raises
+                ends the wait.
 
         Raises:
-            TaskFailedError: The task failed; the message is its own (2.7).
+            TaskFailedError: The task failed; message and body are its own (2.7).
             APITimeoutError: It was not done in time.
         """
-        return self._client._native.wait_for_video(task_id, interval, timeout)  # type: ignore[no-any-return]
+        return _last(VideoWatch(self._client._native, task_id, interval, timeout), on_progress)
 
     def create_and_wait(
-        self, *, interval: float = 5.0, timeout: float = 1800.0, **request: Unpack[VideoGenerationRequest]
+        self,
+        *,
+        interval: float = 5.0,
+        timeout: float = 1800.0,
+        on_progress: Callable[[VideoTask], object] | None = None,
+        **request: Unpack[VideoGenerationRequest],
     ) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
         task = self.create(**request)
-        return self.wait(task.id, interval=interval, timeout=timeout)
+        watch = VideoWatch(self._client._native, task.id, interval, timeout, submitted=True)
+        return _last(watch, on_progress)
+
+    def save(
+        self,
+        task: VideoTask | Mapping[str, Any],
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = True,
+        max_bytes: int | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Saves the video of a completed task, by streaming it to disk; returns its size in bytes.
+
+        The file is there whole or not at all: it is written beside its place and renamed at the end. A
+        transfer that breaks off is taken up again once, where it stopped if the server can tell that the file
+        is still the same. The key is not sent.
+
+        Args:
+            task: A completed task.
+            path: Where to. A symbolic link is followed.
+            overwrite: Whether a file that is there is replaced.
+            max_bytes: Bound on the file. Default 4 GiB.
+            timeout: Seconds for all of it. Default: none; the client's `connect_timeout` and `idle_timeout`
+                hold.
+
+        Raises:
+            FileError: Trouble with the disk or with what is at `path`; its cause is the system's error.
+            InvalidRequestError: The task has no video (yet).
+            APIStatusError: The address has expired, say.
+            APIConnectionError: The transfer broke off twice.
+        """
+        return save(self._client, "video", task, path, overwrite, max_bytes, timeout)
 
 
-class AsyncVideosWithWaiting(AsyncVideos):
+class AsyncVideos(resources.AsyncVideos):
     """client.videos."""
 
     __slots__ = ()
 
     @property
-    def generations(self) -> AsyncGenerationsWithWaiting:
+    def generations(self) -> AsyncVideosGenerations:
         """client.videos.generations."""
-        return AsyncGenerationsWithWaiting(self._client)
+        return AsyncVideosGenerations(self._client)
 
 
-class AsyncGenerationsWithWaiting(AsyncVideosGenerations):
+class AsyncVideosGenerations(resources.AsyncVideosGenerations):
     """client.videos.generations."""
 
     __slots__ = ()
 
-    async def wait(self, task_id: str, *, interval: float = 5.0, timeout: float = 1800.0) -> VideoTask:
-        """Waits until a task is completed and returns it; as `GenerationsWithWaiting.wait`."""
-        return await self._client._wait_for_video(task_id, interval, timeout)  # type: ignore[no-any-return]
+    async def wait(
+        self,
+        task_id: str,
+        *,
+        interval: float = 5.0,
+        timeout: float = 1800.0,
+        on_progress: Callable[[VideoTask], object] | None = None,
+    ) -> VideoTask:
+        """Waits until a task is completed and returns it; as `VideosGenerations.wait`.
+
+        Cancelling ends the wait. `on_progress` may be a coroutine function.
+        """
+        return await _last_async(VideoWatch(self._client._native, task_id, interval, timeout), on_progress)
 
     async def create_and_wait(
-        self, *, interval: float = 5.0, timeout: float = 1800.0, **request: Unpack[VideoGenerationRequest]
+        self,
+        *,
+        interval: float = 5.0,
+        timeout: float = 1800.0,
+        on_progress: Callable[[VideoTask], object] | None = None,
+        **request: Unpack[VideoGenerationRequest],
     ) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
         task = await self.create(**request)
-        return await self.wait(task.id, interval=interval, timeout=timeout)
+        watch = VideoWatch(self._client._native, task.id, interval, timeout, submitted=True)
+        return await _last_async(watch, on_progress)
+
+    async def save(
+        self,
+        task: VideoTask | Mapping[str, Any],
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = True,
+        max_bytes: int | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Saves a completed task's video; as `VideosGenerations.save`. Cancelling leaves nothing behind."""
+        return await save_async(self._client, "video", task, path, overwrite, max_bytes, timeout)
+
+
+def _last(watch: VideoWatch, on_progress: Callable[[VideoTask], object] | None) -> VideoTask:
+    """The task as the last look-up finds it."""
+    found: Any = None
+    while (latest := watch.next()) is not None:
+        found = latest
+        if on_progress is not None:
+            told: Any = on_progress(found)
+            if hasattr(told, "__await__"):
+                if hasattr(told, "close"):
+                    told.close()
+                raise TypeError(
+                    "on_progress of Client is a plain function; coroutine functions go with AsyncClient"
+                )
+    return found  # type: ignore[no-any-return]
+
+
+async def _last_async(watch: VideoWatch, on_progress: Callable[[VideoTask], object] | None) -> VideoTask:
+    found: Any = None
+    while (latest := await finish(watch.next_async(running_loop()))) is not None:
+        found = latest
+        if on_progress is not None:
+            told: Any = on_progress(found)
+            if hasattr(told, "__await__"):
+                await told
+    return found  # type: ignore[no-any-return]

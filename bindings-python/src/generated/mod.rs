@@ -2,4 +2,5 @@
 
 //! What follows from the specification.
 
+pub(crate) mod conveniences;
 pub(crate) mod optional_fields;

@@ -28,7 +28,8 @@ impl Serving {
         BufReader::new(stdout).read_line(&mut line).expect("the gateway says when it is ready");
         let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
         let text = |name: &str| ready[name].as_str().expect("a string").to_owned();
-        assert_eq!(ready.as_object().map(serde_json::Map::len), Some(2), "{line}");
+        assert_eq!(ready.as_object().map(serde_json::Map::len), Some(3), "{line}");
+        assert!(text("webhook_secret").starts_with("whsec_"), "{line}");
         Self { child, url: text("listening"), key: text("key") }
     }
 
@@ -216,12 +217,13 @@ fn both_signals_stop_the_gateway_with_0() {
 /// Without --json, a person reads where it is and, only if it was made, the key.
 #[cfg(unix)]
 #[test]
-fn announcement_for_people_shows_a_key_only_if_it_was_made() {
+fn announcement_for_people_shows_a_key_and_a_webhook_secret_only_if_they_were_made() {
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     for (key, shown) in [(Some("our-own-key"), false), (None, true)] {
         let mut command = gatewright();
         command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
         if let Some(key) = key {
-            command.env("GATEWRIGHT_API_KEY", key);
+            command.env("GATEWRIGHT_API_KEY", key).env("GATEWRIGHT_WEBHOOK_SECRET", secret);
         }
         let mut child = command.spawn().expect("the program starts");
         let mut reader = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -231,7 +233,8 @@ fn announcement_for_people_shows_a_key_only_if_it_was_made() {
         Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
         reader.read_to_string(&mut announced).expect("the rest");
         assert_eq!(announced.contains("GATEWRIGHT_API_KEY="), shown, "{announced}");
-        assert!(!announced.contains("our-own-key"), "{announced}");
+        assert_eq!(announced.contains("GATEWRIGHT_WEBHOOK_SECRET=whsec_"), shown, "{announced}");
+        assert!(!announced.contains("our-own-key") && !announced.contains(secret), "{announced}");
         child.wait().expect("an end");
     }
 }

@@ -14,6 +14,7 @@ fn gatewright() -> Command {
     for variable in [
         "GATEWRIGHT_API_KEY",
         "GATEWRIGHT_BASE_URL",
+        "GATEWRIGHT_WEBHOOK_SECRET",
         "NO_COLOR",
         "CLICOLOR_FORCE",
         "HTTP_PROXY",

@@ -4,62 +4,96 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::meaning::{in_band_error, is_error};
+use super::meaning::is_error;
+use super::mend;
 use crate::error::{Error, ErrorKind};
 use crate::operation::{Operation, Protocol};
 use crate::sse::StreamEvent;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// What a body turns out to be, by its first bytes; the content type is not to be relied on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Kind {
     Events,
     Json,
     Page,
 }
 
-/// Tells the form from the beginning of a body; none while only white space has arrived.
-pub(super) fn form(body: &[u8], content_type: Option<&str>) -> Option<Form> {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+/// Tells the kind from the beginning of a body; none while only white space, or a byte order mark, has arrived.
+pub(super) fn kind(body: &[u8], content_type: Option<&str>) -> Option<Kind> {
+    if BYTE_ORDER_MARK.starts_with(body) {
+        return None;
+    }
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace())?;
     Some(match first {
-        b'{' | b'[' => Form::Json,
-        b'<' => Form::Page,
-        // A beginning of a byte order mark: no field name begins so, and the decoder takes care of it.
-        _ if content_type.is_some_and(|value| value.trim_start().starts_with("text/html")) => Form::Page,
-        _ => Form::Events,
+        b'{' | b'[' => Kind::Json,
+        b'<' => Kind::Page,
+        _ if content_type.is_some_and(|value| value.trim_start().starts_with("text/html")) => Kind::Page,
+        _ => Kind::Events,
     })
 }
 
-/// The events that a whole JSON body amounts to. A body cut short is a truncation.
-pub(super) fn events(operation: &Operation, body: &[u8]) -> Result<Vec<StreamEvent>, Error> {
+/// The events that a whole JSON body amounts to, and the error that comes after them if it is not whole: a body cut
+/// short is a truncation.
+pub(super) fn events(operation: &Operation, body: &[u8]) -> (Vec<StreamEvent>, Result<(), Error>) {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{FEFF}').trim();
-    if is_error(text) {
-        return Err(in_band_error(text));
-    }
-    let value: Value = serde_json::from_str(text).map_err(|error| {
+    let described = |error: serde_json::Error| {
         let (kind, message) = if error.is_eof() {
             (ErrorKind::StreamTruncated, "the body ended inside a JSON document")
         } else {
             (ErrorKind::Decode, "the body is neither an event stream nor one JSON document")
         };
         Error::new(kind, message).with_source(error).with_body(Bytes::copy_from_slice(body))
-    })?;
-    Ok(match (operation.protocol, value) {
+    };
+    if let (Protocol::Native, Some(rest)) = (operation.protocol, text.strip_prefix('[')) {
         // The native protocol's stream without alt=sse: an array of chunks.
-        (Protocol::Native, Value::Array(chunks)) => chunks.iter().map(|chunk| event(None, chunk)).collect(),
-        (Protocol::Chat, Value::Object(completion)) => vec![event(None, &chat_chunk(completion))],
-        (Protocol::Responses, response) => {
+        let (chunks, end) = elements(rest);
+        let chunks = chunks.iter().map(|chunk| event(None, chunk)).collect();
+        return (chunks, end.map_err(described));
+    }
+    let value = match mend::value(text) {
+        Ok(value) => value,
+        Err(error) => return (Vec::new(), Err(described(error))),
+    };
+    let event = match (operation.protocol, value) {
+        (Protocol::Chat, Value::Object(completion)) if !is_error(text) => {
+            event(None, &chat_chunk(completion))
+        }
+        (Protocol::Responses, response) if !is_error(text) => {
             let status = response.get("status").and_then(Value::as_str);
             let name = match status {
                 Some("failed") => "response.failed",
                 Some("incomplete") => "response.incomplete",
                 _ => "response.completed",
             };
-            vec![event(Some(name), &json!({"type": name, "sequence_number": 0, "response": response}))]
+            event(Some(name), &json!({"type": name, "sequence_number": 0, "response": response}))
         }
-        (_, value) => vec![event(None, &value)],
-    })
+        (_, value) => event(None, &value),
+    };
+    (vec![event], Ok(()))
+}
+
+/// The elements of an array after its bracket, as far as it goes.
+fn elements(list: &str) -> (Vec<Value>, Result<(), serde_json::Error>) {
+    let mended = mend::text(list);
+    let mut rest: &str = &mended;
+    let mut elements = Vec::new();
+    loop {
+        rest = rest.trim_start().trim_start_matches(',').trim_start();
+        if rest == "]" {
+            return (elements, Ok(()));
+        }
+        let mut reader = serde_json::Deserializer::from_str(rest).into_iter();
+        match reader.next() {
+            Some(Ok(element)) => elements.push(element),
+            Some(Err(error)) => return (elements, Err(error)),
+            None => return (elements, serde_json::from_str::<Value>("[").map(|_| ())),
+        }
+        rest = &rest[reader.byte_offset()..];
+    }
 }
 
 /// The error for a page where a stream was asked for.
@@ -72,6 +106,17 @@ fn event(name: Option<&str>, value: &Value) -> StreamEvent {
     StreamEvent { event: name.map(str::to_owned), data: value.to_string(), id: None }
 }
 
+/// A whole completion that came as an event, as the chunk it stands for; none where the event is something else.
+pub(super) fn chunk_of_completion(data: &str) -> Option<String> {
+    if !data.contains("\"chat.completion\"") {
+        return None;
+    }
+    match mend::value(data) {
+        Ok(Value::Object(completion)) => Some(chat_chunk(completion).to_string()),
+        _ => None,
+    }
+}
+
 /// A whole completion as the one chunk that would have carried it all: each choice's message becomes its delta.
 fn chat_chunk(mut completion: Map<String, Value>) -> Value {
     if completion.get("object").and_then(Value::as_str) == Some("chat.completion") {
@@ -80,7 +125,7 @@ fn chat_chunk(mut completion: Map<String, Value>) -> Value {
     for choice in completion.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(choice) = choice.as_object_mut() else { continue };
         if !choice.contains_key("delta")
-            && let Some(message) = choice.remove("message")
+            && let Some(message) = choice.shift_remove("message")
         {
             choice.insert("delta".to_owned(), message);
         }
@@ -93,22 +138,29 @@ mod tests {
     use super::*;
     use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
 
+    fn whole(operation: &Operation, body: &[u8]) -> Vec<StreamEvent> {
+        let (events, end) = events(operation, body);
+        end.expect("a whole body");
+        events
+    }
+
     #[test]
-    fn the_first_bytes_tell_the_form_whatever_the_content_type_says() {
+    fn the_first_bytes_tell_the_kind_whatever_the_content_type_says() {
         let sse = Some("text/event-stream");
-        assert_eq!(form(b" \r\n", sse), None);
-        assert_eq!(form(b"\xEF\xBB\xBFdata: x", sse), Some(Form::Events));
-        assert_eq!(form(b"\xEF\xBB", sse), Some(Form::Events));
-        assert_eq!(form(b": comment", Some("application/json")), Some(Form::Events));
-        assert_eq!(form(b"\n {\"error\"", sse), Some(Form::Json));
-        assert_eq!(form(b"<!DOCTYPE html>", sse), Some(Form::Page));
-        assert_eq!(form(b"Bad Gateway", Some("text/html; charset=utf-8")), Some(Form::Page));
+        assert_eq!(kind(b" \r\n", sse), None);
+        assert_eq!(kind(b"\xEF\xBB\xBFdata: x", sse), Some(Kind::Events));
+        assert_eq!(kind(b"\xEF\xBB", sse), None);
+        assert_eq!(kind(b"\xEF\xBB\xBF{", sse), Some(Kind::Json));
+        assert_eq!(kind(b": comment", Some("application/json")), Some(Kind::Events));
+        assert_eq!(kind(b"\n {\"error\"", sse), Some(Kind::Json));
+        assert_eq!(kind(b"<!DOCTYPE html>", sse), Some(Kind::Page));
+        assert_eq!(kind(b"Bad Gateway", Some("text/html; charset=utf-8")), Some(Kind::Page));
     }
 
     #[test]
     fn a_whole_completion_becomes_one_chunk() {
         let body = br#"{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}"#;
-        let events = events(&CREATE_CHAT_COMPLETION, body).expect("one chunk");
+        let events = whole(&CREATE_CHAT_COMPLETION, body);
         let [event] = events.as_slice() else { panic!("one chunk") };
         let chunk: Value = serde_json::from_str(&event.data).expect("JSON");
         assert_eq!(chunk["object"], "chat.completion.chunk");
@@ -118,22 +170,26 @@ mod tests {
 
     #[test]
     fn a_whole_response_becomes_its_terminal_event() {
-        let events =
-            events(&CREATE_RESPONSE, br#"{"id":"r","status":"incomplete","error":null}"#).expect("one event");
+        let events = whole(&CREATE_RESPONSE, br#"{"id":"r","status":"incomplete","error":null}"#);
         assert_eq!(events[0].event.as_deref(), Some("response.incomplete"));
     }
 
     #[test]
-    fn an_array_of_native_chunks_becomes_as_many_events() {
-        let events =
-            events(&STREAM_GENERATE_CONTENT, br#"[{"candidates":[]},{"candidates":[]}]"#).expect("two");
-        assert_eq!(events.len(), 2);
+    fn an_array_of_native_chunks_becomes_as_many_events_even_if_it_is_cut() {
+        let native = |body: &[u8]| {
+            let (events, end) = events(&STREAM_GENERATE_CONTENT, body);
+            (events.len(), end.err().map(|error| error.kind()))
+        };
+        assert_eq!(native(br#"[{"candidates":[]}, {"candidates":[],"x":NaN}]"#), (2, None));
+        assert_eq!(native(b"[ ]"), (0, None));
+        assert_eq!(native(br#"[{"candidates":[]},{"cand"#), (1, Some(ErrorKind::StreamTruncated)));
+        assert_eq!(native(br#"[{"candidates":[]},"#), (1, Some(ErrorKind::StreamTruncated)));
+        assert_eq!(native(br#"[{"candidates":[]} rubbish"#), (1, Some(ErrorKind::Decode)));
     }
 
     #[test]
-    fn an_error_a_cut_and_rubbish_are_told_apart() {
-        let kind = |body: &[u8]| events(&CREATE_CHAT_COMPLETION, body).expect_err("an error").kind();
-        assert_eq!(kind(br#"{"error":{"message":"m"}}"#), ErrorKind::Stream);
+    fn a_cut_and_rubbish_are_told_apart() {
+        let kind = |body: &[u8]| events(&CREATE_CHAT_COMPLETION, body).1.expect_err("an error").kind();
         assert_eq!(kind(br#"{"choices":[{"mess"#), ErrorKind::StreamTruncated);
         assert_eq!(kind(b"{rubbish}"), ErrorKind::Decode);
     }

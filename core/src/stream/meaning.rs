@@ -1,5 +1,6 @@
 //! What one event means to its stream: a chunk, the end, an error, nothing. Cheap on the common path: an event is
-//! scanned for the words that matter and parsed into values only when they are there.
+//! scanned for the words that matter and parsed into values only when they are there. Whether a chunk is JSON shows
+//! when it is handed over.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,9 +8,9 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::mend;
 use crate::error::{Error, ErrorKind};
 use crate::operation::{Operation, Protocol};
 use crate::sse::StreamEvent;
@@ -18,7 +19,7 @@ use crate::sse::StreamEvent;
 pub(super) const DONE: &str = "[DONE]";
 
 /// Events of the responses protocol after which nothing follows.
-const TERMINAL_TYPES: &[&str] = &["response.completed", "response.failed", "response.incomplete"];
+pub(super) const TERMINAL_TYPES: &[&str] = &["response.completed", "response.failed", "response.incomplete"];
 
 /// What to do with an event.
 #[derive(Debug)]
@@ -45,20 +46,16 @@ pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> Meaning {
     if data == DONE || operation.terminator == Some(data) {
         return Meaning::Terminator;
     }
-    if let Err(error) = serde_json::from_str::<IgnoredAny>(data) {
-        if event.event.as_deref() == Some("error") {
-            return Meaning::Error(in_band_error(data));
-        }
-        let message = format!("an event of the stream is not JSON: {error}");
-        let body = Bytes::copy_from_slice(data.as_bytes());
-        return Meaning::Error(Error::new(ErrorKind::Decode, message).with_source(error).with_body(body));
-    }
     if event.event.as_deref() == Some("error") || is_error(data) {
         return Meaning::Error(in_band_error(data));
     }
     match operation.protocol {
         Protocol::Chat if has_value(data, &FINISH_REASON) => Meaning::Finish,
-        Protocol::Native if has_value(data, &FINISH_REASON_NATIVE) => Meaning::Finish,
+        Protocol::Native
+            if [&FINISH_REASON_NATIVE, &BLOCK_REASON].iter().any(|name| has_value(data, name)) =>
+        {
+            Meaning::Finish
+        }
         Protocol::Responses if is_terminal(event) => Meaning::Terminal,
         _ => Meaning::Chunk,
     }
@@ -67,8 +64,7 @@ pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> Meaning {
 /// Whether a clean end of the body completes the stream although no finish reason and no terminator was seen.
 pub(super) fn may_end_anywhere(operation: &Operation) -> bool {
     match operation.protocol {
-        Protocol::Chat | Protocol::Responses => false,
-        Protocol::Native => true,
+        Protocol::Chat | Protocol::Responses | Protocol::Native => false,
         Protocol::Media | Protocol::Models => operation.terminator.is_none(),
     }
 }
@@ -81,7 +77,7 @@ pub(super) fn terminator_completes(operation: &Operation) -> bool {
 
 /// An error told of by an event, or by JSON among the events.
 pub(super) fn in_band_error(data: &str) -> Error {
-    let body = Bytes::copy_from_slice(data.as_bytes());
+    let body = Bytes::from(mend::text(data).into_owned());
     Error::from_body(ErrorKind::Stream, body, || "the stream carried an error without a message".to_owned())
 }
 
@@ -89,15 +85,23 @@ type Word = LazyLock<Finder<'static>>;
 
 static ERROR: Word = LazyLock::new(|| Finder::new(b"\"error\""));
 static FINISH_REASON: Word = LazyLock::new(|| Finder::new(b"\"finish_reason\""));
+// Of a prompt that was refused: there will be no candidate.
+static BLOCK_REASON: Word = LazyLock::new(|| Finder::new(b"\"blockReason\""));
 static FINISH_REASON_NATIVE: Word = LazyLock::new(|| Finder::new(b"\"finishReason\""));
 
 /// Whether a document is an error: `{"error": …}`, `{"object": "error"}` or `{"type": "error"}`, at the top.
 /// Within a string the quotes of the word would be escaped, so that the scan does not take text for a member.
 pub(super) fn is_error(data: &str) -> bool {
-    if ERROR.find(data.as_bytes()).is_none() {
+    let bytes = data.as_bytes();
+    // The member is often there and null.
+    let is_null = |at: usize| {
+        let value = data[at + ERROR.needle().len()..].trim_start().strip_prefix(':');
+        value.is_some_and(|value| value.trim_start().starts_with("null"))
+    };
+    if ERROR.find_iter(bytes).all(is_null) {
         return false;
     }
-    let Ok(Value::Object(object)) = serde_json::from_str(data) else { return false };
+    let Ok(Value::Object(object)) = mend::value(data) else { return false };
     let says_error = |name: &str| object.get(name).and_then(Value::as_str) == Some("error");
     let holds_error = match object.get("error") {
         Some(Value::String(text)) => !text.is_empty(),
@@ -117,13 +121,14 @@ fn has_value(data: &str, name: &Word) -> bool {
     })
 }
 
-fn is_terminal(event: &StreamEvent) -> bool {
-    #[derive(Deserialize)]
-    struct Typed<'a> {
-        #[serde(borrow, default)]
-        r#type: Option<Cow<'a, str>>,
-    }
+/// The `type` member of a document, read without the rest.
+#[derive(Deserialize)]
+struct Typed<'a> {
+    #[serde(borrow, default)]
+    r#type: Option<Cow<'a, str>>,
+}
 
+fn is_terminal(event: &StreamEvent) -> bool {
     let named = |name: &str| TERMINAL_TYPES.contains(&name);
     match event.event.as_deref() {
         Some(name) => named(name),
@@ -134,6 +139,19 @@ fn is_terminal(event: &StreamEvent) -> bool {
                     .is_ok_and(|typed| typed.r#type.as_deref().is_some_and(named))
         }
     }
+}
+
+/// The data of a named event, with the name as its `type` where it has none.
+pub(super) fn with_type<'a>(data: &'a str, name: &str) -> Cow<'a, str> {
+    let Some(rest) = data.trim_start().strip_prefix('{') else { return Cow::Borrowed(data) };
+    // Almost always the type is there and says the same.
+    if data.contains(name)
+        || serde_json::from_str::<Typed<'_>>(data).is_ok_and(|typed| typed.r#type.is_some())
+    {
+        return Cow::Borrowed(data);
+    }
+    let separator = if rest.trim_start().starts_with('}') { "" } else { "," };
+    Cow::Owned(format!("{{\"type\":{}{separator}{rest}", Value::from(name)))
 }
 
 #[cfg(test)]
@@ -149,8 +167,10 @@ mod tests {
             Meaning::Terminal => "terminal",
             Meaning::Terminator => "terminator",
             Meaning::Nothing => "nothing",
-            Meaning::Error(error) if error.kind() == ErrorKind::Stream => "error",
-            Meaning::Error(_) => "undecodable",
+            Meaning::Error(error) => {
+                assert_eq!(error.kind(), ErrorKind::Stream);
+                "error"
+            }
         }
     }
 
@@ -185,7 +205,8 @@ mod tests {
         assert_eq!(of(&CREATE_CHAT_COMPLETION, Some("error"), "overloaded"), "error");
         assert_eq!(chat(r#"{"choices":[],"error":null}"#), "chunk");
         assert_eq!(chat(r#"{"choices":[{"delta":{"content":"\"error\""}}]}"#), "chunk");
-        assert_eq!(chat(r#"{"choices":["#), "undecodable");
+        assert_eq!(chat(r#"{"choices":[],"error" : null,"note":"\"error\""}"#), "chunk");
+        assert_eq!(chat(r#"{"error":{"message":"\ud800","code":NaN}}"#), "error");
     }
 
     #[test]
@@ -204,9 +225,20 @@ mod tests {
     }
 
     #[test]
+    fn an_events_name_stands_in_for_a_missing_type() {
+        let name = "response.created";
+        assert_eq!(with_type(r#"{"type":"response.created"}"#, name), r#"{"type":"response.created"}"#);
+        assert_eq!(with_type(r#"{"a":1,"type":"other"}"#, name), r#"{"a":1,"type":"other"}"#);
+        assert_eq!(with_type(r#" {"a":1}"#, name), r#"{"type":"response.created","a":1}"#);
+        assert_eq!(with_type("{ }", name), r#"{"type":"response.created" }"#);
+        assert_eq!(with_type("[]", name), "[]");
+    }
+
+    #[test]
     fn native_chunks_finish_too() {
         let native = |data| of(&STREAM_GENERATE_CONTENT, None, data);
         assert_eq!(native(r#"{"candidates":[{"content":{}}]}"#), "chunk");
         assert_eq!(native(r#"{"candidates":[{"finishReason":"STOP"}]}"#), "finish");
+        assert_eq!(native(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#), "finish");
     }
 }

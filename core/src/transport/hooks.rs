@@ -8,7 +8,7 @@ use bytes::Bytes;
 use progenitor_client::{ByteStream, ClientHooks, ClientInfo, OperationInfo, ResponseValue};
 use serde::de::DeserializeOwned;
 
-use super::{Answer, AnswerBody, Form};
+use super::{Answer, AnswerBody, Form, Held};
 use crate::base_url::check_parameter;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
@@ -34,8 +34,10 @@ pub(crate) struct CallContext {
 enum Outcome {
     #[default]
     NotSent,
-    /// With the body where it was read whole.
-    Answered(Head, Option<Bytes>),
+    /// Read whole.
+    Answered(Head, Bytes),
+    /// To be read as a stream.
+    Opened(Head, Held),
     Failed(Error),
 }
 
@@ -61,22 +63,12 @@ impl CallContext {
     fn error(&self, error: progenitor_client::Error) -> Error {
         match (self.take_outcome(), error) {
             (Outcome::Failed(error), _) => error,
-            (
-                Outcome::Answered(head, body),
-                progenitor_client::Error::InvalidResponsePayload(bytes, error),
-            ) => RawResponse::new(head, body.unwrap_or(bytes)).undecodable(self.operation, error),
+            (Outcome::Answered(head, body), progenitor_client::Error::InvalidResponsePayload(_, error)) => {
+                RawResponse::new(head, body).undecodable(self.operation, error)
+            }
             (_, error) => {
                 let message = format!("the request cannot be built: {error}");
                 Error::new(ErrorKind::InvalidRequest, message).with_operation(self.operation)
-            }
-        }
-    }
-
-    fn head(&self, status: u16, headers: &http::HeaderMap) -> Head {
-        match self.take_outcome() {
-            Outcome::Answered(head, _) => head,
-            Outcome::NotSent | Outcome::Failed(_) => {
-                Head { status, headers: headers.clone(), attempts: 1, elapsed: std::time::Duration::ZERO }
             }
         }
     }
@@ -113,15 +105,15 @@ impl ClientHooks<CallContext> for GeneratedClient {
             .exchange(request, context.operation, context.form(info), context.client.options())
             .await;
         let (outcome, response) = match sent {
-            Ok(Answer { head, body: AnswerBody::Open(response) }) => {
-                (Outcome::Answered(head, None), response)
+            Ok(Answer { head, body: AnswerBody::Open(response, held) }) => {
+                (Outcome::Opened(head, held), response)
             }
             Ok(Answer { head, body: AnswerBody::Whole(body) }) => {
                 let mut response = http::Response::new(body.clone());
                 *response.status_mut() =
                     http::StatusCode::from_u16(head.status).expect("it came from an answer");
                 *response.headers_mut() = head.headers.clone();
-                (Outcome::Answered(head, Some(body)), response.into())
+                (Outcome::Answered(head, body), response.into())
             }
             Err(error) => {
                 let mut response = http::Response::new(Bytes::new());
@@ -166,13 +158,11 @@ impl TypedCall {
         answer: GeneratedResult<ResponseValue<T>>,
     ) -> Result<Response<T>, Error> {
         let context = self.generated.inner();
-        match answer {
-            Ok(value) => {
-                let head = context.head(value.status().as_u16(), value.headers());
-                Ok(Response::new(value.into_inner(), head))
-            }
-            Err(error) => Err(context.error(error)),
-        }
+        let value = answer.map_err(|error| context.error(error))?;
+        let Outcome::Answered(head, _) = context.take_outcome() else {
+            unreachable!("a value comes of an answer that was read whole");
+        };
+        Ok(Response::new(value.into_inner(), head))
     }
 
     /// The stream that has begun, or our error.
@@ -182,14 +172,13 @@ impl TypedCall {
         answer: GeneratedResult<ResponseValue<ByteStream>>,
     ) -> Result<EventStream<T>, Error> {
         let context = self.generated.inner();
-        match answer {
-            Ok(value) => {
-                let head = context.head(value.status().as_u16(), value.headers());
-                let bounds = context.client.transport().stream_bounds();
-                let raw = RawStream::new(context.operation, head, value.into_inner_stream(), bounds);
-                Ok(EventStream::new(raw))
-            }
-            Err(error) => Err(context.error(error)),
-        }
+        let value = answer.map_err(|error| context.error(error))?;
+        let Outcome::Opened(head, hold) = context.take_outcome() else {
+            unreachable!("a stream comes of an answer that was left open");
+        };
+        let bounds = context.client.transport().stream_bounds(context.client.options());
+        let body = Box::pin(hold.over(value.into_inner_stream()));
+        let raw = RawStream::new(context.operation, head, body, bounds);
+        Ok(EventStream::new(raw))
     }
 }

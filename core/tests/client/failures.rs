@@ -51,6 +51,54 @@ async fn an_error_carries_all_the_gateway_said() {
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     assert_eq!(error.body().unwrap(), body);
     assert_eq!(error.attempts(), 1);
+    assert_eq!(error.headers().unwrap()["retry-after"], "7");
+    assert!(error.elapsed().unwrap() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_page_nothing_and_broken_json_keep_status_headers_and_body_whatever_the_status() {
+    let page = "<html><head><title>502 Bad Gateway</title></head></html>";
+    for body in [page, "", "{\"error\":", "{\"id\":\"c1\",\"choices\":[", "null", "\u{0}\u{1}"] {
+        for status in [200, 400, 502] {
+            let headers = [("x-request-id", "req_9"), ("x-served-by", "edge-7"), ("retry-after", "0.5")];
+            let script = || Script::whole(status, &headers, body);
+            let server = Server::start([script(), script(), script()]).await;
+            let client = server.client();
+            let typed = client.chat().completions().create(&chat_request()).await.unwrap_err();
+            let mut errors = vec![typed];
+            // A raw answer that begins like JSON is the caller's to parse.
+            errors.push(match client.call(chat_call()).await {
+                Ok(response) => response.undecodable(&gatewright::operations::CREATE_CHAT_COMPLETION, "cut"),
+                Err(error) => error,
+            });
+            errors.push(match client.open(chat_call()).await {
+                Err(error) => error,
+                Ok(mut stream) => stream.next_batch().await.unwrap_err(),
+            });
+            for error in errors {
+                let case = format!("{status} {body:?}: {error:?}");
+                assert_eq!((error.status(), error.request_id()), (Some(status), Some("req_9")), "{case}");
+                assert_eq!(error.headers().unwrap()["x-served-by"], "edge-7", "{case}");
+                assert_eq!(error.attempts(), 1, "{case}");
+                let kinds = [ErrorKind::Decode, ErrorKind::StreamTruncated];
+                assert_eq!(kinds.contains(&error.kind()), status == 200, "{case}");
+                if status != 200 {
+                    assert_eq!(error.body().unwrap(), body, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_keeps_its_status_and_headers() {
+    let server = Server::start([Script::cut(200, &[("x-request-id", "req_9")], "{\"id\":")]).await;
+    let error = server.client().call(chat_call()).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.status(), error.request_id()),
+        (ErrorKind::Connection, Some(200), Some("req_9"))
+    );
+    assert_eq!(error.headers().unwrap()["x-request-id"], "req_9");
 }
 
 #[tokio::test]

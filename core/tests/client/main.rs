@@ -3,14 +3,28 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod calls;
+mod child;
+mod facts;
 mod failures;
+mod files;
 mod framing;
+mod keys;
 mod limits;
+mod logging;
+mod middleware;
+mod options;
+mod pool;
+mod proxies;
 mod retries;
 mod server;
+mod stream_levels;
+mod stream_vectors;
 mod streams;
+mod telemetry;
+mod tls;
 mod vectors;
 mod videos;
+mod webhooks;
 
 /// A chat request's smallest body.
 const CHAT_BODY: &str = r#"{"model":"model-sol","messages":[{"role":"user","content":"hi"}]}"#;

@@ -1,11 +1,59 @@
 //! What is tried again, what every attempt carries, and what bounds them all.
 
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
 
-use gatewright::{ErrorKind, RequestOptions};
+use gatewright::{BoxFuture, Clock, ErrorKind, RequestOptions};
 
 use crate::server::{Script, Server, Step};
 use crate::{COMPLETION, chat_call, chat_request};
+
+/// A clock that stands still but for the pauses, which pass at once; its chance is always the same.
+#[derive(Debug)]
+struct Still {
+    began: Instant,
+    random: f64,
+    pauses: Mutex<Vec<Duration>>,
+}
+
+impl Still {
+    fn new(random: f64) -> Arc<Self> {
+        Arc::new(Self { began: Instant::now(), random, pauses: Mutex::default() })
+    }
+
+    fn pauses(&self) -> Vec<u128> {
+        self.pauses.lock().unwrap().iter().map(Duration::as_millis).collect()
+    }
+
+    fn passed(&self) -> Duration {
+        self.pauses.lock().unwrap().iter().sum()
+    }
+}
+
+impl Clock for Still {
+    fn now(&self) -> Instant {
+        self.began + self.passed()
+    }
+
+    /// Sun, 09 Sep 2001 01:46:40 GMT, and the pauses since.
+    fn system_time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000) + self.passed()
+    }
+
+    fn sleep(&self, pause: Duration) -> BoxFuture<'_, ()> {
+        self.pauses.lock().unwrap().push(pause);
+        Box::pin(async {})
+    }
+
+    fn random(&self) -> f64 {
+        self.random
+    }
+}
+
+/// A failure that says nothing of when to come back.
+fn failing() -> Script {
+    Script::whole(500, &[], "{}")
+}
 
 /// An answer that asks to come back at once.
 fn busy(status: u16) -> Script {
@@ -73,13 +121,68 @@ async fn a_retry_after_beyond_reason_ends_the_call_at_once_and_is_on_the_error()
 }
 
 #[tokio::test]
-async fn a_retry_after_is_waited_for() {
-    let server =
-        Server::start([Script::whole(503, &[("retry-after", "0.3")], ""), Script::json(COMPLETION)]).await;
-    let client = server.builder().max_retries(1).build().unwrap();
-    let started = Instant::now();
-    client.call(chat_call()).await.unwrap();
-    assert!(started.elapsed() >= Duration::from_millis(300), "{:?}", started.elapsed());
+async fn pauses_double_up_to_a_bound_and_chance_takes_up_to_a_quarter_off() {
+    for (random, pauses) in [
+        (0.0, [500, 1000, 2000, 4000, 8000, 8000]),
+        (0.5, [437, 875, 1750, 3500, 7000, 7000]),
+        (1.0, [375, 750, 1500, 3000, 6000, 6000]),
+    ] {
+        let server = Server::start((0..7).map(|_| failing())).await;
+        let clock = Still::new(random);
+        let client = server
+            .builder()
+            .clock(clock.clone())
+            .timeout(Duration::from_mins(10))
+            .max_retries(6)
+            .build()
+            .unwrap();
+        let error = client.call(chat_call()).await.unwrap_err();
+        assert_eq!((error.kind(), error.attempts()), (ErrorKind::InternalServer, 7));
+        assert_eq!(clock.pauses(), pauses, "{random}");
+        assert!(error.elapsed().unwrap() >= clock.passed());
+    }
+}
+
+#[tokio::test]
+async fn what_the_gateway_asks_for_is_waited_for_instead() {
+    let asking = |name: &str, value: &str| Script::whole(503, &[(name, value)], "");
+    let server = Server::start([
+        asking("retry-after", "7"),
+        asking("retry-after-ms", "1500"),
+        // 20 s after the clock's beginning, of which 8.5 s have passed.
+        asking("retry-after", "Sun, 09 Sep 2001 01:47:00 GMT"),
+        Script::json(COMPLETION),
+    ])
+    .await;
+    let clock = Still::new(0.5);
+    let client = server
+        .builder()
+        .clock(clock.clone())
+        .timeout(Duration::from_mins(10))
+        .max_retries(3)
+        .build()
+        .unwrap();
+    let response = client.call(chat_call()).await.unwrap();
+    assert_eq!(clock.pauses(), [7000, 1500, 11_500]);
+    assert_eq!((response.attempts, response.elapsed), (4, Duration::from_secs(20)));
+    let requests = server.requests();
+    let keys: std::collections::BTreeSet<_> =
+        requests.iter().map(|request| request.header("idempotency-key")).collect();
+    assert_eq!(keys.len(), 1, "one call, one key");
+    let counts: Vec<_> = requests.iter().map(|request| request.header("x-gatewright-retry-count")).collect();
+    assert_eq!(counts, [Some("0"), Some("1"), Some("2"), Some("3")]);
+}
+
+#[tokio::test]
+async fn a_pause_that_would_outlast_the_deadline_ends_the_call_with_what_happened() {
+    let server = Server::start((0..9).map(|_| failing())).await;
+    let clock = Still::new(0.0);
+    let client =
+        server.builder().clock(clock.clone()).timeout(Duration::from_secs(5)).max_retries(9).build().unwrap();
+    let error = client.call(chat_call()).await.unwrap_err();
+    // 0.5 + 1 + 2 s have passed; the next pause would be 4 s.
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::InternalServer, 4));
+    assert_eq!(clock.pauses(), [500, 1000, 2000]);
 }
 
 #[tokio::test]
@@ -95,8 +198,46 @@ async fn the_deadline_bounds_all_attempts_together() {
 }
 
 #[tokio::test]
+async fn an_answer_that_does_not_begin_in_time_is_tried_again() {
+    let server =
+        Server::start([Script::hang(), Script::hang(), Script::json(COMPLETION), Script::hang()]).await;
+    let client = server
+        .builder()
+        .clock(Still::new(0.0))
+        .first_byte_timeout(Duration::from_millis(500))
+        .max_retries(2)
+        .build()
+        .unwrap();
+    assert_eq!(client.call(chat_call()).await.unwrap().attempts, 3);
+    // By option, for one call.
+    let options = RequestOptions {
+        first_byte_timeout: Some(Duration::from_millis(50)),
+        max_retries: Some(0),
+        ..RequestOptions::default()
+    };
+    let error = client.open(chat_call().options(options)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.message().contains("50ms (first_byte_timeout)"), "{error}");
+}
+
+#[tokio::test]
+async fn a_slow_body_is_no_slow_beginning() {
+    let slow = Script::begin(200, &[("content-type", "application/json")])
+        .then(Step::Pause(Duration::from_secs(1)))
+        .packet("{}")
+        .end();
+    let server = Server::start([slow]).await;
+    let client = server.builder().first_byte_timeout(Duration::from_millis(700)).build().unwrap();
+    assert_eq!(client.call(chat_call()).await.unwrap().body, "{}");
+}
+
+#[tokio::test]
 async fn a_stream_is_tried_again_until_its_head_has_arrived_and_never_after() {
-    let cut = Script::events().packet("data: {\"choices\":[{\"delta\":{}}]}\n\n").then(Step::Reset);
+    let cut = Script::events()
+        .packet(
+            "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n",
+        )
+        .then(Step::Reset);
     let server = Server::start([busy(503), cut, Script::json(COMPLETION)]).await;
     let client = server.builder().max_retries(5).build().unwrap();
     let mut stream = client.open(chat_call()).await.unwrap();

@@ -30,9 +30,13 @@ impl Packet {
 }
 
 pub(crate) fn read<T: DeserializeOwned>(name: &str) -> Vec<T> {
-    let path = format!("{}/../tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let vectors: Vectors<T> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
-    assert!(!vectors.cases.is_empty(), "{path} holds no case");
+    let vectors: Vectors<T> =
+        serde_json::from_str(&text(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(!vectors.cases.is_empty(), "{name} holds no case");
     vectors.cases
+}
+
+pub(crate) fn text(name: &str) -> String {
+    let path = format!("{}/../tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

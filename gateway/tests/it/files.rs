@@ -60,6 +60,15 @@ async fn a_tampered_address_is_refused() {
     assert_eq!(read(server.bare(Method::POST, &address)).await.0, 405);
 }
 
+/// The entity tag of a file: strong, and the same each time.
+async fn response_tag(server: &Server, address: &str) -> String {
+    let tag = |response: reqwest::Response| response.headers()["etag"].to_str().expect("ASCII").to_owned();
+    let first = tag(send(server.bare(Method::GET, address)).await);
+    assert!(first.starts_with('"') && first.ends_with('"'), "{first}");
+    assert_eq!(first, tag(send(server.bare(Method::HEAD, address)).await));
+    first
+}
+
 #[tokio::test]
 async fn ranges_and_heads_are_answered() {
     let server = start().await;
@@ -69,6 +78,15 @@ async fn ranges_and_heads_are_answered() {
     assert_eq!(response.status(), 206);
     assert_eq!(response.headers()["content-range"], format!("bytes 8-15/{}", whole.len()));
     assert_eq!(response.bytes().await.expect("a part"), whole.slice(8..16));
+    let tag = response_tag(&server, &address).await;
+    let part =
+        |tag: &str| server.bare(Method::GET, &address).header("range", "bytes=8-").header("if-range", tag);
+    assert_eq!(send(part(&tag)).await.status(), 206);
+    for other in ["\"other\"", &format!("W/{tag}"), "Sun, 09 Sep 2001 01:46:40 GMT"] {
+        let response = send(part(other)).await;
+        assert_eq!(response.status(), 200, "{other}");
+        assert_eq!(response.bytes().await.expect("a file"), whole);
+    }
     let response = send(server.bare(Method::GET, &address).header("range", "bytes=99999999-")).await;
     assert_eq!(response.status(), 416);
     let response = send(server.bare(Method::HEAD, &address)).await;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::lint::METHODS;
 use super::load::{Document, Sources, child, schema_name, text};
 use super::model::{
-    Additional, Api, Constraints, ErrorStyle, Field, HttpMethod, Kind, Location, Object, Operation,
+    Additional, Api, Constraints, ErrorStyle, Field, Final, HttpMethod, Kind, Location, Object, Operation,
     Parameter, Protocol, Schema, Stream, StreamMode, StringEnum, Type, Union, Webhook,
 };
 use super::names;
@@ -119,7 +119,9 @@ impl Builder<'_> {
             None | Some(Value::Bool(true)) => Additional::Keep,
             Some(inner) => Additional::Map(self.ty(inner, &format!("{name}Value"), source)?),
         };
-        Ok(Object { fields, additional })
+        let iterable = node.get("x-iterable").and_then(Value::as_str).map(str::to_owned);
+        let text = node.get("x-text").cloned().map(serde_json::from_value).transpose();
+        Ok(Object { fields, additional, iterable, text: text.context("x-text")? })
     }
 
     /// The type of a schema; `name` is what an inline object in it is called.
@@ -204,16 +206,24 @@ impl Builder<'_> {
         let shared = item.get("parameters").and_then(Value::as_array).into_iter().flatten();
         let own = node.get("parameters").and_then(Value::as_array).into_iter().flatten();
         let mut parameters = Vec::new();
+        let body = node.pointer("/requestBody/content/application~1json");
+        let mut example = serde_json::Map::new();
         for parameter in shared.chain(own) {
-            parameters.push(self.parameter(self.document.follow(parameter)?, id, source)?);
+            let parameter = self.document.follow(parameter)?;
+            parameters.push(self.parameter(parameter, id, source)?);
+            if let Some(value) = parameter.get("example") {
+                example.insert(text(parameter, "name").to_owned(), value.clone());
+            }
+        }
+        if let Some(members) = body.and_then(|body| body.get("example")).and_then(Value::as_object) {
+            example.extend(members.clone());
         }
         let placed = |parameter: &Parameter| path.find(&format!("{{{}}}", parameter.name));
         parameters.sort_by_key(|parameter| match parameter.location {
             Location::Path => placed(parameter).unwrap_or(usize::MAX),
             _ => usize::MAX,
         });
-        let request =
-            node.pointer("/requestBody/content/application~1json/schema/$ref").and_then(Value::as_str);
+        let request = body.and_then(|body| body.pointer("/schema/$ref")).and_then(Value::as_str);
         let mut response = None;
         let mut item_schema = None;
         for (status, answer) in node["responses"].as_object().into_iter().flatten() {
@@ -238,6 +248,11 @@ impl Builder<'_> {
                     Some(name) => StreamMode::Parameter(name.to_owned()),
                     None => StreamMode::Always,
                 },
+                last: stream.get("final").map(|last| Final {
+                    ty: response.clone().unwrap_or_else(|| item.clone()),
+                    python: text(last, "python").to_owned(),
+                    node: text(last, "node").to_owned(),
+                }),
                 item,
                 terminator: stream.get("terminator").and_then(Value::as_str).map(str::to_owned),
             }),
@@ -258,6 +273,7 @@ impl Builder<'_> {
             summary: text(node, "summary").to_owned(),
             description: text(node, "description").to_owned(),
             source: source.to_owned(),
+            example,
         })
     }
 

@@ -66,8 +66,11 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-source",
     "x-extensible-enum",
     "x-open-union",
+    "x-iterable",
+    "x-text",
 ];
 
+const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
 const DOCUMENT: &[&str] = &[
     "openapi",
     "info",
@@ -101,14 +104,15 @@ const OPERATION: &[&str] = &[
 const WEBHOOK: &[&str] =
     &["operationId", "summary", "description", "tags", "requestBody", "responses", "security", "x-source"];
 const PARAMETER: &[&str] =
-    &["$ref", "name", "in", "required", "description", "schema", "deprecated", "x-source"];
+    &["$ref", "name", "in", "required", "description", "schema", "example", "deprecated", "x-source"];
 const BODY: &[&str] = &["$ref", "description", "required", "content", "x-source"];
 const RESPONSE: &[&str] = &["$ref", "description", "headers", "content", "x-source"];
 const HEADER: &[&str] = &["$ref", "description", "required", "schema", "x-source"];
 const MEDIA: &[&str] = &["schema", "example", "examples", "x-item-schema"];
 const COMPONENTS: &[&str] =
     &["schemas", "parameters", "responses", "requestBodies", "headers", "securitySchemes"];
-const STREAM: &[&str] = &["parameter", "always", "terminator"];
+const STREAM: &[&str] = &["parameter", "always", "terminator", "final"];
+const FINAL: &[&str] = &["python", "node"];
 
 /// Methods an operation may have, as keys of a path item.
 pub(crate) const METHODS: &[&str] = &["get", "post", "put", "patch", "delete"];
@@ -370,6 +374,16 @@ impl Lint<'_> {
         if !stream.as_object().is_some_and(|members| members.contains_key("terminator")) {
             self.report(&at, "terminator is missing; give the last data line (`\"[DONE]\"`) or null");
         }
+        if let Some(last) = stream.get("final") {
+            let at = child(&at, "final");
+            self.keys(last, &at, "final", FINAL);
+            for language in FINAL.iter().filter(|language| text(last, language).is_empty()) {
+                self.report(
+                    &at,
+                    format!("{language} is missing; name the method that gives the whole document"),
+                );
+            }
+        }
         match (stream.get("parameter").and_then(Value::as_str), stream.get("always")) {
             (Some(name), None) => {
                 let body = operation.pointer("/requestBody/content/application~1json/schema");
@@ -449,6 +463,7 @@ impl Lint<'_> {
         }
         self.union(node, at);
         self.values(node, at);
+        self.conveniences(node, at);
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let at = child(&child(at, "properties"), name);
@@ -474,6 +489,30 @@ impl Lint<'_> {
         }
         for (pointer, inner) in subschemas(node, at) {
             self.schema(inner, &pointer);
+        }
+    }
+
+    /// `x-iterable` and `x-text`, which clients make of a response.
+    fn conveniences(&mut self, node: &Value, at: &str) {
+        let property = |name: &str| node.get("properties").and_then(|all| all.get(name));
+        if let Some(iterable) = node.get("x-iterable") {
+            let array = iterable.as_str().and_then(property);
+            if array.and_then(|array| array.get("items")).is_none() {
+                self.report(
+                    &child(at, "x-iterable"),
+                    "x-iterable names an array among the properties; correct it",
+                );
+            }
+        }
+        if let Some(joined) = node.get("x-text") {
+            let at = child(at, "x-text");
+            self.keys(joined, &at, "x-text", JOINED_TEXT);
+            if property(text(joined, "name")).is_some() {
+                self.report(&at, "the member of x-text is a property already; rename one");
+            }
+            if joined.pointer("/path/0").and_then(Value::as_str).and_then(property).is_none() {
+                self.report(&at, "the path of x-text begins with an array among the properties; correct it");
+            }
         }
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct Operation {
     pub description: String,
     /// Section of the source specification, or `ours`.
     pub source: String,
+    /// Arguments of a call to show in documentation, by wire name; empty where the specification gives none.
+    pub example: serde_json::Map<String, Value>,
 }
 
 impl Operation {
@@ -151,6 +153,18 @@ pub(crate) struct Stream {
     pub item: Type,
     /// Data of the event that ends the stream: `[DONE]`.
     pub terminator: Option<String>,
+    /// What reads the stream to its end and gives the whole document.
+    pub last: Option<Final>,
+}
+
+/// The whole document that a stream's events add up to.
+#[derive(Debug, Clone)]
+pub(crate) struct Final {
+    /// The operation's JSON response, else the type of one event.
+    pub ty: Type,
+    /// Name of the method, as users of each language know it.
+    pub python: String,
+    pub node: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -242,6 +256,28 @@ pub(crate) struct Object {
     /// In the order of the specification.
     pub fields: Vec<Field>,
     pub additional: Additional,
+    /// `x-iterable`: the member whose items one gets by iterating over the object; `data` of a model list.
+    pub iterable: Option<String>,
+    /// `x-text`: a member that clients add to what arrived.
+    pub text: Option<JoinedText>,
+}
+
+/// `x-text`: a member that is not on the wire: the texts of all parts of one kind, joined. `output_text` of a
+/// response is `text` of each part of `output[].content[]` whose `type` is `output_text`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JoinedText {
+    /// Name of the member: `output_text`.
+    pub name: String,
+    /// Arrays on the way to the parts, outermost first: `["output", "content"]`. Elements without the next one
+    /// are passed over.
+    pub path: Vec<String>,
+    /// `type` of the parts that count.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Member of a part that holds its text.
+    pub member: String,
+    pub description: String,
 }
 
 /// What becomes of members that are no field.

@@ -7,6 +7,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gatewright._native import ResponseInfo
+    from gatewright._received import Received
+
 __all__ = [
     "GatewrightError",
     "APIError",
@@ -61,6 +64,9 @@ class GatewrightError(Exception):
         operation: str | None = None,
         attempts: int = 0,
         violations: list[dict[str, str]] | None = None,
+        partial: Any = None,
+        received: Received | None = None,
+        response: ResponseInfo | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -85,6 +91,18 @@ class GatewrightError(Exception):
         """Requests sent for this call."""
         self.violations = violations or []
         """Every rule the request breaks, where it was checked before sending: pointer, rule, message, section."""
+        self.partial = partial
+        """Of a stream that failed: what had arrived, as one document in the form of the answer that is not streamed:
+        a `ChatCompletion`, `Response` or `GenerateContentResponse`. None where no event had arrived."""
+        self.received = received
+        """Of a stream that failed: how many events and bytes had arrived."""
+        self.response = response
+        """The answer that the error was made of, where there was one: status, headers, request id, attempts."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By itself an exception pickles without its cause.
+        cause = {} if self.__cause__ is None else {"__cause__": self.__cause__}
+        return self.__class__, self.args, {**self.__dict__, **cause}
 
     def __str__(self) -> str:
         text = self.message

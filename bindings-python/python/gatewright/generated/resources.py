@@ -2,6 +2,14 @@
 """The resources: a method for each operation of the specification. Types are in the stub."""
 
 from gatewright._native import NOT_GIVEN
+from gatewright.generated.streams import (
+    AsyncChatCompletionStream,
+    AsyncGenerateContentResponseStream,
+    AsyncResponseStream,
+    ChatCompletionStream,
+    GenerateContentResponseStream,
+    ResponseStream,
+)
 
 
 class ChatCompletions:
@@ -40,11 +48,7 @@ class ChatCompletions:
         metadata=NOT_GIVEN,
         store=NOT_GIVEN,
         service_tier=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Create a chat completion.
 
@@ -80,11 +84,12 @@ class ChatCompletions:
             metadata: Free key and value pairs, stored with the completion. (ours)
             store: Whether the completion is kept. (ours)
             service_tier: Processing tier. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.chat.completions.create(
+        ...     model="model-sol",
+        ...     messages=[{"role": "user", "content": "Say hello."}],
+        ... )
 
         Source: specification 4, 2.1, 2.2, 2.3.
         """
@@ -116,9 +121,8 @@ class ChatCompletions:
             "store": store,
             "service_tier": service_tier,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         if stream is True:
-            return self._client._open("create_chat_completion", parameters, body, options)
+            return self._client._open("create_chat_completion", parameters, body, options, ChatCompletionStream)
         return self._client._call("create_chat_completion", parameters, body, options)
 
 
@@ -167,11 +171,7 @@ class Responses:
         prompt_cache_key=NOT_GIVEN,
         service_tier=NOT_GIVEN,
         user=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Create a response.
 
@@ -200,11 +200,12 @@ class Responses:
             prompt_cache_key: Groups requests that share a prefix. (ours)
             service_tier: Processing tier. (ours)
             user: An id of the end user. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.responses.create(
+        ...     model="model-sol",
+        ...     input="Say hello.",
+        ... )
 
         Source: specification 4, 2.4.
         """
@@ -231,9 +232,8 @@ class Responses:
             "service_tier": service_tier,
             "user": user,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         if stream is True:
-            return self._client._open("create_response", parameters, body, options)
+            return self._client._open("create_response", parameters, body, options, ResponseStream)
         return self._client._call("create_response", parameters, body, options)
 
     def compact(
@@ -243,11 +243,7 @@ class Responses:
         input=NOT_GIVEN,
         instructions=NOT_GIVEN,
         previous_response_id=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Compact a conversation.
 
@@ -260,11 +256,12 @@ class Responses:
             input: The conversation so far.
             instructions: System text of the conversation.
             previous_response_id: The response to compact from.
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.responses.compact(
+        ...     model="model-sol",
+        ...     input="A long conversation.",
+        ... )
 
         Source: specification 4.
         """
@@ -275,7 +272,6 @@ class Responses:
             "instructions": instructions,
             "previous_response_id": previous_response_id,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("compact_response", parameters, body, options)
 
 
@@ -289,29 +285,21 @@ class Models:
 
     def list(
         self,
-        *,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """List models.
 
         The models that the key reaches.
 
         Args:
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.models.list()
 
         Source: specification 4, 2.4.
         """
         parameters = (None, None, None)
         body = None
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("list_models", parameters, body, options)
 
 
@@ -328,11 +316,7 @@ class NativeModels:
         *,
         pageSize=NOT_GIVEN,
         pageToken=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """List models, native style.
 
@@ -341,17 +325,14 @@ class NativeModels:
         Args:
             pageSize: Most models on one page. 1 to 1000. (ours)
             pageToken: nextPageToken of the page before. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.native.models.list()
 
         Source: specification 4, 2.5.
         """
         parameters = (None, {"pageSize": pageSize, "pageToken": pageToken}, None)
         body = None
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("list_native_models", parameters, body, options)
 
 
@@ -379,11 +360,7 @@ class Native:
         toolConfig=NOT_GIVEN,
         safetySettings=NOT_GIVEN,
         cachedContent=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Generate content.
 
@@ -398,11 +375,12 @@ class Native:
             toolConfig: Whether and which function is called. (ours)
             safetySettings: Passed on to the provider. (ours)
             cachedContent: Passed on to the provider. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.native.generate_content(
+        ...     model="model-luna",
+        ...     contents=[{"parts": [{"text": "Say hello."}]}],
+        ... )
 
         Source: specification 4, 2.5.
         """
@@ -416,7 +394,6 @@ class Native:
             "safetySettings": safetySettings,
             "cachedContent": cachedContent,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("generate_content", parameters, body, options)
 
     def stream_generate_content(
@@ -430,11 +407,7 @@ class Native:
         toolConfig=NOT_GIVEN,
         safetySettings=NOT_GIVEN,
         cachedContent=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Stream generated content.
 
@@ -449,11 +422,12 @@ class Native:
             toolConfig: Whether and which function is called. (ours)
             safetySettings: Passed on to the provider. (ours)
             cachedContent: Passed on to the provider. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.native.stream_generate_content(
+        ...     model="model-luna",
+        ...     contents=[{"parts": [{"text": "Say hello."}]}],
+        ... )
 
         Not shown in the source specification (ours).
         """
@@ -467,8 +441,7 @@ class Native:
             "safetySettings": safetySettings,
             "cachedContent": cachedContent,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
-        return self._client._open("stream_generate_content", parameters, body, options)
+        return self._client._open("stream_generate_content", parameters, body, options, GenerateContentResponseStream)
 
     def count_tokens(
         self,
@@ -476,11 +449,7 @@ class Native:
         *,
         contents=NOT_GIVEN,
         generateContentRequest=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Count tokens.
 
@@ -490,11 +459,12 @@ class Native:
             model: The model id. (2.5)
             contents: The conversation.
             generateContentRequest: A whole request.
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.native.count_tokens(
+        ...     model="model-luna",
+        ...     contents=[{"parts": [{"text": "How long is this?"}]}],
+        ... )
 
         Not shown in the source specification (ours).
         """
@@ -503,7 +473,6 @@ class Native:
             "contents": contents,
             "generateContentRequest": generateContentRequest,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("count_tokens", parameters, body, options)
 
 
@@ -524,11 +493,7 @@ class VideosGenerations:
         resolution=NOT_GIVEN,
         aspect_ratio=NOT_GIVEN,
         webhook_url=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Submit a video generation task.
 
@@ -544,11 +509,13 @@ class VideosGenerations:
             aspect_ratio: Width to height. The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
                 characters, format uri.
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.videos.generations.create(
+        ...     model="video_model_1",
+        ...     prompt="Waves on a beach.",
+        ...     duration=3,
+        ... )
 
         Source: specification 4, 2.6, 3.
         """
@@ -561,18 +528,12 @@ class VideosGenerations:
             "aspect_ratio": aspect_ratio,
             "webhook_url": webhook_url,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("create_video", parameters, body, options)
 
     def retrieve(
         self,
         task_id,
-        *,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Look up a video generation task.
 
@@ -580,17 +541,12 @@ class VideosGenerations:
 
         Args:
             task_id: The id from submission. (4)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.7, 3.
         """
         parameters = ({"task_id": task_id}, None, None)
         body = None
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("retrieve_video", parameters, body, options)
 
 
@@ -626,11 +582,7 @@ class Images:
         quality=NOT_GIVEN,
         style=NOT_GIVEN,
         response_format=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Generate images.
 
@@ -646,11 +598,13 @@ class Images:
             quality: Only image_model_1 supports it. The gateway assumes "standard".
             style: Only image_model_1 supports it. The gateway assumes "vivid".
             response_format: Whether images come as addresses or as base64. The gateway assumes "url".
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.images.generate(
+        ...     model="image_model_2",
+        ...     prompt="A boat.",
+        ...     size="256x256",
+        ... )
 
         Source: specification 4, 2.8.
         """
@@ -664,7 +618,6 @@ class Images:
             "style": style,
             "response_format": response_format,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return self._client._call("create_image", parameters, body, options)
 
 
@@ -738,11 +691,7 @@ class AsyncChatCompletions:
         metadata=NOT_GIVEN,
         store=NOT_GIVEN,
         service_tier=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Create a chat completion.
 
@@ -778,11 +727,7 @@ class AsyncChatCompletions:
             metadata: Free key and value pairs, stored with the completion. (ours)
             store: Whether the completion is kept. (ours)
             service_tier: Processing tier. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.1, 2.2, 2.3.
         """
@@ -814,9 +759,8 @@ class AsyncChatCompletions:
             "store": store,
             "service_tier": service_tier,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         if stream is True:
-            return await self._client._open("create_chat_completion", parameters, body, options)
+            return await self._client._open("create_chat_completion", parameters, body, options, AsyncChatCompletionStream)
         return await self._client._call("create_chat_completion", parameters, body, options)
 
 
@@ -865,11 +809,7 @@ class AsyncResponses:
         prompt_cache_key=NOT_GIVEN,
         service_tier=NOT_GIVEN,
         user=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Create a response.
 
@@ -898,11 +838,7 @@ class AsyncResponses:
             prompt_cache_key: Groups requests that share a prefix. (ours)
             service_tier: Processing tier. (ours)
             user: An id of the end user. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.4.
         """
@@ -929,9 +865,8 @@ class AsyncResponses:
             "service_tier": service_tier,
             "user": user,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         if stream is True:
-            return await self._client._open("create_response", parameters, body, options)
+            return await self._client._open("create_response", parameters, body, options, AsyncResponseStream)
         return await self._client._call("create_response", parameters, body, options)
 
     async def compact(
@@ -941,11 +876,7 @@ class AsyncResponses:
         input=NOT_GIVEN,
         instructions=NOT_GIVEN,
         previous_response_id=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Compact a conversation.
 
@@ -958,11 +889,7 @@ class AsyncResponses:
             input: The conversation so far.
             instructions: System text of the conversation.
             previous_response_id: The response to compact from.
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4.
         """
@@ -973,7 +900,6 @@ class AsyncResponses:
             "instructions": instructions,
             "previous_response_id": previous_response_id,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("compact_response", parameters, body, options)
 
 
@@ -987,29 +913,19 @@ class AsyncModels:
 
     async def list(
         self,
-        *,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """List models.
 
         The models that the key reaches.
 
         Args:
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.4.
         """
         parameters = (None, None, None)
         body = None
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("list_models", parameters, body, options)
 
 
@@ -1026,11 +942,7 @@ class AsyncNativeModels:
         *,
         pageSize=NOT_GIVEN,
         pageToken=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """List models, native style.
 
@@ -1039,17 +951,12 @@ class AsyncNativeModels:
         Args:
             pageSize: Most models on one page. 1 to 1000. (ours)
             pageToken: nextPageToken of the page before. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.5.
         """
         parameters = (None, {"pageSize": pageSize, "pageToken": pageToken}, None)
         body = None
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("list_native_models", parameters, body, options)
 
 
@@ -1077,11 +984,7 @@ class AsyncNative:
         toolConfig=NOT_GIVEN,
         safetySettings=NOT_GIVEN,
         cachedContent=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Generate content.
 
@@ -1096,11 +999,7 @@ class AsyncNative:
             toolConfig: Whether and which function is called. (ours)
             safetySettings: Passed on to the provider. (ours)
             cachedContent: Passed on to the provider. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.5.
         """
@@ -1114,7 +1013,6 @@ class AsyncNative:
             "safetySettings": safetySettings,
             "cachedContent": cachedContent,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("generate_content", parameters, body, options)
 
     async def stream_generate_content(
@@ -1128,11 +1026,7 @@ class AsyncNative:
         toolConfig=NOT_GIVEN,
         safetySettings=NOT_GIVEN,
         cachedContent=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Stream generated content.
 
@@ -1147,11 +1041,7 @@ class AsyncNative:
             toolConfig: Whether and which function is called. (ours)
             safetySettings: Passed on to the provider. (ours)
             cachedContent: Passed on to the provider. (ours)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Not shown in the source specification (ours).
         """
@@ -1165,8 +1055,7 @@ class AsyncNative:
             "safetySettings": safetySettings,
             "cachedContent": cachedContent,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
-        return await self._client._open("stream_generate_content", parameters, body, options)
+        return await self._client._open("stream_generate_content", parameters, body, options, AsyncGenerateContentResponseStream)
 
     async def count_tokens(
         self,
@@ -1174,11 +1063,7 @@ class AsyncNative:
         *,
         contents=NOT_GIVEN,
         generateContentRequest=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Count tokens.
 
@@ -1188,11 +1073,7 @@ class AsyncNative:
             model: The model id. (2.5)
             contents: The conversation.
             generateContentRequest: A whole request.
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Not shown in the source specification (ours).
         """
@@ -1201,7 +1082,6 @@ class AsyncNative:
             "contents": contents,
             "generateContentRequest": generateContentRequest,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("count_tokens", parameters, body, options)
 
 
@@ -1222,11 +1102,7 @@ class AsyncVideosGenerations:
         resolution=NOT_GIVEN,
         aspect_ratio=NOT_GIVEN,
         webhook_url=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Submit a video generation task.
 
@@ -1242,11 +1118,7 @@ class AsyncVideosGenerations:
             aspect_ratio: Width to height. The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
                 characters, format uri.
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.6, 3.
         """
@@ -1259,18 +1131,12 @@ class AsyncVideosGenerations:
             "aspect_ratio": aspect_ratio,
             "webhook_url": webhook_url,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("create_video", parameters, body, options)
 
     async def retrieve(
         self,
         task_id,
-        *,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Look up a video generation task.
 
@@ -1278,17 +1144,12 @@ class AsyncVideosGenerations:
 
         Args:
             task_id: The id from submission. (4)
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.7, 3.
         """
         parameters = ({"task_id": task_id}, None, None)
         body = None
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("retrieve_video", parameters, body, options)
 
 
@@ -1324,11 +1185,7 @@ class AsyncImages:
         quality=NOT_GIVEN,
         style=NOT_GIVEN,
         response_format=NOT_GIVEN,
-        extra_headers=None,
-        extra_query=None,
-        extra_body=None,
-        timeout=None,
-        max_retries=None,
+        **options,
     ):
         """Generate images.
 
@@ -1344,11 +1201,7 @@ class AsyncImages:
             quality: Only image_model_1 supports it. The gateway assumes "standard".
             style: Only image_model_1 supports it. The gateway assumes "vivid".
             response_format: Whether images come as addresses or as base64. The gateway assumes "url".
-            extra_headers: Headers to send beside the client's own.
-            extra_query: Query parameters to send beside the operation's own.
-            extra_body: Members to send in the body; one of the same name replaces an argument.
-            timeout: Seconds for the whole call, all attempts together.
-            max_retries: Attempts after the first.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.8.
         """
@@ -1362,7 +1215,6 @@ class AsyncImages:
             "style": style,
             "response_format": response_format,
         }
-        options = (extra_headers, extra_query, extra_body, timeout, max_retries)
         return await self._client._call("create_image", parameters, body, options)
 
 

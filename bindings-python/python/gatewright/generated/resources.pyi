@@ -4,8 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 from gatewright._native import NotGiven, Record
-from gatewright._streams import AsyncStream, Stream
+from gatewright._options import CallOptions
 from gatewright.generated import types
+from gatewright.generated.streams import (
+    AsyncChatCompletionStream,
+    AsyncGenerateContentResponseStream,
+    AsyncResponseStream,
+    ChatCompletionStream,
+    GenerateContentResponseStream,
+    ResponseStream,
+)
+from typing_extensions import Unpack
 
 class ChatCompletions:
     """client.chat.completions."""
@@ -40,11 +49,7 @@ class ChatCompletions:
         metadata: Mapping[str, str] | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.ChatCompletion: ...
     @overload
     def create(
@@ -75,12 +80,8 @@ class ChatCompletions:
         metadata: Mapping[str, str] | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> Stream[types.ChatCompletionChunk]: ...
+        **options: Unpack[CallOptions],
+    ) -> ChatCompletionStream: ...
     @overload
     def create(
         self,
@@ -110,12 +111,8 @@ class ChatCompletions:
         metadata: Mapping[str, str] | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> types.ChatCompletion | Stream[types.ChatCompletionChunk]: ...
+        **options: Unpack[CallOptions],
+    ) -> types.ChatCompletion | ChatCompletionStream: ...
 
 class Chat:
     """client.chat."""
@@ -153,11 +150,7 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.Response: ...
     @overload
     def create(
@@ -183,12 +176,8 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> Stream[types.ResponseStreamEvent]: ...
+        **options: Unpack[CallOptions],
+    ) -> ResponseStream: ...
     @overload
     def create(
         self,
@@ -213,12 +202,8 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> types.Response | Stream[types.ResponseStreamEvent]: ...
+        **options: Unpack[CallOptions],
+    ) -> types.Response | ResponseStream: ...
     def compact(
         self,
         *,
@@ -226,11 +211,7 @@ class Responses:
         input: str | Sequence[types.InputItemParam] | None | NotGiven = ...,
         instructions: str | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.CompactedResponse: ...
 
 class Models:
@@ -239,12 +220,7 @@ class Models:
     def __init__(self, client: Any) -> None: ...
     def list(
         self,
-        *,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.ModelList: ...
 
 class NativeModels:
@@ -256,11 +232,7 @@ class NativeModels:
         *,
         pageSize: int | NotGiven = ...,
         pageToken: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.NativeModelList: ...
 
 class Native:
@@ -281,11 +253,7 @@ class Native:
         toolConfig: types.NativeToolConfigParam | Record | NotGiven = ...,
         safetySettings: Sequence[Mapping[str, object]] | NotGiven = ...,
         cachedContent: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.GenerateContentResponse: ...
     def stream_generate_content(
         self,
@@ -298,23 +266,15 @@ class Native:
         toolConfig: types.NativeToolConfigParam | Record | NotGiven = ...,
         safetySettings: Sequence[Mapping[str, object]] | NotGiven = ...,
         cachedContent: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> Stream[types.GenerateContentResponse]: ...
+        **options: Unpack[CallOptions],
+    ) -> GenerateContentResponseStream: ...
     def count_tokens(
         self,
         model: str,
         *,
         contents: Sequence[types.NativeContentParam | Record] | NotGiven = ...,
         generateContentRequest: Mapping[str, object] | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.CountTokensResponse: ...
 
 class VideosGenerations:
@@ -330,21 +290,12 @@ class VideosGenerations:
         resolution: Literal["720p", "1080p"] | NotGiven = ...,
         aspect_ratio: Literal["16:9", "9:16", "1:1"] | NotGiven = ...,
         webhook_url: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.VideoTask: ...
     def retrieve(
         self,
         task_id: str,
-        *,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.VideoTask: ...
 
 class Videos:
@@ -369,11 +320,7 @@ class Images:
         quality: Literal["standard", "hd"] | NotGiven = ...,
         style: Literal["vivid", "natural"] | NotGiven = ...,
         response_format: Literal["url", "b64_json"] | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.ImageGenerationResponse: ...
 
 class Resources:
@@ -430,11 +377,7 @@ class AsyncChatCompletions:
         metadata: Mapping[str, str] | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.ChatCompletion: ...
     @overload
     async def create(
@@ -465,12 +408,8 @@ class AsyncChatCompletions:
         metadata: Mapping[str, str] | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> AsyncStream[types.ChatCompletionChunk]: ...
+        **options: Unpack[CallOptions],
+    ) -> AsyncChatCompletionStream: ...
     @overload
     async def create(
         self,
@@ -500,12 +439,8 @@ class AsyncChatCompletions:
         metadata: Mapping[str, str] | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> types.ChatCompletion | AsyncStream[types.ChatCompletionChunk]: ...
+        **options: Unpack[CallOptions],
+    ) -> types.ChatCompletion | AsyncChatCompletionStream: ...
 
 class AsyncChat:
     """client.chat."""
@@ -543,11 +478,7 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.Response: ...
     @overload
     async def create(
@@ -573,12 +504,8 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> AsyncStream[types.ResponseStreamEvent]: ...
+        **options: Unpack[CallOptions],
+    ) -> AsyncResponseStream: ...
     @overload
     async def create(
         self,
@@ -603,12 +530,8 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> types.Response | AsyncStream[types.ResponseStreamEvent]: ...
+        **options: Unpack[CallOptions],
+    ) -> types.Response | AsyncResponseStream: ...
     async def compact(
         self,
         *,
@@ -616,11 +539,7 @@ class AsyncResponses:
         input: str | Sequence[types.InputItemParam] | None | NotGiven = ...,
         instructions: str | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.CompactedResponse: ...
 
 class AsyncModels:
@@ -629,12 +548,7 @@ class AsyncModels:
     def __init__(self, client: Any) -> None: ...
     async def list(
         self,
-        *,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.ModelList: ...
 
 class AsyncNativeModels:
@@ -646,11 +560,7 @@ class AsyncNativeModels:
         *,
         pageSize: int | NotGiven = ...,
         pageToken: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.NativeModelList: ...
 
 class AsyncNative:
@@ -671,11 +581,7 @@ class AsyncNative:
         toolConfig: types.NativeToolConfigParam | Record | NotGiven = ...,
         safetySettings: Sequence[Mapping[str, object]] | NotGiven = ...,
         cachedContent: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.GenerateContentResponse: ...
     async def stream_generate_content(
         self,
@@ -688,23 +594,15 @@ class AsyncNative:
         toolConfig: types.NativeToolConfigParam | Record | NotGiven = ...,
         safetySettings: Sequence[Mapping[str, object]] | NotGiven = ...,
         cachedContent: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
-    ) -> AsyncStream[types.GenerateContentResponse]: ...
+        **options: Unpack[CallOptions],
+    ) -> AsyncGenerateContentResponseStream: ...
     async def count_tokens(
         self,
         model: str,
         *,
         contents: Sequence[types.NativeContentParam | Record] | NotGiven = ...,
         generateContentRequest: Mapping[str, object] | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.CountTokensResponse: ...
 
 class AsyncVideosGenerations:
@@ -720,21 +618,12 @@ class AsyncVideosGenerations:
         resolution: Literal["720p", "1080p"] | NotGiven = ...,
         aspect_ratio: Literal["16:9", "9:16", "1:1"] | NotGiven = ...,
         webhook_url: str | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.VideoTask: ...
     async def retrieve(
         self,
         task_id: str,
-        *,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.VideoTask: ...
 
 class AsyncVideos:
@@ -759,11 +648,7 @@ class AsyncImages:
         quality: Literal["standard", "hd"] | NotGiven = ...,
         style: Literal["vivid", "natural"] | NotGiven = ...,
         response_format: Literal["url", "b64_json"] | NotGiven = ...,
-        extra_headers: Mapping[str, str] | None = ...,
-        extra_query: Mapping[str, object] | None = ...,
-        extra_body: Mapping[str, object] | None = ...,
-        timeout: float | None = ...,
-        max_retries: int | None = ...,
+        **options: Unpack[CallOptions],
     ) -> types.ImageGenerationResponse: ...
 
 class AsyncResources:

@@ -2,7 +2,7 @@
 """The types of requests and responses."""
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from gatewright._native import Record
@@ -967,6 +967,9 @@ class Response(Record):
     @property
     def usage(self) -> ResponseUsage | None:
         """Tokens used; null until known."""
+    @property
+    def output_text(self) -> str:
+        """All text of the output, joined."""
 
 class ResponseError(Record):
     """Why a response failed. (ours)"""
@@ -1314,6 +1317,8 @@ class ModelList(Record):
     @property
     def data(self) -> list[Model]:
         """The models."""
+    def __iter__(self) -> Iterator[Model]:  # type: ignore[override]
+        """The elements of `data`, not the names of the members."""
 
 class Model(Record):
     """A model. (ours)"""
@@ -1579,6 +1584,8 @@ class NativeModelList(Record):
     @property
     def nextPageToken(self) -> str | None:
         """pageToken of the next page; absent on the last."""
+    def __iter__(self) -> Iterator[NativeModel]:  # type: ignore[override]
+        """The elements of `models`, not the names of the members."""
 
 class NativeModel(Record):
     """A model of the native list. (ours)"""

@@ -173,6 +173,15 @@ fn types(api: &Api) -> String {
                 if !object.fields.is_empty() {
                     out.push_str(&field_table(&object.fields));
                 }
+                if let Some(member) = &object.iterable {
+                    _ = writeln!(
+                        out,
+                        "\nIterating over it in Python and Node gives the items of `{member}`."
+                    );
+                }
+                if let Some(text) = &object.text {
+                    _ = writeln!(out, "\nClients add `{}`, not on the wire: {}", text.name, text.description);
+                }
                 match &object.additional {
                     Additional::Keep => {}
                     Additional::Deny => out.push_str("\nClosed: no other members.\n"),

@@ -3,13 +3,16 @@
 //!
 //! How an operation becomes a method (`resources.rs`): path parameters may be given by position, everything
 //! else by keyword; members of the request body are arguments under their wire names, a Python keyword with
-//! `_` after it. How a schema becomes a type (`types.rs`): what a response holds is a class over `Record`;
+//! `_` after it; options of the call are the rest, `**options`. How a stream becomes a class (`streams.rs`): one
+//! for each whole document that events add up to. How a schema becomes a type (`types.rs`): what a response holds is a class over `Record`;
 //! what a request holds is a `TypedDict`, named as the schema for a request body and `…Param` within one,
 //! since a schema can be both.
 
+mod conveniences;
 mod errors;
 mod fields;
 mod resources;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -32,8 +35,21 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Arguments that every method has beside the operation's own.
-const OPTIONS: &[&str] = &["extra_headers", "extra_query", "extra_body", "timeout", "max_retries"];
+/// Names that every method takes beside the operation's own arguments: the options of a call, and what collects
+/// them.
+const OPTIONS: &[&str] = &[
+    "event_timeout",
+    "extra_body",
+    "extra_headers",
+    "extra_query",
+    "first_byte_timeout",
+    "idempotency_key",
+    "idle_timeout",
+    "max_retries",
+    "options",
+    "timeout",
+    "validate",
+];
 
 /// Files of the Python package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
@@ -50,12 +66,15 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         python("errors.py", "spec/errors.json", errors::module(&api.errors)),
         python("resources.py", SPEC, resources::module(api)),
         python("resources.pyi", SPEC, resources::stub(api)),
+        python("streams.py", SPEC, streams::module(api)),
         python("types.py", SPEC, types::module(api)),
         python("types.pyi", SPEC, types::stub(api)),
         rust(
             "mod.rs",
-            "//! What follows from the specification.\n\npub(crate) mod optional_fields;\n".to_owned(),
+            "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod optional_fields;\n"
+                .to_owned(),
         ),
+        rust("conveniences.rs", conveniences::conveniences(api)),
         rust("optional_fields.rs", fields::optional_fields(api)),
     ]
 }

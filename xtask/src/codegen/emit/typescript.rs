@@ -11,6 +11,7 @@
 mod errors;
 mod operations;
 mod resources;
+mod streams;
 mod types;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         file("types.ts", "spec/openapi.yaml", &types::emit(api)),
         file("operations.ts", "spec/openapi.yaml", &operations::emit(api)),
         file("resources.ts", "spec/openapi.yaml", &resources::emit(api)),
+        file("streams.ts", "spec/openapi.yaml", &streams::emit(api)),
         file("errors.ts", "spec/errors.json", &errors::emit(&api.errors)),
     ]
 }

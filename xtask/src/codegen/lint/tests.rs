@@ -169,6 +169,15 @@ fn a_stream_switch_that_the_body_does_not_have_is_reported() {
 }
 
 #[test]
+fn a_final_method_without_a_name_in_each_language_is_reported() {
+    assert_eq!(
+        problem("/paths/~1v1~1lines/post/x-stream/final", json!({"python": "get_final_line"})),
+        "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream/final: node is missing; name the method that gives the \
+         whole document"
+    );
+}
+
+#[test]
 fn a_parameter_named_like_a_member_of_the_body_is_reported() {
     let parameter = json!([{"name": "weight", "in": "query", "schema": {"type": "number"}}]);
     assert_eq!(
@@ -207,4 +216,23 @@ fn a_status_of_two_error_kinds_is_reported() {
     errors.kinds[1].status.push(429);
     let problems = lint_errors(&errors);
     assert_eq!(problems[0].message, "429 belongs to too_many and to broken_pen; remove one");
+}
+
+#[test]
+fn an_iterable_that_is_no_array_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/LinePart/x-iterable", json!("text")),
+        "spec/openapi.yaml#/components/schemas/LinePart/x-iterable: x-iterable names an array among the properties; \
+         correct it"
+    );
+}
+
+#[test]
+fn a_joined_text_that_hides_a_property_is_reported() {
+    let joined =
+        json!({"name": "rest", "path": ["rest"], "type": "word", "member": "text", "description": "All."});
+    assert_eq!(
+        problem("/components/schemas/LinePart/x-text", joined),
+        "spec/openapi.yaml#/components/schemas/LinePart/x-text: the member of x-text is a property already; rename one"
+    );
 }

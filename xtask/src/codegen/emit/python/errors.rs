@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::docstring;
 use crate::codegen::model::Errors;
 
-/// What the bases and the kinds inherit. Default pickling of exceptions (arguments and `__dict__`) covers it.
+/// What the bases and the kinds inherit.
 const STATE: &str = r#"
     __module__ = "gatewright"
 
@@ -28,6 +28,9 @@ const STATE: &str = r#"
         operation: str | None = None,
         attempts: int = 0,
         violations: list[dict[str, str]] | None = None,
+        partial: Any = None,
+        received: Received | None = None,
+        response: ResponseInfo | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -52,6 +55,18 @@ const STATE: &str = r#"
         """Requests sent for this call."""
         self.violations = violations or []
         """Every rule the request breaks, where it was checked before sending: pointer, rule, message, section."""
+        self.partial = partial
+        """Of a stream that failed: what had arrived, as one document in the form of the answer that is not streamed:
+        a `ChatCompletion`, `Response` or `GenerateContentResponse`. None where no event had arrived."""
+        self.received = received
+        """Of a stream that failed: how many events and bytes had arrived."""
+        self.response = response
+        """The answer that the error was made of, where there was one: status, headers, request id, attempts."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By itself an exception pickles without its cause.
+        cause = {} if self.__cause__ is None else {"__cause__": self.__cause__}
+        return self.__class__, self.args, {**self.__dict__, **cause}
 
     def __str__(self) -> str:
         text = self.message
@@ -68,7 +83,8 @@ pub(super) fn module(errors: &Errors) -> String {
     let mut out = String::from(
         "\"\"\"The exceptions: one class for each kind of failure, all with the same attributes.\"\"\"\n\n\
          from __future__ import annotations\n\n\
-         TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from typing import Any\n\n",
+         TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from typing import Any\n\n    \
+         from gatewright._native import ResponseInfo\n    from gatewright._received import Received\n\n",
     );
     let bases = errors.bases.iter().map(|base| base.class.as_str());
     let classes: Vec<&str> = bases.chain(errors.kinds.iter().map(|kind| kind.class.as_str())).collect();

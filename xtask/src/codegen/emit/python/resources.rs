@@ -3,43 +3,12 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
+use super::streams::{self, Face};
 use super::{Direction, Types, argument, described, docstring, facts, wrapped};
 use crate::codegen::model::{Api, Location, Operation, Parameter, Resource, Type};
 use crate::codegen::names::pascal;
-
-/// The two faces of the package.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Face {
-    Sync,
-    Async,
-}
-
-impl Face {
-    const BOTH: [Self; 2] = [Self::Sync, Self::Async];
-
-    fn class_prefix(self) -> &'static str {
-        if self == Self::Async { "Async" } else { "" }
-    }
-
-    fn def(self) -> &'static str {
-        if self == Self::Async { "async def" } else { "def" }
-    }
-
-    fn awaits(self) -> &'static str {
-        if self == Self::Async { "await " } else { "" }
-    }
-
-    fn stream(self, item: &str) -> String {
-        format!("{}Stream[{item}]", self.class_prefix())
-    }
-
-    /// `AsyncChatCompletions`; of the root, `AsyncResources`.
-    fn class_name(self, resource: &Resource<'_>) -> String {
-        let name =
-            if resource.path.is_empty() { "Resources".to_owned() } else { pascal(&resource.path.join("_")) };
-        format!("{}{name}", self.class_prefix())
-    }
-}
 
 /// One argument of a method.
 struct Argument<'a> {
@@ -108,9 +77,10 @@ pub(super) fn module(api: &Api) -> String {
         "\"\"\"The resources: a method for each operation of the specification. Types are in the stub.\"\"\"\n\n\
          from gatewright._native import NOT_GIVEN\n",
     );
+    out.push_str(&streams::imports(api));
     for face in Face::BOTH {
         classes(&api.resources(), &mut |resource| {
-            let _ = write!(out, "\n\nclass {}:\n", face.class_name(resource));
+            let _ = write!(out, "\n\nclass {}:\n", class_name(face, resource));
             out.push_str(&class_doc(resource));
             let is_root = resource.path.is_empty();
             if !is_root {
@@ -120,7 +90,7 @@ pub(super) fn module(api: &Api) -> String {
             let client = if is_root { "self" } else { "self._client" };
             for child in &resource.children {
                 let name = child.path.last().map_or("", String::as_str);
-                let class = face.class_name(child);
+                let class = class_name(face, child);
                 let _ = write!(out, "\n    @property\n    def {name}(self):\n");
                 let _ =
                     write!(out, "        \"\"\"{}.\"\"\"\n        return {class}({client})\n", title(child));
@@ -139,6 +109,13 @@ fn classes(resource: &Resource<'_>, write: &mut impl FnMut(&Resource<'_>)) {
         classes(child, write);
     }
     write(resource);
+}
+
+/// `AsyncChatCompletions`; of the root, `AsyncResources`.
+fn class_name(face: Face, resource: &Resource<'_>) -> String {
+    let name =
+        if resource.path.is_empty() { "Resources".to_owned() } else { pascal(&resource.path.join("_")) };
+    format!("{}{name}", face.prefix())
 }
 
 /// `client.chat.completions`.
@@ -161,16 +138,15 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
     for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
         let _ = writeln!(out, "        {},", path.name);
     }
-    out.push_str("        *,\n");
+    if arguments.iter().any(|argument| argument.place != Place::Path) {
+        out.push_str("        *,\n");
+    }
     for keyword in arguments.iter().filter(|argument| argument.place != Place::Path) {
         let default = if keyword.required { "" } else { "=NOT_GIVEN" };
         let _ = writeln!(out, "        {}{default},", keyword.name);
     }
-    out.push_str(
-        "        extra_headers=None,\n        extra_query=None,\n        extra_body=None,\n        \
-         timeout=None,\n        max_retries=None,\n    ):\n",
-    );
-    out.push_str(&method_doc(operation, &arguments));
+    out.push_str("        **options,\n    ):\n");
+    out.push_str(&method_doc(operation, &arguments, face));
     let dict = |place: Place| {
         let pairs: Vec<String> = arguments
             .iter()
@@ -195,33 +171,33 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
     } else {
         out.push_str("        body = None\n");
     }
-    out.push_str("        options = (extra_headers, extra_query, extra_body, timeout, max_retries)\n");
-    let awaits = face.awaits();
-    let call =
-        |how: &str| format!("{awaits}self._client.{how}({:?}, parameters, body, options)", operation.id);
-    if let Some(switch) = operation.stream_parameter() {
-        let _ = writeln!(out, "        if {} is True:", argument(switch));
-        let _ = writeln!(out, "            return {}", call("_open"));
+    let call = format!("({:?}, parameters, body, options", operation.id);
+    let begin = format!("return {}self._client", face.awaits());
+    if let Some(stream) = &operation.stream {
+        let class = streams::class_name(face, operation, stream);
+        let open = format!("{begin}._open{call}, {class})");
+        let Some(switch) = operation.stream_parameter() else {
+            let _ = writeln!(out, "        {open}");
+            return out;
+        };
+        let _ = writeln!(out, "        if {} is True:\n            {open}", argument(switch));
     }
-    let how = if operation.always_streams() { "_open" } else { "_call" };
-    let _ = writeln!(out, "        return {}", call(how));
+    let _ = writeln!(out, "        {begin}._call{call})");
     out
 }
 
-fn method_doc(operation: &Operation, arguments: &[Argument<'_>]) -> String {
+fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> String {
     let indent = "        ";
     let mut list = String::from("Args:\n");
     for argument in arguments {
         let text = format!("{}: {}", argument.name, argument.doc);
         list.push_str(&wrapped(&text, "    ", "        "));
     }
-    list.push_str("    extra_headers: Headers to send beside the client's own.\n");
-    list.push_str("    extra_query: Query parameters to send beside the operation's own.\n");
-    list.push_str(
-        "    extra_body: Members to send in the body; one of the same name replaces an argument.\n",
-    );
-    list.push_str("    timeout: Seconds for the whole call, all attempts together.\n");
-    list.push_str("    max_retries: Attempts after the first.\n");
+    list.push_str("    options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.\n");
+    // Examples are run as they stand, which asks for a place where `await` may stand.
+    if face == Face::Sync {
+        list.push_str(&example(operation, arguments));
+    }
     let summary = format!("{}.", operation.summary.trim_end_matches('.'));
     let source = if operation.source == "ours" {
         "Not shown in the source specification (ours).".to_owned()
@@ -230,11 +206,52 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>]) -> String {
     };
     let doc = docstring(&[summary, operation.description.clone(), "@ARGUMENTS@".to_owned(), source], indent);
     // Already wrapped and indented below its own heading; wrapping it again would undo that.
-    let list: String = list.lines().flat_map(|line| [indent, line, "\n"]).collect();
+    let list: String =
+        list.lines().flat_map(|line| [if line.is_empty() { "" } else { indent }, line, "\n"]).collect();
     doc.replace(
         &format!("{indent}@ARGUMENTS@\n"),
         &list.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\""),
     )
+}
+
+/// A call that can be run, for documentation; none where the specification has no value for a required argument.
+fn example(operation: &Operation, arguments: &[Argument<'_>]) -> String {
+    let mut given = Vec::new();
+    for argument in arguments {
+        match operation.example.get(argument.wire) {
+            Some(value) => given.push(format!("{}={}", argument.name, value_expression(value))),
+            None if argument.required => return String::new(),
+            None => {}
+        }
+    }
+    let call = format!("client.{}.{}", operation.resource.join("."), operation.name);
+    if given.is_empty() {
+        return format!("\n>>> answer = {call}()\n");
+    }
+    let lines: String = given.iter().map(|argument| format!("...     {argument},\n")).collect();
+    format!("\n>>> answer = {call}(\n{lines}... )\n")
+}
+
+/// A JSON value as a Python expression.
+fn value_expression(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        // Escapes of JSON mean the same in Python, but for surrogates, which the specification has none of.
+        Value::Number(_) | Value::String(_) => value.to_string(),
+        Value::Array(elements) => {
+            let elements: Vec<_> = elements.iter().map(value_expression).collect();
+            format!("[{}]", elements.join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<_> = members
+                .iter()
+                .map(|(name, value)| format!("{name:?}: {}", value_expression(value)))
+                .collect();
+            format!("{{{}}}", members.join(", "))
+        }
+    }
 }
 
 pub(super) fn stub(api: &Api) -> String {
@@ -243,19 +260,21 @@ pub(super) fn stub(api: &Api) -> String {
          from collections.abc import Mapping, Sequence\n\
          from typing import Any, Literal, overload\n\n\
          from gatewright._native import NotGiven, Record\n\
-         from gatewright._streams import AsyncStream, Stream\n\
+         from gatewright._options import CallOptions\n\
          from gatewright.generated import types\n",
     );
+    out.push_str(&streams::imports(api));
+    out.push_str("from typing_extensions import Unpack\n");
     for face in Face::BOTH {
         classes(&api.resources(), &mut |resource| {
-            let _ = write!(out, "\nclass {}:\n", face.class_name(resource));
+            let _ = write!(out, "\nclass {}:\n", class_name(face, resource));
             out.push_str(&class_doc(resource));
             if !resource.path.is_empty() {
                 out.push_str("    _client: Any\n    def __init__(self, client: Any) -> None: ...\n");
             }
             for child in &resource.children {
                 let name = child.path.last().map_or("", String::as_str);
-                let class = face.class_name(child);
+                let class = class_name(face, child);
                 let _ = writeln!(out, "    @property\n    def {name}(self) -> {class}:");
                 let _ = writeln!(out, "        \"\"\"{}.\"\"\"", title(child));
             }
@@ -271,7 +290,8 @@ pub(super) fn stub(api: &Api) -> String {
 fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
     // A method may hide a builtin: `list` does.
     let received = Types { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };
-    let stream = operation.stream.as_ref().map(|stream| face.stream(&received.expression(&stream.item)));
+    let stream =
+        operation.stream.as_ref().map(|stream| streams::annotation(received, face, operation, stream));
     let document = operation.response.as_ref().map(|ty| received.expression(ty));
     match (operation.stream_parameter(), stream, document) {
         (Some(switch), Some(stream), Some(document)) => {
@@ -306,7 +326,9 @@ fn signature(
     for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
         let _ = writeln!(out, "        {}: {},", path.name, sent.expression(path.ty));
     }
-    out.push_str("        *,\n");
+    if arguments.iter().any(|argument| argument.place != Place::Path) {
+        out.push_str("        *,\n");
+    }
     for keyword in arguments.iter().filter(|argument| argument.place != Place::Path) {
         let _ = match switch.filter(|(name, _)| *name == keyword.wire) {
             Some((_, ty)) => writeln!(out, "        {}: {ty},", keyword.name),
@@ -318,14 +340,6 @@ fn signature(
             }
         };
     }
-    let _ = write!(
-        out,
-        "        extra_headers: Mapping[str, str] | None = ...,\n        \
-         extra_query: Mapping[str, object] | None = ...,\n        \
-         extra_body: Mapping[str, object] | None = ...,\n        \
-         timeout: float | None = ...,\n        \
-         max_retries: int | None = ...,\n    \
-         ) -> {result}: ...\n"
-    );
+    let _ = write!(out, "        **options: Unpack[CallOptions],\n    ) -> {result}: ...\n");
     out
 }

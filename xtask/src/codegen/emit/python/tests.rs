@@ -41,6 +41,25 @@ fn a_stream_switch_becomes_overloads() {
 }
 
 #[test]
+fn a_stream_becomes_a_class_that_knows_its_whole_document() {
+    assert_snapshot!(file(&sources(), "streams.py"));
+}
+
+#[test]
+fn an_iterable_and_a_joined_text_are_typed_and_told_to_the_native_half() {
+    let line = edited("/components/schemas/Line/x-iterable", json!("parts"));
+    assert_snapshot!(
+        [part(&file(&line, "types.pyi"), "class Line("), file(&line, "conveniences.rs")].join("\n\n")
+    );
+    let joined =
+        json!({"name": "words", "path": ["rest"], "type": "word", "member": "text", "description": "All."});
+    let part_of_line = edited("/components/schemas/LinePart/x-text", joined);
+    assert!(part(&file(&part_of_line, "types.pyi"), "class LinePart(").contains("def words(self) -> str:"));
+    let table = file(&part_of_line, "conveniences.rs");
+    assert!(table.contains(r#"("words", &["rest"], "word", "text"),"#), "{table}");
+}
+
+#[test]
 fn error_kinds_become_classes_parents_first() {
     let code = file(&sources(), "errors.py");
     let kinds = code.find("\nclass StatusError").expect("the parent comes first of the kinds");

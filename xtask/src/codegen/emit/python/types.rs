@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Direction, Types, described, docstring, facts, is_attribute, schema_name};
-use crate::codegen::model::{Additional, Api, Field, Kind, Object, Schema};
+use crate::codegen::model::{Additional, Api, Field, Kind, Object, Schema, Type};
 
 /// Members of `Record` that a field of the same name does not hide: such a field is read by item.
 const RECORD_MEMBERS: &[&str] = &["get", "items", "keys", "values", "to_dict", "to_json", "from_json"];
@@ -63,7 +63,7 @@ pub(super) fn stub(api: &Api) -> String {
     let mut out = String::from(
         "\"\"\"The types of requests and responses.\"\"\"\n\n\
          import builtins\n\
-         from collections.abc import Mapping, Sequence\n\
+         from collections.abc import Iterator, Mapping, Sequence\n\
          from typing import Any, Literal\n\n\
          from gatewright._native import Record\n\
          from typing_extensions import Required, TypeAlias, TypedDict\n\n\
@@ -125,6 +125,7 @@ fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> Stri
             for field in &object.fields {
                 out.push_str(&attribute(schema, field, types));
             }
+            out.push_str(&conveniences(object, types));
             out
         }
         Direction::Request if object.fields.iter().all(|field| is_attribute(&field.name)) => {
@@ -157,6 +158,29 @@ fn attribute(schema: &Schema, field: &Field, types: Types<'_>) -> String {
         types.builtins,
         docstring(&[field_doc(schema, field)], "        ")
     )
+}
+
+/// `x-iterable` and `x-text`, which the native half adds.
+fn conveniences(object: &Object, types: Types<'_>) -> String {
+    let mut out = String::new();
+    let items = object.fields.iter().find(|field| Some(&field.name) == object.iterable.as_ref());
+    if let Some(Type::Array(element)) = items.map(|field| &field.ty) {
+        let _ = write!(
+            out,
+            "    def __iter__(self) -> Iterator[{}]:  # type: ignore[override]\n",
+            types.expression(element)
+        );
+        let name = object.iterable.as_deref().unwrap_or_default();
+        out.push_str(&docstring(
+            &[format!("The elements of `{name}`, not the names of the members.")],
+            "        ",
+        ));
+    }
+    if let Some(text) = &object.text {
+        let _ = write!(out, "    @{0}property\n    def {1}(self) -> {0}str:\n", types.builtins, text.name);
+        out.push_str(&docstring(std::slice::from_ref(&text.description), "        "));
+    }
+    out
 }
 
 fn key(field: &Field, types: Types<'_>) -> String {

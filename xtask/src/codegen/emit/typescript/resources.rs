@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::types::{assumed, comment, constraints};
-use super::{doc, expression, member, references, source};
+use super::{doc, expression, member, references, source, streams};
 use crate::codegen::model::{Api, Operation, Parameter, Resource};
 use crate::codegen::names::{camel, pascal};
 
@@ -31,16 +31,22 @@ fn imports(api: &Api) -> String {
     for operation in &api.operations {
         used.extend(operation.request.clone());
         operation.response.iter().for_each(|ty| references(ty, &mut used));
-        operation.stream.iter().for_each(|stream| references(&stream.item, &mut used));
+        let unnamed = operation.stream.iter().filter(|stream| stream.last.is_none());
+        unnamed.for_each(|stream| references(&stream.item, &mut used));
         operation.parameters.iter().for_each(|parameter| references(&parameter.ty, &mut used));
     }
-    let streams = api.operations.iter().any(|operation| operation.stream.is_some());
+    let plain = |operation: &Operation| operation.stream.as_ref().is_some_and(|stream| stream.last.is_none());
+    let classes: BTreeSet<String> = api.operations.iter().filter_map(streams::class_name).collect();
     let mut out = String::from("import type { ApiPromise } from \"../promise\";\n");
     out.push_str("import { type RequestOptions, Resource } from \"../resource\";\n");
-    if streams {
+    if api.operations.iter().any(plain) {
         out.push_str("import type { Stream } from \"../stream\";\n");
     }
     out.push_str("import { operations } from \"./operations\";\n");
+    if !classes.is_empty() {
+        let names: Vec<String> = classes.into_iter().collect();
+        let _ = writeln!(out, "import {{ {} }} from \"./streams\";", names.join(", "));
+    }
     if !used.is_empty() {
         out.push_str("import type {\n");
         for name in &used {
@@ -149,7 +155,11 @@ fn method(operation: &Operation) -> String {
         &[&operation.summary, &operation.description, &parameter_docs(operation), &source(&operation.source)],
     );
     let single = operation.response.as_ref().map(expression);
-    let stream = operation.stream.as_ref().map(|stream| format!("Stream<{}>", expression(&stream.item)));
+    let class = streams::class_name(operation);
+    let stream = operation
+        .stream
+        .as_ref()
+        .map(|stream| class.clone().unwrap_or_else(|| format!("Stream<{}>", expression(&stream.item))));
     let switch = operation.stream_parameter();
     let mut out = String::new();
     match (single, stream, switch) {
@@ -178,9 +188,10 @@ fn method(operation: &Operation) -> String {
         None => operation.path_parameters().map(|parameter| camel(&parameter.name)).collect(),
     };
     let params = if params.is_some() { "params" } else { "undefined" };
+    let class = class.map_or_else(String::new, |class| format!(", {class}"));
     let _ = writeln!(
         out,
-        "    return this.send(operations.{}, [{}], {params}, options);",
+        "    return this.send(operations.{}, [{}], {params}, options{class});",
         operation.id,
         path.join(", ")
     );

@@ -22,7 +22,7 @@ paths:
       x-method: create
       x-protocol: chat
       x-error-style: standard
-      x-stream: { parameter: stream, terminator: "[DONE]" }
+      x-stream: { parameter: stream, terminator: "[DONE]", final: { python: get_final_line, node: finalLine } }
       requestBody:
         content: { application/json: { schema: { $ref: "#/components/schemas/LineRequest" } } }
       responses:
@@ -100,6 +100,8 @@ components:
     Line:
       type: object
       x-source: "2.2"
+      x-iterable: marks
+      x-text: { name: whole_text, path: [marks, words], type: dot, member: text, description: "All text, joined." }
       required: [object, note, marks]
       properties:
         object: { const: line }
@@ -158,6 +160,11 @@ fn operations_become_a_table_of_how_their_parameters_travel() {
 #[test]
 fn operations_become_methods_with_overloads_for_streams() {
     assert_snapshot!(file_named("resources.ts"));
+}
+
+#[test]
+fn streams_that_add_up_to_a_document_become_classes() {
+    assert_snapshot!(file_named("streams.ts"));
 }
 
 #[test]

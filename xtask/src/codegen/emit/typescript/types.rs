@@ -34,6 +34,7 @@ fn interface(out: &mut String, schema: &Schema, object: &Object) {
     for field in &object.fields {
         out.push_str(&property(field, &schema.source));
     }
+    out.push_str(&conveniences(object));
     match &object.additional {
         // Members that are no field are kept, yet not declared: an index signature would let every
         // misspelt name pass.
@@ -46,6 +47,26 @@ fn interface(out: &mut String, schema: &Schema, object: &Object) {
         Additional::Map(_) => out.push_str("  [key: string]: unknown;\n"),
     }
     out.push_str("}\n");
+}
+
+/// What clients add to an object that arrived.
+fn conveniences(object: &Object) -> String {
+    let mut out = String::new();
+    if let Some(text) = &object.text {
+        out.push_str(&doc(
+            "  ",
+            &[&text.description, "Added by the client: not enumerable, and not on the wire."],
+        ));
+        let _ = writeln!(out, "  readonly {}: string;", member(&text.name));
+    }
+    if let Some(name) = &object.iterable
+        && let Some(Field { ty: Type::Array(item), .. }) =
+            object.fields.iter().find(|field| field.name == *name)
+    {
+        out.push_str(&doc("  ", &[&format!("The items of `{name}`. Added by the client.")]));
+        let _ = writeln!(out, "  [Symbol.iterator](): IterableIterator<{}>;", expression(item));
+    }
+    out
 }
 
 /// One member with its comment; the section is named where it differs from the interface's own.

@@ -1,0 +1,106 @@
+/** One reader of documents split into branches that each get all of them. */
+
+import type { Batch, Source } from "./feed";
+
+/** Most that is held for a reader that falls behind, in UTF-16 code units. */
+const MAX_HELD_LENGTH = 256 * 1024 * 1024;
+
+export class Tee {
+  readonly #take: () => Promise<readonly string[] | undefined>;
+  readonly #close: () => void;
+  readonly #open = new Set<Branch>();
+  #pulling: Promise<void> | undefined;
+  /** How the documents ended, once they have. */
+  #end: Batch | undefined;
+
+  /** `take`: all documents that are ready, none at the end, or an error. `close`: nobody wants more. */
+  constructor(take: () => Promise<readonly string[] | undefined>, close: () => void) {
+    this.#take = take;
+    this.#close = close;
+  }
+
+  /** A further reader; of what is pulled from now on. */
+  branch(): Source {
+    const branch = new Branch(this);
+    this.#open.add(branch);
+    return branch;
+  }
+
+  /** Waits for more, and hands it to every open branch. Gives the end, once it has come. Never rejects. */
+  async pull(): Promise<Batch | undefined> {
+    if (this.#end !== undefined) return this.#end;
+    // Branches that wait at the same time wait for the same documents.
+    this.#pulling ??= this.#fetch();
+    await this.#pulling;
+    return undefined;
+  }
+
+  /** A branch wants no more; the last one to leave closes the source. */
+  leave(branch: Branch): void {
+    this.#open.delete(branch);
+    if (this.#open.size === 0) this.#close();
+  }
+
+  async #fetch(): Promise<void> {
+    try {
+      const documents = await this.#take();
+      if (documents === undefined) this.#end = {};
+      else for (const branch of this.#open) branch.hold(documents);
+    } catch (error) {
+      this.#end = { error };
+    }
+    this.#pulling = undefined;
+  }
+}
+
+/** One of the readers: holds what it has not been asked for. */
+class Branch implements Source {
+  readonly #tee: Tee;
+  #held: string[] = [];
+  #heldLength = 0;
+  #closed = false;
+  /** Why it was given up, to be told once. */
+  #failure: Error | undefined;
+
+  constructor(tee: Tee) {
+    this.#tee = tee;
+  }
+
+  hold(documents: readonly string[]): void {
+    for (const document of documents) {
+      this.#held.push(document);
+      this.#heldLength += document.length;
+    }
+    if (this.#heldLength > MAX_HELD_LENGTH) {
+      this.close();
+      this.#failure = new RangeError(
+        `tee(): the reader is ${MAX_HELD_LENGTH} characters behind the other one`,
+      );
+    }
+  }
+
+  async nextBatch(): Promise<Batch> {
+    while (this.#held.length === 0) {
+      if (this.#closed) return { error: this.#failure };
+      const end = await this.#tee.pull();
+      // What the other branch pulled meanwhile comes before the end.
+      if (end !== undefined && this.#held.length === 0) return end;
+    }
+    const documents = this.#held;
+    this.#held = [];
+    this.#heldLength = 0;
+    return { documents };
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#held = [];
+    this.#tee.leave(this);
+  }
+
+  /** Branches have no signal of their own: that of the whole reaches them as its error. */
+  cancel(): void {
+    this.close();
+  }
+}

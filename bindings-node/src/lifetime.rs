@@ -1,0 +1,46 @@
+//! Work for a JavaScript thread ends with it: a worker that is terminated takes its requests and streams along. The
+//! runtime that does the work is shared by all threads of the process, and would go on.
+
+use std::cell::RefCell;
+
+use napi::Env;
+use napi::bindgen_prelude::{PromiseRaw, ToNapiValue};
+use tokio::sync::watch;
+
+thread_local! {
+    /// Tells when this thread's environment is torn down.
+    static ENDED: RefCell<Option<watch::Receiver<bool>>> = const { RefCell::new(None) };
+}
+
+/// A promise of what `work` gives. It never rejects.
+pub(crate) fn spawn<T: Default + Send + ToNapiValue + 'static>(
+    env: &Env,
+    work: impl Future<Output = T> + Send + 'static,
+) -> napi::Result<PromiseRaw<'_, T>> {
+    let mut ended = ended(*env)?;
+    env.spawn_future(async move {
+        Ok(tokio::select! {
+            biased;
+            // Nobody is there to be told: anything will do.
+            _ = ended.wait_for(|ended| *ended) => T::default(),
+            outcome = work => outcome,
+        })
+    })
+}
+
+/// What tells of the end of the thread's environment. Its first use on a thread asks to be told.
+fn ended(env: Env) -> napi::Result<watch::Receiver<bool>> {
+    ENDED.with_borrow_mut(|known| {
+        if let Some(ended) = known {
+            return Ok(ended.clone());
+        }
+        let (tell, ended) = watch::channel(false);
+        env.add_env_cleanup_hook(tell, |tell| {
+            tell.send_replace(true);
+            // A thread may be given another environment.
+            ENDED.with_borrow_mut(Option::take);
+        })?;
+        *known = Some(ended.clone());
+        Ok(ended)
+    })
+}

@@ -1,0 +1,300 @@
+// The other ways to read a stream: as frames, as text, as the whole document, twice, and as bytes.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { CancelledError, Client, Events, responseOf, StreamError, StreamTruncatedError } from "gatewright";
+
+import { beginEvents, chunk, closedByClient, sendEvents, serve } from "./support/server.mjs";
+
+const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }], stream: true };
+const CHUNKS = [chunk("Hel"), chunk("lo"), chunk(undefined, "stop")];
+
+/** A server that answers every call with these events, and ends the connection unless told otherwise. */
+async function streaming(t, events, { open = false } = {}) {
+  const server = await serve(t, (_, socket) => {
+    server.socket = socket;
+    beginEvents(socket);
+    sendEvents(socket, ...events);
+    if (!open) socket.end();
+  });
+  return server;
+}
+
+function create(server, options) {
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
+  return client.chat.completions.create(PROMPT, options);
+}
+
+async function collect(source) {
+  const values = [];
+  for await (const value of source) values.push(value);
+  return values;
+}
+
+const rejection = (promise) => promise.then(assert.fail, (error) => error);
+
+test("rawEvents gives every frame as it came, comments, names, ids and [DONE] included", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    socket.write(": hello\n\nid: 7\nretry: 250\nevent: ping\n\n");
+    sendEvents(socket, ...CHUNKS, "[DONE]");
+    socket.end();
+  });
+  const frames = await collect((await create(server)).rawEvents());
+  assert.deepEqual(frames[0].comments, ["hello"]);
+  const ping = frames.find(({ event }) => event === "ping");
+  assert.deepEqual(ping, { event: "ping", data: null, id: "7", retryMs: 250, comments: [] });
+  const data = frames.map((frame) => frame.data).filter((text) => text !== null);
+  assert.deepEqual(data, [...CHUNKS.map((event) => JSON.stringify(event)), "[DONE]"]);
+});
+
+test("frames of a failed stream come before its error", async (t) => {
+  const broken = { error: { message: "The model broke.", code: "broken" } };
+  const stream = (await create(await streaming(t, [CHUNKS[0], broken]))).rawEvents();
+  const frames = [];
+  const error = await rejection(
+    (async () => {
+      for await (const frame of stream) frames.push(frame.data);
+    })(),
+  );
+  assert.deepEqual(
+    frames,
+    [CHUNKS[0], broken].map((event) => JSON.stringify(event)),
+  );
+  assert.ok(error instanceof StreamError);
+});
+
+test("text gives what the first choice says, as it arrives", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  assert.equal((await collect((await create(server)).text())).join(""), "Hello");
+  const left = await streaming(t, CHUNKS.slice(0, 1), { open: true });
+  for await (const text of (await create(left)).text()) {
+    assert.equal(text, "Hel");
+    break;
+  }
+  await closedByClient(left.socket, 500);
+});
+
+test("finalChatCompletion gives the document that all chunks add up to, and how it came", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  const unread = await (await create(server)).finalChatCompletion();
+  assert.equal(unread.object, "chat.completion");
+  assert.equal(unread.choices[0].message.content, "Hello");
+  assert.equal(unread.choices[0].finish_reason, "stop");
+  assert.equal(responseOf(unread).requestId, "req_stream");
+
+  const halfRead = await create(server);
+  await halfRead.next();
+  assert.deepEqual(await halfRead.finalChatCompletion(), unread);
+  const read = await create(server);
+  assert.deepEqual(await collect(read), CHUNKS);
+  assert.deepEqual(await read.finalChatCompletion(), unread);
+  const texts = await create(server);
+  assert.deepEqual(await collect(texts.text()), ["Hel", "lo"]);
+  const { data, response } = await texts.finalChatCompletion().withResponse();
+  assert.deepEqual(data, unread);
+  assert.equal(response.status, 200);
+});
+
+test("finalResponse gives the response of the last event, with its text", async (t) => {
+  const response = {
+    id: "r1",
+    object: "response",
+    created_at: 1,
+    model: "model-sol",
+    status: "completed",
+    output: [
+      {
+        type: "message",
+        id: "m1",
+        role: "assistant",
+        status: "completed",
+        content: [{ type: "output_text", text: "Hello", annotations: [] }],
+      },
+    ],
+  };
+  const server = await streaming(t, [
+    { type: "response.created", response: { ...response, status: "in_progress", output: [] } },
+    { type: "response.completed", response },
+  ]);
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test" });
+  const stream = await client.responses.create({ model: "model-sol", input: "Hi", stream: true });
+  const [events] = stream.tee();
+  assert.equal((await collect(events)).at(-1).response.output_text, "Hello");
+  const final = await stream.finalResponse();
+  assert.equal(final.status, "completed");
+  assert.equal(final.output_text, "Hello");
+});
+
+test("a stream that fails tells what had arrived: by reading, by the text, and by the final document", async (t) => {
+  const server = await streaming(t, CHUNKS.slice(0, 2));
+  for (const read of [
+    (stream) => collect(stream),
+    (stream) => collect(stream.text()),
+    (stream) => collect(stream.rawEvents()),
+    (stream) => stream.finalChatCompletion(),
+    (stream) => collect(stream.tee()[1]),
+    (stream) => collect(stream.toReadableStream()),
+  ]) {
+    const error = await rejection(read(await create(server)));
+    assert.ok(error instanceof StreamTruncatedError, `${read}`);
+    assert.equal(error.partial.choices[0].message.content, "Hello");
+    assert.equal(error.received.events, 2);
+    assert.ok(error.received.bytes > 50);
+    assert.equal(error.requestId, "req_stream");
+    assert.equal(error.headers.get("content-type"), "text/event-stream");
+    assert.match(error.stack, /levels\.test\.mjs/);
+  }
+});
+
+test("a signal ends every level, with what had arrived", async (t) => {
+  const server = await streaming(t, CHUNKS.slice(0, 2), { open: true });
+  for (const begin of [
+    async (stream) => {
+      await stream.next();
+      await stream.next();
+      return () => stream.next();
+    },
+    async (stream) => {
+      const text = stream.text();
+      assert.equal((await text.next()).value + ((await text.next()).value ?? ""), "Hello");
+      return () => text.next();
+    },
+    async (stream) => {
+      await stream.next();
+      await stream.next();
+      return () => stream.finalChatCompletion();
+    },
+  ]) {
+    for (const abortsFirst of [true, false]) {
+      const controller = new AbortController();
+      const read = await begin(await create(server, { signal: controller.signal }));
+      const abort = () => controller.abort(new Error("enough"));
+      if (abortsFirst) abort();
+      else setTimeout(abort, 20);
+      const error = await rejection(read());
+      assert.ok(error instanceof CancelledError, `${error}`);
+      assert.equal(error.cause.message, "enough");
+      assert.equal(error.partial.choices[0].message.content, "Hello");
+      assert.equal(error.received.events, 2);
+      await closedByClient(server.socket, 500);
+    }
+  }
+});
+
+test("a stream that was closed has no final document", async (t) => {
+  const stream = await create(await streaming(t, CHUNKS.slice(0, 1), { open: true }));
+  stream.close();
+  await assert.rejects(stream.finalChatCompletion(), CancelledError);
+});
+
+test("a stream is read in one way: a second is refused, not served in part", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  const begun = await create(server);
+  await begun.next();
+  assert.throws(() => begun.text(), /text\(\): events of the stream have been read/);
+  assert.throws(() => begun.rawEvents(), TypeError);
+  assert.deepEqual(await collect(begun), CHUNKS.slice(1), "and the first goes on");
+  const texts = await create(server);
+  const text = texts.text();
+  assert.throws(() => texts.tee(), /tee\(\): the stream is read by text\(\)/);
+  await assert.rejects(texts.next(), TypeError);
+  assert.deepEqual(await collect(text), ["Hel", "lo"]);
+});
+
+test("tee gives two readers, each with every event, at their own pace", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  const stream = await create(server);
+  const [left, right] = stream.tee();
+  assert.deepEqual((await left.next()).value, CHUNKS[0]);
+  assert.deepEqual(await collect(right), CHUNKS);
+  assert.deepEqual(await collect(left), CHUNKS.slice(1));
+  assert.equal((await stream.finalChatCompletion()).choices[0].message.content, "Hello");
+
+  const whole = await create(server);
+  const branches = whole.tee();
+  const [final, ...events] = await Promise.all([whole.finalChatCompletion(), ...branches.map(collect)]);
+  assert.equal(final.choices[0].message.content, "Hello");
+  assert.deepEqual(events, [CHUNKS, CHUNKS]);
+});
+
+test("the connection is closed when both readers of a tee are", async (t) => {
+  const server = await streaming(t, CHUNKS.slice(0, 2), { open: true });
+  const [left, right] = (await create(server)).tee();
+  for await (const event of left) {
+    assert.deepEqual(event, CHUNKS[0]);
+    break;
+  }
+  assert.deepEqual((await right.next()).value, CHUNKS[0]);
+  assert.deepEqual((await right.next()).value, CHUNKS[1]);
+  assert.equal(server.socket.destroyed, false);
+  const waiting = right.next();
+  right.close();
+  assert.deepEqual(await waiting, { done: true, value: undefined });
+  await closedByClient(server.socket, 500);
+});
+
+test("toReadableStream writes events as lines of JSON, and fromReadableStream reads them", async (t) => {
+  const events = [...CHUNKS.slice(0, 2), { ...chunk("a\nb\u2028c"), nested: { x: [1] } }, CHUNKS[2]];
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, ...events.slice(0, 2));
+    // A document over several lines of data is one line all the same.
+    for (const line of JSON.stringify(events[2], null, 1).split("\n")) socket.write(`data: ${line}\n`);
+    socket.write("\n");
+    sendEvents(socket, events[3], "[DONE]");
+    socket.end();
+  });
+  const bytes = Buffer.concat(await collect((await create(server)).toReadableStream()));
+  const lines = bytes.toString().split("\n");
+  assert.equal(lines.pop(), "");
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line)),
+    events,
+  );
+  assert.deepEqual(
+    await collect(Events.fromReadableStream((await create(server)).toReadableStream())),
+    events,
+  );
+  // In packets of three bytes, which split characters.
+  const packets = new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += 3) controller.enqueue(bytes.subarray(at, at + 3));
+      controller.close();
+    },
+  });
+  assert.deepEqual(await collect(Events.fromReadableStream(packets)), events);
+});
+
+test("cancelling the bytes closes the connection, and so does closing what reads them again", async (t) => {
+  const server = await streaming(t, CHUNKS.slice(0, 1), { open: true });
+  const reader = (await create(server)).toReadableStream().getReader();
+  assert.deepEqual(JSON.parse(Buffer.from((await reader.read()).value)), CHUNKS[0]);
+  await reader.cancel();
+  await closedByClient(server.socket, 500);
+  for await (const event of Events.fromReadableStream((await create(server)).toReadableStream())) {
+    assert.deepEqual(event, CHUNKS[0]);
+    break;
+  }
+  await closedByClient(server.socket, 500);
+  const signal = AbortSignal.timeout(50);
+  const events = Events.fromReadableStream((await create(server)).toReadableStream(), { signal });
+  await events.next();
+  const error = await rejection(events.next());
+  assert.ok(error instanceof CancelledError);
+  assert.equal(error.cause.name, "TimeoutError");
+  await closedByClient(server.socket, 500);
+});
+
+test("await using closes a stream at the end of its block", async (t) => {
+  const server = await streaming(t, CHUNKS.slice(0, 1), { open: true });
+  const stream = await create(server);
+  await stream[Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]();
+  await closedByClient(server.socket, 500);
+});
+
+test("the events of a stream may be read from the promise", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  assert.deepEqual(await collect(create(server)), CHUNKS);
+});

@@ -1,0 +1,267 @@
+// Options of clients and of calls: what each does, on its own server.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+
+import {
+  APITimeoutError,
+  Client,
+  ConfigurationError,
+  InvalidRequestError,
+  PoolTimeoutError,
+  responseOf,
+} from "gatewright";
+
+import { answerWith, beginEvents, chunk, sendEvents, serve } from "./support/server.mjs";
+
+const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }] };
+const MODELS = { object: "list", data: [{ id: "model-sol" }, { id: "model-luna" }] };
+
+function clientOf(server, options = {}) {
+  return new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, ...options });
+}
+
+const echoing = (t) => serve(t, (_, socket) => answerWith(socket, 200, MODELS));
+
+test("default headers and query go with every call, those of a call in their place", async (t) => {
+  const server = await echoing(t);
+  const client = clientOf(server, {
+    defaultHeaders: { "x-team": "blue", "x-kept": "1" },
+    defaultQuery: { tenant: "a", region: "eu" },
+  });
+  await client.models.list();
+  await client.models.list({ extraHeaders: { "X-Team": "red" }, extraQuery: { tenant: "b" } });
+  const seen = server.requests.map(({ headers, target }) => [headers["x-team"], headers["x-kept"], target]);
+  assert.deepEqual(seen, [
+    ["blue", "1", "/v1/models?tenant=a&region=eu"],
+    ["red", "1", "/v1/models?region=eu&tenant=b"],
+  ]);
+});
+
+test("withOptions gives a client with other defaults over the same connections", async (t) => {
+  const server = await echoing(t);
+  const client = clientOf(server, { defaultHeaders: { "x-team": "blue" } });
+  const other = client.withOptions({
+    extraHeaders: { "x-trace": "t1" },
+    extraBody: { safety: "off", user: "u1" },
+    timeoutMs: 5000,
+  });
+  const third = other.withOptions({ extraBody: { user: "u2" } });
+  assert.ok(other instanceof Client);
+  assert.equal(other.baseUrl, client.baseUrl);
+  await client.models.list();
+  await other.chat.completions.create(PROMPT);
+  await third.chat.completions.create(PROMPT, { extraBody: { last: true } });
+  const [first, second, last] = server.requests;
+  assert.equal(first.headers["x-trace"], undefined);
+  assert.deepEqual([second.headers["x-trace"], second.headers["x-team"]], ["t1", "blue"]);
+  assert.deepEqual(JSON.parse(second.body), { ...PROMPT, safety: "off", user: "u1" });
+  assert.deepEqual(JSON.parse(last.body), { ...PROMPT, safety: "off", user: "u2", last: true });
+  assert.equal(new Set(server.requests.map(({ socket }) => socket)).size, 1, "one connection did for all");
+  assert.throws(
+    () => client.withOptions({ timeoutMs: -1 }),
+    (error) => error instanceof ConfigurationError && /options\.test/.test(error.stack),
+  );
+});
+
+test("an option that does not exist is refused, with a hint for those of other SDKs", async (t) => {
+  assert.throws(
+    () => new Client({ baseURL: "http://x" }),
+    /no option is called baseURL; it is called baseUrl/,
+  );
+  const client = clientOf(await echoing(t));
+  await assert.rejects(
+    client.models.list({ timeout: 5 }),
+    /models\.list: no option is called timeout; .*timeoutMs/,
+  );
+  await assert.rejects(client.models.list({ retries: 5 }), TypeError);
+  assert.throws(() => client.withOptions({ signal: AbortSignal.abort() }), /no option is called signal/);
+});
+
+test("an idempotency key is made up for each call, or given, and stays over its attempts", async (t) => {
+  let count = 0;
+  const server = await serve(t, (_, socket) => {
+    count += 1;
+    answerWith(socket, count % 2 === 1 ? 503 : 200, MODELS, { "retry-after-ms": "1" });
+  });
+  const client = clientOf(server, { maxRetries: 1 });
+  await client.chat.completions.create(PROMPT);
+  await client.chat.completions.create(PROMPT, { idempotencyKey: "order-7" });
+  const keys = server.requests.map(({ headers }) => headers["idempotency-key"]);
+  assert.ok(keys[0].length > 8);
+  assert.deepEqual(keys, [keys[0], keys[0], "order-7", "order-7"]);
+});
+
+test("a request is checked before it is sent where the client or the call says so (2.1)", async (t) => {
+  const server = await echoing(t);
+  const wrong = { ...PROMPT, temperature: 3, frequency_penalty: -9 };
+  const rejected = (call) =>
+    assert.rejects(call, (error) => {
+      assert.ok(error instanceof InvalidRequestError);
+      const pointers = error.violations.map(({ pointer }) => pointer).sort();
+      assert.deepEqual(pointers, ["/frequency_penalty", "/temperature"], "all at once");
+      assert.ok(error.violations.every(({ section }) => section === "2.1"));
+      assert.equal(error.attempts, 0);
+      return true;
+    });
+  await rejected(clientOf(server).chat.completions.create(wrong, { validate: true }));
+  await rejected(clientOf(server, { validate: true }).chat.completions.create(wrong));
+  await rejected(clientOf(server).withOptions({ validate: true }).chat.completions.create(wrong));
+  assert.equal(server.requests.length, 0);
+  await clientOf(server, { validate: true }).chat.completions.create(wrong, { validate: false });
+  assert.equal(server.requests.length, 1);
+});
+
+test("each timeout bounds its own part, for a client and for a call", async (t) => {
+  const silent = await serve(t, () => {});
+  const halting = await serve(t, (request, socket) => {
+    if (request.body === "") {
+      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{");
+      return;
+    }
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"));
+    const timer = setInterval(() => socket.write(": keep-alive\n\n"), 20);
+    socket.on("close", () => clearInterval(timer));
+  });
+  const took = async (call) => {
+    const started = performance.now();
+    await assert.rejects(call, APITimeoutError);
+    return performance.now() - started;
+  };
+  const read = async (stream) => {
+    for await (const _ of await stream);
+  };
+  const bounds = [
+    took(clientOf(silent, { firstByteTimeoutMs: 100 }).models.list()),
+    took(clientOf(silent).models.list({ firstByteTimeoutMs: 100 })),
+    took(clientOf(halting, { idleTimeoutMs: 100 }).models.list()),
+    took(clientOf(halting).models.list({ idleTimeoutMs: 100 })),
+    took(
+      read(clientOf(halting, { eventTimeoutMs: 100 }).chat.completions.create({ ...PROMPT, stream: true })),
+    ),
+    took(
+      read(clientOf(halting).chat.completions.create({ ...PROMPT, stream: true }, { eventTimeoutMs: 100 })),
+    ),
+    took(clientOf(silent).withOptions({ timeoutMs: 100 }).models.list()),
+  ];
+  for (const duration of await Promise.all(bounds)) assert.ok(duration < 1500, `${duration} ms`);
+});
+
+test("AbortSignal.timeout ends a call and a stream, and is the cause", async (t) => {
+  const server = await serve(t, (request, socket) => {
+    if (request.body !== "") beginEvents(socket);
+  });
+  const client = clientOf(server);
+  const isTimeout = (error) => error.kind === "cancelled" && error.cause.name === "TimeoutError";
+  await assert.rejects(client.models.list({ signal: AbortSignal.timeout(50) }), isTimeout);
+  const stream = await client.chat.completions.create(
+    { ...PROMPT, stream: true },
+    { signal: AbortSignal.timeout(80) },
+  );
+  await assert.rejects(stream.next(), isTimeout);
+});
+
+test("a call that finds all connections taken waits its turn, then fails with PoolTimeoutError", async (t) => {
+  const server = await serve(t, (request, socket) => {
+    if (request.body === "") {
+      answerWith(socket, 200, MODELS);
+      return;
+    }
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"));
+  });
+  const client = clientOf(server, { maxConnections: 1, poolTimeoutMs: 100 });
+  const stream = await client.chat.completions.create({ ...PROMPT, stream: true });
+  await assert.rejects(client.models.list(), PoolTimeoutError);
+  stream.close();
+  assert.equal((await client.models.list()).data.length, 2);
+});
+
+test("idle connections are kept as many and as long as said", async (t) => {
+  const server = await echoing(t);
+  const client = clientOf(server, { maxIdleConnections: 0 });
+  await client.models.list();
+  await client.models.list();
+  assert.equal(new Set(server.requests.map(({ socket }) => socket)).size, 2);
+});
+
+test("a proxy is gone through when it is named, and not when it is refused", async (t) => {
+  const seen = [];
+  const proxy = createServer((request, response) => {
+    seen.push(request.url);
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify(MODELS));
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  const url = `http://127.0.0.1:${proxy.address().port}`;
+  const options = { baseUrl: "http://gateway.test", apiKey: "sk-test", maxRetries: 0 };
+  await new Client({ ...options, proxy: url }).models.list();
+  assert.deepEqual(seen, ["http://gateway.test/v1/models"]);
+  const server = await echoing(t);
+  await clientOf(server, { proxy: false }).models.list();
+  assert.equal(server.requests.length, 1);
+  assert.throws(() => new Client({ ...options, proxy: "no url" }), ConfigurationError);
+});
+
+test("the size of an answer is bounded", async (t) => {
+  const client = clientOf(await echoing(t), { maxBodyBytes: 10 });
+  await assert.rejects(client.models.list(), /10 bytes/);
+});
+
+test("model lists are iterated over as they are, or from the promise", async (t) => {
+  const server = await echoing(t);
+  const client = clientOf(server);
+  const models = await client.models.list();
+  assert.deepEqual([...models], MODELS.data);
+  assert.deepEqual(models, MODELS, "the result is what arrived");
+  const ids = [];
+  for await (const model of client.models.list()) ids.push(model.id);
+  for await (const model of await client.models.list()) ids.push(model.id);
+  assert.deepEqual(ids, ["model-sol", "model-luna", "model-sol", "model-luna"]);
+  await assert.rejects(async () => {
+    for await (const _ of client.videos.generations.retrieve("t"));
+  }, TypeError);
+});
+
+test("withResponse and errors give the request id under the name of other SDKs, too", async (t) => {
+  const server = await serve(t, (request, socket) =>
+    answerWith(socket, request.target.includes("x") ? 404 : 200, MODELS),
+  );
+  const client = clientOf(server);
+  const { request_id } = await client.models.list().withResponse();
+  assert.equal(request_id, "req_test");
+  const error = await client.videos.generations.retrieve("x").then(assert.fail, (error) => error);
+  assert.equal(error.requestID, "req_test");
+  assert.equal(error.headers.get("content-type"), "application/json");
+  assert.ok(error.elapsedMs > 0);
+  assert.equal(responseOf(await client.models.list()).status, 200);
+});
+
+test("output_text joins the text of a response's messages, beside what arrived (2.4)", async (t) => {
+  const response = {
+    id: "r1",
+    object: "response",
+    output: [
+      { type: "reasoning", summary: [] },
+      {
+        type: "message",
+        content: [
+          { type: "output_text", text: "Hel" },
+          { type: "refusal", refusal: "no" },
+        ],
+      },
+      { type: "message", content: [{ type: "output_text", text: "lo" }] },
+    ],
+  };
+  const server = await serve(t, (_, socket) => answerWith(socket, 200, response));
+  const got = await clientOf(server).responses.create({ model: "model-sol", input: "Hi" });
+  assert.equal(got.output_text, "Hello");
+  assert.deepEqual(got, response);
+  assert.equal(JSON.stringify(got), JSON.stringify(response));
+});

@@ -1,0 +1,28 @@
+// Programs run in processes of their own, where how a process ends is what is tested.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+/** Any program here is done long before; one that is not would hang. */
+const TIME_LIMIT_MS = 15_000;
+
+/**
+ * Runs a module's source and gives its exit code, signal, output (both streams) and duration. An unhandled rejection
+ * ends it with an error, whatever the runtime's default. `GATEWRIGHT_API_KEY` is set.
+ */
+export async function runModule(source, environment = {}) {
+  const strict = process.versions.bun === undefined ? ["--unhandled-rejections=strict"] : [];
+  const started = performance.now();
+  const child = spawn(process.execPath, [...strict, "--input-type=module", "--eval", source], {
+    cwd: fileURLToPath(new URL("..", import.meta.url)),
+    env: { ...process.env, GATEWRIGHT_API_KEY: "sk-test", ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: TIME_LIMIT_MS,
+  });
+  let output = "";
+  child.stdout.on("data", (data) => (output += data));
+  child.stderr.on("data", (data) => (output += data));
+  const [code, signal] = await once(child, "close");
+  return { code, signal, output, durationMs: performance.now() - started };
+}

@@ -1,0 +1,32 @@
+"""What the async face needs of asyncio: the loop that runs, and the outcome of work under way."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gatewright._native import Pending
+
+
+def running_loop() -> Any:
+    """The event loop of the calling coroutine; says the way out where there is none that it can use."""
+    # Imported by whoever runs a loop already; a program without asyncio does not pay for it.
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "AsyncClient works on asyncio (uvloop, and anyio on its asyncio backend, included) and there "
+            "is no asyncio event loop running here; under trio use Client in a thread: "
+            "await anyio.to_thread.run_sync(...) or await trio.to_thread.run_sync(...)"
+        ) from None
+
+
+async def finish(pending: Pending) -> Any:
+    """The outcome of work under way; leaving early, by cancellation, ends the work."""
+    try:
+        return await pending.future
+    finally:
+        pending.cancel()

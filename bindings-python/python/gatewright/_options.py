@@ -1,0 +1,55 @@
+"""Options of one call, which every method takes beside the operation's own arguments."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypedDict
+
+    class CallOptions(TypedDict, total=False):
+        """Options of one call, or of a client made by `with_options`.
+
+        What is left out or None is as the client has it.
+        """
+
+        timeout: float | None
+        """Seconds for the call as a whole, all attempts and pauses together; of a stream, until it begins."""
+        first_byte_timeout: float | None
+        """Seconds until an answer begins, per attempt."""
+        idle_timeout: float | None
+        """Seconds without a byte of an answer that has begun."""
+        event_timeout: float | None
+        """Seconds without an event of a stream; keep-alive comments do not count."""
+        max_retries: int | None
+        """Attempts after the first."""
+        extra_headers: Mapping[str, str] | None
+        """Headers to send beside the client's own; one of the same name replaces it."""
+        extra_query: Mapping[str, object] | None
+        """Query parameters to send beside the operation's own."""
+        extra_body: Mapping[str, object] | None
+        """Members to send in the body; one of the same name replaces an argument, whole."""
+        idempotency_key: str | None
+        """The key that makes the attempts of a call one to the gateway, in place of one made up for it."""
+        validate: bool | None
+        """Whether a request for a model of the catalog is checked against its limits before it is sent."""
+
+else:
+    CallOptions = dict
+
+
+def over(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Options, with defaults where they say nothing; headers, query parameters and body members add up."""
+    merged = dict(defaults)
+    for name, value in options.items():
+        if value is None:
+            continue
+        known = merged.get(name)
+        if name in ("extra_query", "extra_body") and known is not None:
+            value = {**known, **value}
+        elif name == "extra_headers" and known is not None:
+            given = {header.lower() for header in value}
+            kept = {header: text for header, text in known.items() if header.lower() not in given}
+            value = {**kept, **value}
+        merged[name] = value
+    return merged

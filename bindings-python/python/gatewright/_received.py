@@ -1,0 +1,12 @@
+"""How much of a stream had arrived when it failed. Imported with the first such error."""
+
+from typing import NamedTuple
+
+
+class Received(NamedTuple):
+    """How much of a stream had arrived."""
+
+    events: int
+    """Events that were handed over; heartbeats and terminators do not count."""
+    bytes: int
+    """Bytes of the body, after decompression."""

@@ -1,0 +1,63 @@
+"""Webhooks (specification 6): tells a gateway's notification from a forged one and reads it. Needs no client.
+
+Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of
+the body. A notification may arrive twice; `webhook-id` is the same then.
+"""
+
+from __future__ import annotations
+
+from gatewright._native import read_webhook, unwrap_webhook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gatewright.types import VideoTask
+
+    _Body = bytes | bytearray | memoryview | str
+    _Text = str | bytes
+    _Headers = Mapping[str, str] | Mapping[str, Sequence[str]] | Iterable[tuple[_Text, _Text]]
+
+__all__ = ["Webhooks", "parse_unsigned", "unwrap"]
+
+
+def unwrap(body: _Body, headers: _Headers, secrets: str | Sequence[str] | None = None) -> VideoTask:
+    """Checks that a webhook was signed with one of the secrets within five minutes; returns its task.
+
+    Args:
+        body: What arrived, not parsed and written anew: `request.body` in Django, `request.get_data()` in
+            Flask, `await request.body()` in Starlette and FastAPI. At most 1 MiB.
+        headers: All of the request's, as any framework has them, or pairs; the case of their names does not
+            matter.
+        secrets: `whsec_…`; several while one takes the place of another. Default:
+            `GATEWRIGHT_WEBHOOK_SECRET`, where several are separated by spaces.
+
+    Raises:
+        WebhookSignatureError: It was not signed so; `code` tells why (`missing_header`, `duplicate_header`,
+            `invalid_header`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`), `param`
+            names the header.
+        DecodeError: The body is too long or is not a task's record.
+        ConfigurationError: There is no secret, or one is malformed.
+        TypeError: The body has been parsed already.
+    """
+    return unwrap_webhook(body, headers, secrets)  # type: ignore[no-any-return]
+
+
+def parse_unsigned(body: _Body) -> VideoTask:
+    """Reads a webhook of a gateway that does not sign.
+
+    Anybody can have sent it: look the task up before acting on it.
+
+    Raises:
+        DecodeError: The body is too long or is not a task's record.
+    """
+    return read_webhook(body)  # type: ignore[no-any-return]
+
+
+class Webhooks:
+    """client.webhooks. The same as the functions of `gatewright.webhooks`."""
+
+    __slots__ = ()
+
+    unwrap = staticmethod(unwrap)
+    parse_unsigned = staticmethod(parse_unsigned)

@@ -1,0 +1,369 @@
+//! Code of a caller's that runs within its call: middleware, and a callable in place of the key.
+//!
+//! It runs where the call was made: on the blocked thread, or on the event loop that awaits, in the context of the
+//! task there. What it raises reaches the caller as it is.
+//!
+//! The client in Python owns this code; here it is only referred to, weakly, so that code which refers to its client
+//! in turn can be collected with it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gatewright::{ApiKeyProvider, Attempt, BoxFuture, Error, ErrorKind, Middleware, Outcome};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use tokio::sync::oneshot;
+
+use crate::error;
+use crate::interpreter;
+use crate::response::headers_to_python;
+
+tokio::task_local! {
+    static CALLER: Caller;
+}
+
+/// Who made the call under way.
+struct Caller {
+    place: Place,
+    /// The attempt under way as Python sees it: one object from the first `before` to the last `after`.
+    attempt: Mutex<Option<(u32, Py<PyAny>)>>,
+}
+
+/// Where callbacks run.
+enum Place {
+    /// Here: the thread that polls is the one that is blocked by the call.
+    Thread,
+    EventLoop(Arc<EventLoop>),
+}
+
+struct EventLoop {
+    event_loop: Py<PyAny>,
+    /// Context variables of the task that awaits.
+    context: Py<PyAny>,
+}
+
+/// Runs a call made by a thread that waits for it.
+pub(crate) async fn for_thread<F: Future>(call: F) -> F::Output {
+    CALLER.scope(Caller { place: Place::Thread, attempt: Mutex::default() }, call).await
+}
+
+/// Runs a call awaited on an event loop.
+pub(crate) fn for_event_loop<F: Future>(
+    event_loop: &Bound<'_, PyAny>,
+    call: F,
+) -> PyResult<impl Future<Output = F::Output> + use<F>> {
+    static COPY_CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let context = COPY_CONTEXT.import(event_loop.py(), "contextvars", "copy_context")?.call0()?.unbind();
+    let place = Place::EventLoop(Arc::new(EventLoop { event_loop: event_loop.clone().unbind(), context }));
+    Ok(CALLER.scope(Caller { place, attempt: Mutex::default() }, call))
+}
+
+/// What Python code raised, as the source of the core's error.
+#[derive(Debug)]
+struct Raised(PyErr);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an exception of Python")
+    }
+}
+
+impl std::error::Error for Raised {}
+
+fn raised(error: PyErr) -> Error {
+    // Configuration: the one kind that is passed on as it is wherever a callback fails.
+    Error::new(ErrorKind::Configuration, "a callback of the client raised").with_source(Raised(error))
+}
+
+/// The exception that a callback raised, where one is behind this error.
+pub(crate) fn raised_within(py: Python<'_>, error: &Error) -> Option<PyErr> {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if let Some(Raised(raised)) = cause.downcast_ref() {
+            return Some(raised.clone_ref(py));
+        }
+        source = cause.source();
+    }
+    None
+}
+
+/// Runs something short within the interpreter, unless that is going down.
+fn attached<T>(run: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Error> {
+    interpreter::visit(run)
+        .ok_or_else(|| Error::new(ErrorKind::Cancelled, "the interpreter is shutting down"))?
+        .map_err(raised)
+}
+
+/// Calls a function of the caller's in its place, and awaits what it gives there if that is awaitable.
+async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>, Error> {
+    let event_loop = CALLER.try_with(|caller| match &caller.place {
+        Place::Thread => None,
+        Place::EventLoop(event_loop) => Some(Arc::clone(event_loop)),
+    });
+    let Some(event_loop) = event_loop.ok().flatten() else {
+        // The callback may make a call of its own, which must not find itself inside this one.
+        return tokio::task::block_in_place(|| {
+            interpreter::reattached(|py| call_plainly(py, &function, arguments.bind(py))).map_err(raised)
+        });
+    };
+    let (sender, outcome) = oneshot::channel();
+    let reply = attached(|py| {
+        static START: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let reply = Py::new(py, Reply { sender: Mutex::new(Some(sender)), task: Mutex::default() })?;
+        let start = START.import(py, "gatewright._callbacks", "start")?;
+        let keywords = PyDict::new(py);
+        keywords.set_item("context", &event_loop.context)?;
+        let arguments = (start, function, arguments, reply.clone_ref(py));
+        event_loop.event_loop.bind(py).call_method("call_soon_threadsafe", arguments, Some(&keywords))?;
+        Ok(Abandon(reply))
+    })?;
+    let outcome = outcome.await;
+    drop(reply);
+    match outcome {
+        Ok(outcome) => outcome.map_err(raised),
+        Err(_) => Err(Error::new(ErrorKind::Cancelled, "the event loop of the call has closed")),
+    }
+}
+
+fn call_plainly(py: Python<'_>, function: &Py<PyAny>, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+    let value = function.bind(py).call1(arguments)?;
+    if value.hasattr("__await__")? {
+        if value.hasattr("close")? {
+            value.call_method0("close")?;
+        }
+        let message = "a callback of Client is a plain function; coroutine functions go with AsyncClient";
+        return Err(PyTypeError::new_err(message));
+    }
+    Ok(value.unbind())
+}
+
+/// Takes the outcome of a callback on an event loop.
+#[pyclass(frozen, module = "gatewright._native")]
+pub(crate) struct Reply {
+    sender: Mutex<Option<oneshot::Sender<PyResult<Py<PyAny>>>>>,
+    task: Mutex<Option<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl Reply {
+    /// The callback goes on as this task, to be cancelled with the call: at once where that has gone already.
+    fn goes_on(&self, task: &Bound<'_, PyAny>) -> PyResult<()> {
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.clone().unbind());
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_awaited = sender.as_ref().is_some_and(|sender| !sender.is_closed());
+        drop(sender);
+        if !is_awaited {
+            task.call_method0("cancel")?;
+        }
+        Ok(())
+    }
+
+    /// The callback has returned `value` or, where `failed`, raised it.
+    fn settle(&self, value: Bound<'_, PyAny>, failed: bool) {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let outcome = if failed { Err(PyErr::from_value(value)) } else { Ok(value.unbind()) };
+            // Nobody waits any more where the call was cancelled.
+            drop(sender.send(outcome));
+        }
+    }
+}
+
+/// Cancels a callback's task with the call that waits for it.
+struct Abandon(Py<Reply>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        interpreter::visit(|py| {
+            let task = self.0.get().task.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(task) = task
+                && let Ok(event_loop) = task.bind(py).call_method0("get_loop")
+                && let Ok(cancel) = task.bind(py).getattr("cancel")
+            {
+                // A task that is done stays so. The only error: the loop has closed.
+                drop(event_loop.call_method1("call_soon_threadsafe", (cancel,)));
+            }
+        });
+    }
+}
+
+/// Where a client keeps its callbacks.
+struct Owner(Py<PyWeakrefReference>);
+
+impl Owner {
+    fn new(owner: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self(PyWeakrefReference::new(owner)?.unbind()))
+    }
+
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let gone =
+            || PyRuntimeError::new_err("the client, and its callbacks with it, went away during its call");
+        self.0.bind(py).upgrade().ok_or_else(gone)
+    }
+}
+
+/// A callable in place of the key.
+pub(crate) struct KeyCallable {
+    owner: Owner,
+    /// Whether it takes the keyword `refresh`.
+    takes_refresh: bool,
+}
+
+impl KeyCallable {
+    /// owner: has the callable as `key`.
+    pub(crate) fn new(owner: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let takes_refresh = owner.py().import("gatewright._callbacks")?.getattr("takes_refresh")?;
+        let takes_refresh = takes_refresh.call1((owner.getattr("key")?,))?.is_truthy()?;
+        Ok(Self { owner: Owner::new(owner)?, takes_refresh })
+    }
+}
+
+impl ApiKeyProvider for KeyCallable {
+    fn api_key(&self, refresh: bool) -> BoxFuture<'_, Result<String, Error>> {
+        Box::pin(async move {
+            let (function, arguments) = attached(|py| {
+                let callable = self.owner.get(py)?.getattr("key")?;
+                if !self.takes_refresh {
+                    return Ok((callable.unbind(), PyTuple::empty(py).unbind()));
+                }
+                let keywords = PyDict::new(py);
+                keywords.set_item("refresh", refresh)?;
+                let partial = py.import("functools")?.getattr("partial")?;
+                let function = partial.call((callable,), Some(&keywords))?;
+                Ok((function.unbind(), PyTuple::empty(py).unbind()))
+            })?;
+            let key = invoke(function, arguments).await?;
+            attached(|py| {
+                key.extract::<String>(py)
+                    .map_err(|_| PyTypeError::new_err("api_key() returned something else than text"))
+            })
+        })
+    }
+}
+
+/// An object with `before(attempt)` and `after(attempt, outcome)`, or one of them.
+pub(crate) struct PythonMiddleware {
+    owner: Owner,
+    index: usize,
+    before: bool,
+    after: bool,
+}
+
+impl PythonMiddleware {
+    /// owner: has the object in its list `middleware`, at that index.
+    pub(crate) fn new(owner: &Bound<'_, PyAny>, index: usize) -> PyResult<Self> {
+        let object = owner.getattr("middleware")?.get_item(index)?;
+        let (before, after) = (object.hasattr("before")?, object.hasattr("after")?);
+        if !before && !after {
+            let kind = object.get_type().name()?;
+            let message = format!(
+                "middleware has a method before(attempt) or after(attempt, outcome); {kind} has neither"
+            );
+            return Err(PyTypeError::new_err(message));
+        }
+        Ok(Self { owner: Owner::new(owner)?, index, before, after })
+    }
+
+    fn method(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+        let object = self.owner.get(py)?.getattr("middleware")?.get_item(self.index)?;
+        Ok(object.getattr(name)?.unbind())
+    }
+}
+
+impl Middleware for PythonMiddleware {
+    fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            if !self.before {
+                return Ok(());
+            }
+            let (function, view) =
+                attached(|py| Ok((self.method(py, "before")?, attempt_to_python(py, attempt)?)))?;
+            let arguments = attached(|py| Ok((view.clone_ref(py),).into_pyobject(py)?.unbind()))?;
+            invoke(function, arguments).await?;
+            attached(|py| {
+                let headers = view.bind(py).getattr("headers")?;
+                take_headers(headers.cast::<PyDict>()?, attempt.headers_mut())
+            })
+        })
+    }
+
+    fn after<'a>(&'a self, attempt: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            if !self.after {
+                return Ok(());
+            }
+            let (function, arguments) = attached(|py| {
+                let view = attempt_to_python(py, attempt)?;
+                let arguments = (view, outcome_to_python(py, outcome)?).into_pyobject(py)?;
+                Ok((self.method(py, "after")?, arguments.unbind()))
+            })?;
+            invoke(function, arguments).await.map(drop)
+        })
+    }
+}
+
+/// The attempt as Python sees it; the same object as long as the attempt is the same.
+fn attempt_to_python(py: Python<'_>, attempt: &Attempt) -> PyResult<Py<PyAny>> {
+    let known = CALLER.try_with(|caller| {
+        let known = caller.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().filter(|(number, _)| *number == attempt.number()).map(|(_, view)| view.clone_ref(py))
+    });
+    if let Some(view) = known.ok().flatten() {
+        return Ok(view);
+    }
+    let members = PyDict::new(py);
+    members.set_item("operation", attempt.operation().id)?;
+    members.set_item("number", attempt.number())?;
+    members.set_item("max_retries", attempt.max_retries())?;
+    members.set_item("remaining", attempt.remaining().as_secs_f64())?;
+    members.set_item("method", attempt.method().as_str())?;
+    members.set_item("url", attempt.url())?;
+    members.set_item("headers", headers_to_python(py, attempt.headers())?)?;
+    members.set_item("body", attempt.body().map(|body| PyBytes::new(py, body)))?;
+    let view = py.import("gatewright.middleware")?.getattr("Attempt")?.call((), Some(&members))?.unbind();
+    // Outside a call there is nowhere to keep it.
+    let _ = CALLER.try_with(|caller| {
+        *caller.attempt.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((attempt.number(), view.clone_ref(py)));
+    });
+    Ok(view)
+}
+
+fn outcome_to_python<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyAny>> {
+    let members = PyDict::new(py);
+    members.set_item("status_code", outcome.status())?;
+    let headers = outcome.headers().map(|headers| headers_to_python(py, headers)).transpose()?;
+    members.set_item("headers", headers)?;
+    members.set_item("request_id", outcome.request_id())?;
+    members.set_item("elapsed", outcome.elapsed().as_secs_f64())?;
+    members.set_item("body", outcome.body().map(|body| PyBytes::new(py, body)))?;
+    members.set_item("error", outcome.error().map(|error| error::to_python(py, error).into_value(py)))?;
+    py.import("gatewright.middleware")?.getattr("Outcome")?.call((), Some(&members))
+}
+
+/// Brings `headers` to what the dict says. A header that it has as it was stays as it is, repetitions and all.
+fn take_headers(wanted: &Bound<'_, PyDict>, headers: &mut HeaderMap) -> PyResult<()> {
+    let before = headers_to_python(wanted.py(), headers)?;
+    if wanted.eq(&before)? {
+        return Ok(());
+    }
+    for name in before.keys() {
+        if !wanted.contains(&name)? {
+            headers.remove(name.extract::<&str>()?);
+        }
+    }
+    for (name, value) in wanted {
+        if before.get_item(&name)?.is_some_and(|old| old.eq(&value).unwrap_or(false)) {
+            continue;
+        }
+        let (name, value): (String, String) = (name.extract()?, value.extract()?);
+        let refuse = || PyRuntimeError::new_err(format!("the header {name:?} cannot be sent"));
+        let name = HeaderName::try_from(&name).map_err(|_| refuse())?;
+        let value = HeaderValue::try_from(&value).map_err(|_| refuse())?;
+        headers.insert(name, value);
+    }
+    Ok(())
+}

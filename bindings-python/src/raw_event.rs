@@ -1,0 +1,55 @@
+//! One event of a stream as it was framed, before anything is made of its data.
+
+use gatewright::Frame;
+use pyo3::prelude::*;
+
+/// An event as the server wrote it: `[DONE]`, heartbeats and errors included.
+#[pyclass(frozen, module = "gatewright")]
+pub(crate) struct RawEvent {
+    frame: Frame,
+}
+
+impl RawEvent {
+    pub(crate) fn new(frame: Frame) -> Self {
+        Self { frame }
+    }
+}
+
+#[pymethods]
+impl RawEvent {
+    /// The event's name; None where it has none.
+    #[getter]
+    fn event(&self) -> Option<&str> {
+        self.frame.event.as_deref()
+    }
+
+    /// Its data, lines joined; None for a block without any.
+    #[getter]
+    fn data(&self) -> Option<&str> {
+        self.frame.data.as_deref()
+    }
+
+    /// The id in force.
+    #[getter]
+    fn id(&self) -> Option<&str> {
+        self.frame.id.as_deref()
+    }
+
+    /// Seconds a client is asked to wait before it connects again.
+    #[getter]
+    fn retry(&self) -> Option<f64> {
+        self.frame.retry.map(|retry| retry.as_secs_f64())
+    }
+
+    /// Comments that came before its end.
+    #[getter]
+    fn comments(&self) -> Vec<String> {
+        self.frame.comments.clone()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let Frame { event, data, id, comments, .. } = &self.frame;
+        let shown = (event, data, id, self.retry(), comments).into_pyobject(py)?;
+        Ok(format!("RawEvent{}", shown.repr()?))
+    }
+}

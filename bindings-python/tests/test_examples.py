@@ -1,0 +1,56 @@
+"""What docstrings show works: every `>>>` of the package. `cargo xtask test guides` runs the guides."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gatewright
+import pytest
+from conftest import Gateway
+
+
+def docstrings() -> Iterator[Any]:
+    modules = ["gatewright"]
+    modules += [one.name for one in pkgutil.walk_packages(gatewright.__path__, "gatewright.")]
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for name in modules:
+        # Neither is there to be imported: one runs the program, the other is loaded already.
+        if name in ("gatewright.__main__", "gatewright._native"):
+            continue
+        for found in finder.find(importlib.import_module(name), name):
+            if found.examples:
+                yield pytest.param(found, id=found.name)
+
+
+@pytest.fixture
+def workplace(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty folder, with the gateway in the environment."""
+    monkeypatch.setenv("GATEWRIGHT_BASE_URL", gateway.base_url)
+    monkeypatch.setenv("GATEWRIGHT_API_KEY", gateway.key)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("docstring", list(docstrings()))
+def test_the_examples_of_docstrings_run(docstring: doctest.DocTest) -> None:
+    # Examples of methods begin with a client at hand.
+    if ".generated." in docstring.name:
+        docstring.globs["client"] = gatewright.Client()
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(docstring, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def test_each_operation_with_an_example_in_the_specification_shows_it() -> None:
+    names = [param.values[0].name for param in docstrings()]
+    shown = [name.removeprefix("gatewright.generated.resources.") for name in names if ".resources." in name]
+    assert {"ChatCompletions.create", "Responses.create", "Images.generate", "NativeModels.list"} <= set(
+        shown
+    )
+    assert len(shown) >= 10

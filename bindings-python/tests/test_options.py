@@ -1,0 +1,258 @@
+"""Options of clients and calls, clients made from one another, and clients in pickles."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import gatewright
+import pytest
+from conftest import Connection, Gateway
+from gatewright import AsyncClient, CallOptions, Client
+
+Serve = Callable[[Callable[[Connection], None]], str]
+
+
+class Recorder:
+    """A gateway that answers `{}` and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.connections: list[Connection] = []
+
+    def __call__(self, connection: Connection) -> None:
+        self.connections.append(connection)
+        connection.answer(b"{}")
+
+    def head(self, number: int = -1) -> str:
+        return self.connections[number].head.lower()
+
+    def lines(self, number: int = -1) -> list[str]:
+        return self.head(number).split("\r\n")
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+def test_options_of_a_derived_client_add_up_and_leave_the_first_as_it_was(
+    serve: Serve, recorder: Recorder
+) -> None:
+    first = Client(serve(recorder), "key", default_headers={"x-all": "1"}, default_query={"v": 2})
+    second = first.with_options(extra_headers={"x-team": "blue", "x-role": "a"}, extra_query={"q": 1})
+    third = second.with_options(extra_headers={"X-Team": "red"}, max_retries=0)
+    third.models.list(extra_query={"p": True})
+    assert recorder.lines()[0] == "get /v1/models?v=2&q=1&p=true http/1.1"
+    assert {"x-all: 1", "x-team: red", "x-role: a"} <= set(recorder.lines())
+    assert "blue" not in recorder.head()
+    first.models.list()
+    assert "x-team" not in recorder.head()
+    assert "x-all: 1" in recorder.lines()
+
+
+def test_members_of_the_body_are_added_and_replaced_whole(serve: Serve, recorder: Recorder) -> None:
+    client = Client(serve(recorder), "key").with_options(extra_body={"user": "u", "metadata": {"a": 1}})
+    client.chat.completions.create(
+        model="m", messages=[], user="me", seed=1, extra_body={"metadata": {"b": 2}, "own": None}
+    )
+    assert json.loads(recorder.connections[0].body) == {
+        "model": "m",
+        "messages": [],
+        "user": "u",
+        "seed": 1,
+        "metadata": {"b": 2},
+        "own": None,
+    }
+
+
+def test_timeouts_retries_and_the_idempotency_key_are_options_of_a_call(
+    serve: Serve, recorder: Recorder
+) -> None:
+    def refuse(connection: Connection) -> None:
+        recorder.connections.append(connection)
+        connection.answer(b"{}", "503 X", "retry-after-ms: 1")
+
+    client = Client(serve(refuse), "key", max_retries=0)
+    with pytest.raises(gatewright.InternalServerError) as caught:
+        client.chat.completions.create(model="m", messages=[], max_retries=2, idempotency_key="once")
+    assert caught.value.attempts == len(recorder.connections) == 3
+    assert all("idempotency-key: once" in recorder.lines(number) for number in range(3))
+
+
+def test_a_silent_server_is_left_after_the_timeout_of_the_call(serve: Serve) -> None:
+    client = Client(serve(lambda _: time.sleep(3)), "key", max_retries=0)
+    for options in (CallOptions(timeout=0.2), CallOptions(first_byte_timeout=0.2)):
+        begun = time.monotonic()
+        with pytest.raises(gatewright.APITimeoutError):
+            client.models.list(**options)
+        assert time.monotonic() - begun < 2
+
+
+def test_stream_timeouts_are_options_of_a_call(serve: Serve) -> None:
+    def hang(connection: Connection) -> None:
+        connection.stream_head()
+        connection.wait_until_closed(5)
+
+    client = Client(serve(hang), "key", max_retries=0)
+    for options in (CallOptions(idle_timeout=0.2), CallOptions(event_timeout=0.2)):
+        stream = client.chat.completions.create(model="m", messages=[], stream=True, **options)
+        with pytest.raises(gatewright.APITimeoutError):
+            next(stream)
+
+
+def test_one_call_may_be_validated(serve: Serve, recorder: Recorder) -> None:
+    # 2.8: image_model_1 makes one image.
+    client = Client(serve(recorder), "key")
+    client.images.generate(model="image_model_1", prompt="cats", n=2)
+    with pytest.raises(gatewright.InvalidRequestError) as caught:
+        client.images.generate(model="image_model_1", prompt="cats", n=2, validate=True)
+    assert caught.value.violations[0]["section"] == "2.8, 2.10"
+    client.with_options(validate=True).images.generate(
+        model="image_model_1", prompt="cats", n=2, validate=False
+    )
+    assert len(recorder.connections) == 2
+
+
+def test_an_unknown_option_is_a_type_error_that_names_it(client: Client) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tiemout'"):
+        client.models.list(tiemout=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'max_retry'"):
+        client.with_options(max_retry=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def test_a_body_beyond_the_bound_is_an_error(serve: Serve) -> None:
+    client = Client(
+        serve(lambda connection: connection.answer(b'{"a":"%s"}' % (b"x" * 100))),
+        "key",
+        max_body_bytes=64,
+        max_retries=0,
+    )
+    with pytest.raises(gatewright.DecodeError, match="64 bytes"):
+        client.models.list()
+
+
+def test_waiting_for_a_place_in_the_pool_ends_with_an_error_of_its_own(serve: Serve) -> None:
+    def hang(connection: Connection) -> None:
+        connection.stream_head()
+        connection.wait_until_closed(5)
+
+    client = Client(serve(hang), "key", max_connections=1, pool_timeout=0.1, max_retries=0)
+    stream = client.chat.completions.create(model="m", messages=[], stream=True)
+    with stream, pytest.raises(gatewright.PoolTimeoutError):
+        client.models.list()
+
+
+def test_a_proxy_is_asked_in_place_of_the_gateway(serve: Serve, recorder: Recorder) -> None:
+    client = Client("http://gateway.invalid", "key", proxy=serve(recorder))
+    client.models.list()
+    assert recorder.lines()[0] == "get http://gateway.invalid/v1/models http/1.1"
+
+
+def test_no_proxy_at_all_can_be_asked_for(
+    serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    base_url = serve(recorder).replace("127.0.0.1", "localhost")
+    Client(base_url, "key", proxy=False).models.list()
+    assert recorder.lines()[0] == "get /v1/models http/1.1"
+
+
+# Pickles and copies.
+
+
+def test_a_client_pickles_as_its_configuration_without_the_key(
+    serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(serve(recorder), "sk-canary", default_headers={"x-all": "1"}, timeout=7)
+    client = client.with_options(extra_headers={"x-team": "blue"})
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        pickled = pickle.dumps(client, protocol)
+        assert b"canary" not in pickled
+        monkeypatch.delenv("GATEWRIGHT_API_KEY", raising=False)
+        with pytest.raises(gatewright.ConfigurationError, match="GATEWRIGHT_API_KEY"):
+            pickle.loads(pickled)
+        monkeypatch.setenv("GATEWRIGHT_API_KEY", "of-the-environment")
+        back = pickle.loads(pickled)
+        back.models.list()
+        assert {"x-all: 1", "x-team: blue", "authorization: bearer of-the-environment"} <= set(
+            recorder.lines()
+        )
+
+
+def test_a_client_pickles_with_its_key_when_told(
+    serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWRIGHT_API_KEY", "first")
+    from_environment = pickle.dumps(Client(serve(recorder), pickle_key=True))
+    given = pickle.dumps(Client(serve(recorder), "given", pickle_key=True))
+    monkeypatch.delenv("GATEWRIGHT_API_KEY")
+    for pickled, key in ((from_environment, "first"), (given, "given")):
+        pickle.loads(pickled).models.list()
+        assert f"authorization: bearer {key}" in recorder.lines()
+
+
+def provide() -> str:
+    return "from-a-callable"
+
+
+def test_a_callable_key_pickles_by_its_name(serve: Serve, recorder: Recorder) -> None:
+    pickle.loads(pickle.dumps(Client(serve(recorder), provide))).models.list()
+    assert "authorization: bearer from-a-callable" in recorder.lines()
+
+
+def test_an_async_client_pickles_alike() -> None:
+    client = AsyncClient("http://127.0.0.1:9", "key", pickle_key=True, max_retries=0)
+    assert repr(pickle.loads(pickle.dumps(client))) == "AsyncClient('http://127.0.0.1:9')"
+
+
+class Subclass(Client):
+    """A client with something of its own."""
+
+    def __init__(self, base_url: str) -> None:
+        super().__init__(base_url, "key", pickle_key=True)
+        self.team = "blue"
+
+
+def test_subclasses_stay_what_they_are(serve: Serve, recorder: Recorder) -> None:
+    client = Subclass(serve(recorder))
+    for twin in (
+        client.with_options(timeout=5),
+        copy.copy(client),
+        copy.deepcopy(client),
+        pickle.loads(pickle.dumps(client)),
+    ):
+        assert type(twin) is Subclass
+        assert twin.team == "blue"
+        twin.models.list()
+    assert len(recorder.connections) == 4
+
+
+def test_copies_share_the_connections(gateway: Gateway) -> None:
+    client = Client(gateway.base_url, gateway.key)
+    twins = [copy.copy(client), copy.deepcopy({"client": client})["client"], client.with_options(timeout=5)]
+    for twin in twins:
+        assert twin.models.list().data
+    client.close()
+    for twin in twins:
+        with pytest.raises(gatewright.ConfigurationError, match="closed"):
+            twin.models.list()
+
+
+def test_no_secret_is_in_what_can_be_looked_at() -> None:
+    client = Client("http://127.0.0.1:9", "sk-canary", pickle_key=True)
+    assert "canary" not in repr(client) + str(vars(client)) + str(dir(client))
+
+
+def test_many_clients_share_the_threads_of_the_process(gateway: Gateway) -> None:
+    for _ in range(30):
+        Client(gateway.base_url, gateway.key).models.list()
+    names = [
+        (Path("/proc/self/task") / task.name / "comm").read_text().strip()
+        for task in Path("/proc/self/task").iterdir()
+    ]
+    # Workers and, for ten seconds, the threads that resolved names carry one name; see runtime.rs.
+    assert 1 <= names.count("gatewright") <= 8

@@ -1,0 +1,164 @@
+//! Puts a file in its place whole or not at all: written to a temporary one beside it, then renamed. Knows nothing of
+//! where the bytes come from; see files.rs.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
+use tokio::task::spawn_blocking;
+
+use super::{SaveOptions, Saved};
+use crate::error::{Error, ErrorKind};
+
+/// A file in the making. Dropping it removes what has been written.
+pub(super) struct Landing {
+    file: tokio::fs::File,
+    temporary: TempPath,
+    /// What the caller named, for messages.
+    named: PathBuf,
+    /// What is replaced: `named`, links followed.
+    place: PathBuf,
+    overwrite: bool,
+    max_bytes: u64,
+    written: u64,
+}
+
+impl Landing {
+    /// Makes the temporary file. Errors (Io): the folder is missing or not writable, something is in the way.
+    pub(super) async fn begin(named: &Path, options: &SaveOptions) -> Result<Self, Error> {
+        let (named, overwrite) = (named.to_owned(), options.overwrite);
+        let place = named.clone();
+        let made = spawn_blocking(move || {
+            let place = resolve(place, overwrite)?;
+            let (file, temporary) = make_beside(&place)?;
+            Ok((place, file, temporary))
+        });
+        let (place, file, temporary) = unpanicked(made.await).map_err(|error| failure(&named, error))?;
+        let file = tokio::fs::File::from_std(file);
+        Ok(Self { file, temporary, named, place, overwrite, max_bytes: options.max_bytes, written: 0 })
+    }
+
+    /// Bytes so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Errors: the disk's (Io); the file grows beyond its bound (Decode).
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.check_size(self.written + bytes.len() as u64)?;
+        self.file.write_all(bytes).await.map_err(|error| failure(&self.named, error))?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Errors (Decode): a file of that size is beyond its bound.
+    pub(super) fn check_size(&self, bytes: u64) -> Result<(), Error> {
+        if bytes <= self.max_bytes {
+            return Ok(());
+        }
+        let (named, limit) = (self.named.display(), self.max_bytes);
+        let message = format!("the file for {named} is longer than {limit} bytes, the most that was allowed");
+        Err(Error::new(ErrorKind::Decode, message))
+    }
+
+    /// Forgets what has been written.
+    pub(super) async fn start_over(&mut self) -> Result<(), Error> {
+        if self.written == 0 {
+            return Ok(());
+        }
+        let rewound = async {
+            self.file.flush().await?;
+            self.file.set_len(0).await?;
+            self.file.rewind().await
+        };
+        rewound.await.map_err(|error| failure(&self.named, error))?;
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Puts the file in its place, so that it is there even after a power failure.
+    pub(super) async fn finish(mut self) -> Result<Saved, Error> {
+        let flushed = async {
+            self.file.flush().await?;
+            self.file.sync_all().await
+        };
+        flushed.await.map_err(|error| failure(&self.named, error))?;
+        let Self { file, temporary, named, place, overwrite, written, .. } = self;
+        // Closed first: some systems do not rename what is open.
+        drop(file.into_std().await);
+        let landed = spawn_blocking(move || {
+            let moved =
+                if overwrite { temporary.persist(&place) } else { temporary.persist_noclobber(&place) };
+            moved.map_err(|error| error.error)?;
+            sync_folder(folder(&place))
+        });
+        unpanicked(landed.await).map_err(|error| failure(&named, error))?;
+        Ok(Saved { path: named, bytes: written })
+    }
+}
+
+/// A panic of the blocking code is ours; a task that is never aborted has no other way to fail.
+fn unpanicked<T>(joined: Result<io::Result<T>, tokio::task::JoinError>) -> io::Result<T> {
+    match joined {
+        Ok(outcome) => outcome,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// The file to replace. Errors: it is there and must not be replaced, or is no file.
+fn resolve(named: PathBuf, overwrite: bool) -> io::Result<PathBuf> {
+    let refuse = |kind, message: &str| Err(io::Error::new(kind, message));
+    match std::fs::metadata(&named).as_ref().map(Metadata::file_type) {
+        Ok(kind) if kind.is_dir() => refuse(io::ErrorKind::IsADirectory, "it is a folder: name a file in it"),
+        // A rename would put a file in the place of the device or pipe.
+        Ok(kind) if !kind.is_file() => refuse(io::ErrorKind::InvalidInput, "it is not a regular file"),
+        Ok(_) if !overwrite => {
+            refuse(io::ErrorKind::AlreadyExists, "it is there already, and overwriting was not allowed")
+        }
+        // As an open for writing would: a link stays, what it leads to is replaced.
+        Ok(_) => named.canonicalize(),
+        // A folder that is missing shows when the temporary file is made.
+        Err(_) => Ok(named),
+    }
+}
+
+fn folder(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn make_beside(place: &Path) -> io::Result<(File, TempPath)> {
+    let make = |path: &Path| {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        // As any new file, umask applied: the default of temporary ones shuts everybody else out.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o666);
+        options.open(path)
+    };
+    let file =
+        tempfile::Builder::new().prefix(".gatewright-").suffix(".part").make_in(folder(place), make)?;
+    Ok(file.into_parts())
+}
+
+/// Makes the renaming last. Only unix opens folders.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn failure(named: &Path, error: io::Error) -> Error {
+    let why = match error.kind() {
+        io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
+        _ => error.to_string(),
+    };
+    Error::new(ErrorKind::Io, format!("cannot write {}: {why}", named.display())).with_source(error)
+}

@@ -1,0 +1,242 @@
+//! The log for people: `GATEWRIGHT_LOG=info` writes a line per attempt to stderr, `debug` adds headers and the
+//! beginnings of bodies. Secrets are redacted: the key wherever it appears, other headers and query parameters by
+//! their name. What else a body holds is shown.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::LazyLock;
+
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+
+use crate::error::Error;
+use crate::middleware::{Attempt, Middleware, Outcome};
+use crate::secret::{self, REDACTED, RedactedHeaders};
+
+/// Environment variable with the level: `info`, `debug`, or `off`.
+pub const LOG_VARIABLE: &str = "GATEWRIGHT_LOG";
+
+/// Of a body so much is shown, in bytes.
+const MAX_SHOWN_BODY_BYTES: usize = 4096;
+/// A secret value shorter than this, in bytes, is not searched for in texts: it would be found in ordinary words.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// Read when the first client of the process is built.
+static LEVEL: LazyLock<Option<Level>> = LazyLock::new(|| {
+    let text = std::env::var(LOG_VARIABLE).unwrap_or_default();
+    Level::parse(&text).unwrap_or_else(|| {
+        write(&format!("gatewright: {LOG_VARIABLE} is {text:?}: it can be info, debug or off\n"));
+        None
+    })
+});
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Info,
+    Debug,
+}
+
+/// Logs every attempt.
+struct Log(Level);
+
+/// The log, if the environment asks for one. It belongs innermost, where it sees what is really sent.
+pub(crate) fn from_environment() -> Option<impl Middleware> {
+    LEVEL.map(Log)
+}
+
+impl Level {
+    /// None for what is no level.
+    #[expect(clippy::option_option, reason = "no level asked for, and no level at all")]
+    fn parse(text: &str) -> Option<Option<Self>> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "" | "off" => Some(None),
+            "info" => Some(Some(Self::Info)),
+            "debug" => Some(Some(Self::Debug)),
+            _ => None,
+        }
+    }
+}
+
+impl Middleware for Log {
+    fn after<'a>(&'a self, attempt: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async {
+            write(&lines(self.0, attempt, outcome));
+            Ok(())
+        })
+    }
+}
+
+/// Nobody is to fail because nobody reads stderr.
+fn write(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// What is written of an attempt: whole lines, the first of which says it all.
+fn lines(level: Level, attempt: &Attempt, outcome: &Outcome) -> String {
+    let mut first = format!(
+        "{} attempt {}: {} {}: ",
+        attempt.operation().id,
+        attempt.number(),
+        attempt.method().as_str(),
+        secret::redacted_url(attempt.request.url())
+    );
+    if let Some(status) = outcome.status() {
+        // Writing to a String does not fail, here and below.
+        let _ = write!(first, "{status} ");
+    }
+    if let Some(error) = outcome.error() {
+        let _ = write!(first, "{} ({}) ", error.kind().name(), error.message());
+    }
+    let _ = write!(first, "after {:.3} s", outcome.elapsed().as_secs_f64());
+    if let Some(id) = outcome.request_id() {
+        let _ = write!(first, ", request {id}");
+    }
+    let secrets = secrets(attempt);
+    let mut lines = vec![redacted(first, &secrets)];
+    if level == Level::Debug {
+        describe(&mut lines, '>', attempt.headers(), attempt.body(), &secrets);
+        if let Some(headers) = outcome.headers() {
+            describe(&mut lines, '<', headers, outcome.body().map(AsRef::as_ref), &secrets);
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        text.push_str("gatewright: ");
+        // A terminal takes orders from control characters, and a log is read by lines.
+        for character in line.chars() {
+            if character.is_control() {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn describe(
+    lines: &mut Vec<String>,
+    direction: char,
+    headers: &HeaderMap,
+    body: Option<&[u8]>,
+    secrets: &[String],
+) {
+    lines.push(redacted(format!("  {direction} {:?}", RedactedHeaders(headers)), secrets));
+    if let Some(body) = body.filter(|body| !body.is_empty()) {
+        // Redacted first, then cut: half a secret would not be found.
+        let longest = secrets.iter().map(String::len).max().unwrap_or_default();
+        let looked_at = &body[..body.len().min(MAX_SHOWN_BODY_BYTES + longest)];
+        let mut shown = redacted(String::from_utf8_lossy(looked_at).into_owned(), secrets);
+        shown.truncate(shown.floor_char_boundary(MAX_SHOWN_BODY_BYTES));
+        let rest = body.len().saturating_sub(MAX_SHOWN_BODY_BYTES);
+        let rest = if rest == 0 { String::new() } else { format!(" … and {rest} bytes more") };
+        lines.push(format!("  {direction} {shown}{rest}"));
+    }
+}
+
+fn redacted(text: String, secrets: &[String]) -> String {
+    secrets.iter().fold(text, |text, secret| text.replace(secret, REDACTED))
+}
+
+/// The secrets that the attempt carried, which a gateway may quote in what it says.
+fn secrets(attempt: &Attempt) -> Vec<String> {
+    let headers = attempt.headers().iter().filter_map(|(name, value)| {
+        let is_secret = value.is_sensitive() || secret::is_secret_name(name.as_str());
+        let text = value.to_str().ok().filter(|_| is_secret)?;
+        // Without the scheme, such as Bearer.
+        text.rsplit(' ').next().map(str::to_owned)
+    });
+    let query = attempt.request.url().query_pairs();
+    let query = query.filter(|(name, _)| secret::is_secret_name(name)).map(|(_, value)| value.into_owned());
+    headers.chain(query).filter(|secret| secret.len() >= MIN_SECRET_BYTES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::middleware::Answered;
+
+    fn attempt() -> Attempt {
+        let url = "http://h:1/v1/chat/completions?api_key=canary-query&page=1".parse().expect("a URL");
+        let mut request = reqwest::Request::new(reqwest::Method::POST, url);
+        for (name, value) in
+            [("authorization", "Bearer sk-canary"), ("x-tenant", "blue"), ("x-api-key", "canary-two")]
+        {
+            request.headers_mut().insert(name, value.parse().expect("a value"));
+        }
+        *request.body_mut() = Some(r#"{"model":"m"}"#.into());
+        Attempt {
+            operation: &crate::operations::CREATE_CHAT_COMPLETION,
+            request,
+            number: 2,
+            max_retries: 2,
+            remaining: Duration::from_secs(1),
+            previous: None,
+        }
+    }
+
+    fn answered(body: &str) -> Outcome {
+        let headers = [("x-request-id", "req_1"), ("set-cookie", "id=canary-cookie")];
+        let headers = headers.map(|(name, value)| {
+            (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
+        });
+        let answered = Answered {
+            status: 200,
+            headers: HeaderMap::from_iter(headers),
+            body: Some(bytes::Bytes::copy_from_slice(body.as_bytes())),
+        };
+        Outcome { elapsed: Duration::from_millis(1234), answer: Ok(answered) }
+    }
+
+    #[test]
+    fn info_is_one_line_an_attempt() {
+        assert_eq!(
+            lines(Level::Info, &attempt(), &answered("{}")),
+            "gatewright: create_chat_completion attempt 2: POST \
+             http://h:1/v1/chat/completions?api_key=redacted&page=1: 200 after 1.234 s, request req_1\n"
+        );
+        let error = Error::new(ErrorKind::Connection, "refused\x1b[2J\nsk-canary");
+        let failed = Outcome { elapsed: Duration::ZERO, answer: Err(error) };
+        assert_eq!(
+            lines(Level::Info, &attempt(), &failed),
+            "gatewright: create_chat_completion attempt 2: POST \
+             http://h:1/v1/chat/completions?api_key=redacted&page=1: connection (refused\\u{1b}[2J\\n[redacted]) \
+             after 0.000 s\n"
+        );
+    }
+
+    #[test]
+    fn debug_shows_headers_and_the_beginning_of_bodies_and_no_secret() {
+        let body = format!("{{\"echo\":\"sk-canary canary-query\",\"text\":\"{}\"}}", "x".repeat(5000));
+        let shown = lines(Level::Debug, &attempt(), &answered(&body));
+        assert!(!shown.contains("canary"), "{shown}");
+        assert!(shown.contains(r#""x-tenant": "blue""#) && shown.contains(r#"> {"model":"m"}"#), "{shown}");
+        assert!(
+            shown.contains(&format!("… and {} bytes more", body.len() - MAX_SHOWN_BODY_BYTES)),
+            "{shown}"
+        );
+        assert_eq!(shown.lines().count(), 5, "{shown}");
+    }
+
+    #[test]
+    fn a_secret_at_the_cut_is_redacted_whole() {
+        for before in MAX_SHOWN_BODY_BYTES - 9..=MAX_SHOWN_BODY_BYTES {
+            let shown =
+                lines(Level::Debug, &attempt(), &answered(&format!("{}sk-canary", "x".repeat(before))));
+            assert!(!shown.contains("xs"), "{before}");
+        }
+    }
+
+    #[test]
+    fn levels_are_read_as_people_write_them() {
+        assert_eq!(Level::parse(" Debug "), Some(Some(Level::Debug)));
+        assert_eq!(Level::parse("INFO"), Some(Some(Level::Info)));
+        assert_eq!(Level::parse("off"), Some(None));
+        assert_eq!(Level::parse(""), Some(None));
+        assert_eq!(Level::parse("trace"), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! Chat chunks into a chat completion (2.2, 2.3).
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
+
+use super::{index_of, members_size, merge_member, merge_members, text_of};
+
+/// The completion so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Completion {
+    /// Every member but the choices, the last value of each.
+    members: Map<String, Value>,
+    /// By their index.
+    choices: IndexMap<u64, Choice>,
+    /// The choice that the last chunk brought something of.
+    last: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Choice {
+    /// Every member but index, delta and message.
+    members: Map<String, Value>,
+    message: Map<String, Value>,
+    calls: Calls,
+}
+
+impl Completion {
+    pub(super) fn push(&mut self, chunk: Value) {
+        let Value::Object(mut chunk) = chunk else { return };
+        let choices = chunk.shift_remove("choices");
+        for (name, value) in chunk {
+            // A later chunk may bring the empty value of what an earlier one has said.
+            let says_nothing = match &value {
+                Value::Null => true,
+                Value::String(text) => text.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                _ => false,
+            };
+            if !says_nothing {
+                self.members.insert(name, value);
+            }
+        }
+        let Some(Value::Array(choices)) = choices else { return };
+        for (place, choice) in choices.into_iter().enumerate() {
+            let Value::Object(choice) = choice else { continue };
+            let index = index_of(&choice, "index").unwrap_or(place as u64);
+            self.choices.entry(index).or_default().push(choice);
+            self.last = index;
+        }
+    }
+
+    /// The last chunk once more, with another text.
+    pub(super) fn push_text(&mut self, text: &str) {
+        let message = &mut self.choices.entry(self.last).or_default().message;
+        match message.get_mut("content") {
+            Some(Value::String(content)) => content.push_str(text),
+            _ => {
+                message.insert("content".to_owned(), text.into());
+            }
+        }
+    }
+
+    pub(super) fn document(&self) -> Value {
+        let mut document = Map::new();
+        let known = |name: &str| self.members.get(name).cloned();
+        document.insert("id".to_owned(), known("id").unwrap_or_else(|| "".into()));
+        document.insert("object".to_owned(), "chat.completion".into());
+        let created = self.members.get("created").and_then(Value::as_i64);
+        document.insert("created".to_owned(), created.unwrap_or(0).into());
+        document.insert("model".to_owned(), known("model").unwrap_or_else(|| "".into()));
+        let mut choices: Vec<_> = self.choices.iter().collect();
+        choices.sort_by_key(|(index, _)| **index);
+        let choices = choices.into_iter().map(|(index, choice)| choice.document(*index));
+        document.insert("choices".to_owned(), choices.collect());
+        // Zeros would be taken for a measurement.
+        document.insert("usage".to_owned(), known("usage").unwrap_or_default());
+        for (name, value) in &self.members {
+            if !document.contains_key(name) {
+                document.insert(name.clone(), value.clone());
+            }
+        }
+        Value::Object(document)
+    }
+
+    pub(super) fn size(&self) -> usize {
+        let choices = self.choices.values().map(|choice| {
+            members_size(&choice.members) + members_size(&choice.message) + choice.calls.size()
+        });
+        members_size(&self.members) + choices.sum::<usize>()
+    }
+}
+
+impl Choice {
+    fn push(&mut self, mut choice: Map<String, Value>) {
+        choice.shift_remove("index");
+        // A plain completion has a message in the place of the delta, an older form a text.
+        let delta = choice.shift_remove("delta");
+        let message = choice.shift_remove("message");
+        let text = choice.shift_remove("text");
+        match (delta, message, text) {
+            (Some(Value::Object(delta)), _, _) | (_, Some(Value::Object(delta)), _) => self.push_delta(delta),
+            (_, _, Some(text)) => {
+                let delta = text_of(text).map(|text| ("content".to_owned(), text.into()));
+                self.push_delta(delta.into_iter().collect());
+            }
+            _ => {}
+        }
+        for (name, value) in choice {
+            if name == "finish_reason" {
+                if value.as_str() != Some("") && !value.is_null() {
+                    self.members.insert(name, value);
+                }
+            } else {
+                merge_member(&mut self.members, name, value);
+            }
+        }
+    }
+
+    fn push_delta(&mut self, mut delta: Map<String, Value>) {
+        if let Some(Value::Array(calls)) = delta.shift_remove("tool_calls") {
+            self.calls.push(calls);
+        }
+        for (name, value) in delta {
+            match name.as_str() {
+                "role" if value.as_str().is_none_or(str::is_empty) => {}
+                _ => merge_member(&mut self.message, name, value),
+            }
+        }
+    }
+
+    fn document(&self, index: u64) -> Value {
+        let known = |name: &str| self.message.get(name).cloned();
+        let mut message = Map::new();
+        message.insert("role".to_owned(), known("role").unwrap_or_else(|| "assistant".into()));
+        message.insert("content".to_owned(), known("content").unwrap_or_default());
+        for (name, value) in &self.message {
+            if !message.contains_key(name) {
+                message.insert(name.clone(), value.clone());
+            }
+        }
+        if !self.calls.list.is_empty() {
+            message.insert("tool_calls".to_owned(), self.calls.document());
+        }
+        let mut choice = Map::new();
+        choice.insert("index".to_owned(), index.into());
+        choice.insert("message".to_owned(), message.into());
+        choice.insert(
+            "finish_reason".to_owned(),
+            self.members.get("finish_reason").cloned().unwrap_or_default(),
+        );
+        for (name, value) in &self.members {
+            if !choice.contains_key(name) {
+                choice.insert(name.clone(), value.clone());
+            }
+        }
+        Value::Object(choice)
+    }
+}
+
+/// The tool calls of one choice. A piece belongs to a call by its index; a new id under an old index, or, where
+/// there are no ids, a new name, begins another call.
+#[derive(Debug, Clone, Default)]
+struct Calls {
+    list: Vec<Map<String, Value>>,
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<(Option<u64>, String), usize>,
+}
+
+impl Calls {
+    fn push(&mut self, pieces: Vec<Value>) {
+        // Pieces of one chunk without an index are of different calls.
+        let mut taken = None;
+        for piece in pieces {
+            let Value::Object(mut piece) = piece else { continue };
+            let index = index_of(&piece, "index");
+            piece.shift_remove("index");
+            let place = self.find(index, &piece, taken).unwrap_or_else(|| {
+                self.list.push(Map::new());
+                self.list.len() - 1
+            });
+            taken = taken.max(Some(place));
+            if let Some(index) = index {
+                self.by_index.insert(index, place);
+            }
+            if let Some(id) = text_member(&piece, "id") {
+                self.by_id.insert((index, id.to_owned()), place);
+            }
+            add_piece(&mut self.list[place], piece);
+        }
+    }
+
+    /// The call that a piece belongs to; none if it begins one.
+    fn find(&self, index: Option<u64>, piece: &Map<String, Value>, taken: Option<usize>) -> Option<usize> {
+        let id = text_member(piece, "id");
+        let known = id.and_then(|id| self.by_id.get(&(index, id.to_owned())).copied());
+        if known.is_some() {
+            return known;
+        }
+        let place = match index {
+            Some(index) => *self.by_index.get(&index)?,
+            None => self.list.len().checked_sub(1).filter(|last| taken.is_none_or(|taken| taken < *last))?,
+        };
+        let call = &self.list[place];
+        let another = if id.is_some() && text_member(call, "id").is_some() {
+            true
+        } else {
+            let (new, old) = (function_name(piece), function_name(call));
+            new.is_some() && old.is_some() && new != old
+        };
+        (!another).then_some(place)
+    }
+
+    fn document(&self) -> Value {
+        let call = |call: &Map<String, Value>| {
+            let mut document = Map::new();
+            let known = |name: &str| call.get(name).cloned();
+            document.insert("id".to_owned(), known("id").unwrap_or_else(|| "".into()));
+            document.insert("type".to_owned(), known("type").unwrap_or_else(|| "function".into()));
+            for (name, value) in call {
+                if !document.contains_key(name) {
+                    document.insert(name.clone(), value.clone());
+                }
+            }
+            if document["type"] == "function" {
+                let function = document.entry("function").or_insert_with(|| json!({}));
+                if let Some(function) = function.as_object_mut() {
+                    for name in ["name", "arguments"] {
+                        function.entry(name).or_insert_with(|| "".into());
+                    }
+                }
+            }
+            Value::Object(document)
+        };
+        self.list.iter().map(call).collect()
+    }
+
+    fn size(&self) -> usize {
+        self.list.iter().map(members_size).sum()
+    }
+}
+
+fn text_member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    members.get(name)?.as_str().filter(|text| !text.is_empty())
+}
+
+fn function_name(call: &Map<String, Value>) -> Option<&str> {
+    text_member(call.get("function")?.as_object()?, "name")
+}
+
+fn add_piece(call: &mut Map<String, Value>, mut piece: Map<String, Value>) {
+    for name in ["id", "type"] {
+        if text_member(&piece, name).is_none() {
+            piece.shift_remove(name);
+        }
+    }
+    if let Some(Value::Object(function)) = piece.get_mut("function") {
+        function.retain(|_, value| !value.is_null());
+        // Some servers write the arguments as the object they are.
+        if let Some(arguments) = function.get_mut("arguments")
+            && !arguments.is_string()
+        {
+            *arguments = arguments.to_string().into();
+        }
+    } else {
+        piece.shift_remove("function");
+    }
+    merge_members(call, piece);
+}

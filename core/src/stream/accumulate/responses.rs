@@ -1,0 +1,236 @@
+//! Events of the responses protocol into a response (2.4). The terminal event brings it whole; until then it is
+//! built from the events that add to it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{MAX_ENTRIES_SEARCHED, index_of, members_size, merge_members, text_of};
+use crate::stream::meaning;
+use crate::stream::shape::{self, Mending};
+
+/// The response so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Building {
+    /// As the last lifecycle event had it.
+    response: Map<String, Value>,
+    /// Whether that event was a terminal one.
+    ended: bool,
+    /// By `output_index`.
+    output: BTreeMap<u64, Item>,
+}
+
+/// An item of the output. Parts by their index, which need not come in order.
+#[derive(Debug, Clone, Default)]
+struct Item {
+    members: Map<String, Value>,
+    content: BTreeMap<u64, Map<String, Value>>,
+    summary: BTreeMap<u64, Map<String, Value>>,
+    /// Its last event has come, which had it whole.
+    done: bool,
+}
+
+/// Which text of an item an event adds to.
+enum Place {
+    /// A member of the item itself.
+    Member(&'static str),
+    /// A text of one of its parts: kind of the part, member.
+    Content(&'static str, &'static str),
+    Summary,
+}
+
+impl Building {
+    pub(super) fn push(&mut self, event: Value) {
+        let Value::Object(mut event) = event else { return };
+        let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if let Some(Value::Object(response)) = event.remove("response") {
+            self.ended |= meaning::TERMINAL_TYPES.contains(&kind.as_str());
+            self.response = response;
+            return;
+        }
+        let Some(kind) = kind.strip_prefix("response.") else { return };
+        match kind.rsplit_once('.') {
+            Some(("output_item", "added")) => self.set_item(&mut event, false),
+            Some(("output_item", "done")) => self.set_item(&mut event, true),
+            Some(("content_part", _)) => {
+                let index = index_of(&event, "content_index").unwrap_or(0);
+                if let Some((item, Value::Object(part))) =
+                    self.open_item(&event, "message").zip(event.remove("part"))
+                {
+                    item.content.insert(index, part);
+                }
+            }
+            Some(("reasoning_summary_part", _)) => {
+                let index = index_of(&event, "summary_index").unwrap_or(0);
+                if let Some((item, Value::Object(part))) =
+                    self.open_item(&event, "reasoning").zip(event.remove("part"))
+                {
+                    item.summary.insert(index, part);
+                }
+            }
+            Some(("output_text.annotation", "added")) => {
+                let index = index_of(&event, "content_index").unwrap_or(0);
+                if let Some((item, annotation)) =
+                    self.open_item(&event, "message").zip(event.remove("annotation"))
+                {
+                    let part = item.content.entry(index).or_insert_with(|| new_part("output_text", "text"));
+                    merge_members(part, Map::from_iter([("annotations".to_owned(), json!([annotation]))]));
+                }
+            }
+            Some((subject, action @ ("delta" | "done"))) => self.push_text(subject, action, &mut event),
+            _ => {}
+        }
+    }
+
+    fn set_item(&mut self, event: &mut Map<String, Value>, done: bool) {
+        let Some(Value::Object(mut members)) = event.remove("item") else { return };
+        let id = members.get("id").and_then(Value::as_str);
+        let index = index_of(event, "output_index")
+            .or_else(|| self.index_by(id))
+            .unwrap_or_else(|| self.output.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)));
+        let item = self.output.entry(index).or_default();
+        if item.done && !done {
+            return;
+        }
+        item.content = take_parts(&mut members, "content");
+        item.summary = take_parts(&mut members, "summary");
+        item.members = members;
+        item.done = done;
+    }
+
+    fn index_by(&self, id: Option<&str>) -> Option<u64> {
+        let id = id.filter(|id| !id.is_empty())?;
+        let has_id = |item: &Item| item.members.get("id").and_then(Value::as_str) == Some(id);
+        self.output
+            .iter()
+            .rev()
+            .take(MAX_ENTRIES_SEARCHED)
+            .find(|(_, item)| has_id(item))
+            .map(|(index, _)| *index)
+    }
+
+    /// The item that an event adds to, made where it has not come; none if it is whole already.
+    fn open_item(&mut self, event: &Map<String, Value>, kind: &str) -> Option<&mut Item> {
+        let id = event.get("item_id").and_then(Value::as_str);
+        let index = index_of(event, "output_index")
+            .or_else(|| self.index_by(id))
+            .unwrap_or_else(|| self.output.last_key_value().map_or(0, |(last, _)| *last));
+        let item = self.output.entry(index).or_default();
+        if item.members.is_empty() {
+            item.members.insert("type".to_owned(), kind.into());
+            item.members.insert("id".to_owned(), id.into());
+            item.members.insert("status".to_owned(), "in_progress".into());
+            if kind == "message" {
+                item.members.insert("role".to_owned(), "assistant".into());
+            }
+        }
+        (!item.done).then_some(item)
+    }
+
+    fn push_text(&mut self, subject: &str, action: &str, event: &mut Map<String, Value>) {
+        let (kind, place, whole) = match subject {
+            "output_text" => ("message", Place::Content("output_text", "text"), "text"),
+            "refusal" => ("message", Place::Content("refusal", "refusal"), "refusal"),
+            "reasoning_text" => ("reasoning", Place::Content("reasoning_text", "text"), "text"),
+            "reasoning_summary_text" => ("reasoning", Place::Summary, "text"),
+            "function_call_arguments" => ("function_call", Place::Member("arguments"), "arguments"),
+            "mcp_call_arguments" => ("mcp_call", Place::Member("arguments"), "arguments"),
+            "custom_tool_call_input" => ("custom_tool_call", Place::Member("input"), "input"),
+            "code_interpreter_call_code" => ("code_interpreter_call", Place::Member("code"), "code"),
+            _ => return,
+        };
+        let done = action == "done";
+        let Some(text) = event.remove(if done { whole } else { "delta" }).and_then(text_of) else { return };
+        let index = |name: &str| index_of(event, name).unwrap_or(0);
+        let (content_index, summary_index) = (index("content_index"), index("summary_index"));
+        let logprobs = event.shift_remove("logprobs");
+        let Some(item) = self.open_item(event, kind) else { return };
+        let (members, name) = match place {
+            Place::Member(name) => (&mut item.members, name),
+            Place::Content(kind, name) => {
+                (item.content.entry(content_index).or_insert_with(|| new_part(kind, name)), name)
+            }
+            Place::Summary => {
+                let part = item.summary.entry(summary_index);
+                (part.or_insert_with(|| new_part("summary_text", "text")), "text")
+            }
+        };
+        match members.get_mut(name) {
+            Some(Value::String(known)) if !done => known.push_str(&text),
+            _ => {
+                members.insert(name.to_owned(), text.into());
+            }
+        }
+        if let Some(Value::Array(logprobs)) = logprobs
+            && !logprobs.is_empty()
+        {
+            if done {
+                members.shift_remove("logprobs");
+            }
+            merge_members(members, Map::from_iter([("logprobs".to_owned(), logprobs.into())]));
+        }
+    }
+
+    pub(super) fn document(&self) -> Value {
+        let mut response = self.response.clone();
+        let has_output =
+            response.get("output").and_then(Value::as_array).is_some_and(|output| !output.is_empty());
+        // Some servers end with a response whose output is empty.
+        let is_whole = self.ended && has_output;
+        if !is_whole && !self.output.is_empty() {
+            response.insert("output".to_owned(), self.output.values().map(Item::document).collect());
+        }
+        if response.is_empty() {
+            response.insert("status".to_owned(), "in_progress".into());
+        }
+        shape::mend(&shape::RESPONSE, Value::Object(response), Mending::Whole)
+    }
+
+    pub(super) fn size(&self) -> usize {
+        let parts =
+            |parts: &BTreeMap<u64, Map<String, Value>>| parts.values().map(members_size).sum::<usize>();
+        let items = self.output.values();
+        members_size(&self.response)
+            + items
+                .map(|item| members_size(&item.members) + parts(&item.content) + parts(&item.summary))
+                .sum::<usize>()
+    }
+}
+
+impl Item {
+    fn document(&self) -> Value {
+        let mut members = self.members.clone();
+        let is_list = |name: &str| self.members.get(name).is_none_or(Value::is_array);
+        let list =
+            |parts: &BTreeMap<u64, Map<String, Value>>| parts.values().cloned().map(Value::Object).collect();
+        let kind = members.get("type").and_then(Value::as_str);
+        let (is_message, is_reasoning) = (kind == Some("message"), kind == Some("reasoning"));
+        if (is_message && is_list("content")) || !self.content.is_empty() {
+            members.insert("content".to_owned(), list(&self.content));
+        }
+        if (is_reasoning && is_list("summary")) || !self.summary.is_empty() {
+            members.insert("summary".to_owned(), list(&self.summary));
+        }
+        Value::Object(members)
+    }
+}
+
+fn new_part(kind: &str, text: &str) -> Map<String, Value> {
+    let mut part = Map::new();
+    part.insert("type".to_owned(), kind.into());
+    part.insert(text.to_owned(), "".into());
+    if kind == "output_text" {
+        part.insert("annotations".to_owned(), json!([]));
+    }
+    part
+}
+
+/// The parts of a list, which is left empty. A member of another form stays as it is.
+fn take_parts(members: &mut Map<String, Value>, name: &str) -> BTreeMap<u64, Map<String, Value>> {
+    let Some(Value::Array(list)) = members.get_mut(name) else { return BTreeMap::new() };
+    let parts = std::mem::take(list).into_iter().filter_map(|part| match part {
+        Value::Object(part) => Some(part),
+        _ => None,
+    });
+    (0..).zip(parts).collect()
+}

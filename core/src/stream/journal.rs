@@ -1,0 +1,185 @@
+//! What a stream has handed over, for the document it amounts to. Events are only copied as they pass; they are
+//! read when the document is wanted, or when so many have come that keeping them would cost more than reading them.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::accumulate::Accumulator;
+use super::mend;
+use crate::error::{Error, ErrorKind};
+use crate::operation::Operation;
+
+/// Bound on the events that are kept unread, in bytes: past it they are read into the document. One event may
+/// exceed it.
+const MAX_UNREAD_BYTES: usize = 1024 * 1024;
+
+/// Between two entries; no JSON document holds it.
+const SEPARATOR: char = '\0';
+
+/// The events so far, read and unread.
+#[derive(Debug)]
+pub(super) struct Journal {
+    operation: &'static Operation,
+    /// Data of the events that have not been read, each followed by a separator.
+    unread: String,
+    /// None once the document has outgrown its bound and was given up.
+    accumulator: Option<Accumulator>,
+    /// Bound on the document's text, in bytes.
+    max_bytes: usize,
+    /// Bytes of events read so far. A document grows by no more than is read, so that its size need not be looked
+    /// at before this reaches `measure_at`.
+    read_bytes: usize,
+    measure_at: usize,
+    /// Events that could not be read into the document.
+    unreadable: u64,
+}
+
+impl Journal {
+    /// max_bytes: bound on the document; what is longer is given up.
+    pub(super) fn new(operation: &'static Operation, max_bytes: usize) -> Self {
+        Self {
+            operation,
+            unread: String::new(),
+            accumulator: Some(Accumulator::new(operation)),
+            max_bytes,
+            read_bytes: 0,
+            measure_at: max_bytes,
+            unreadable: 0,
+        }
+    }
+
+    /// Keeps the data of an event that was handed over.
+    pub(super) fn keep(&mut self, data: &str) {
+        // An entry that begins with a quote is a text.
+        self.append(if data.starts_with('"') { " " } else { "" }, data);
+    }
+
+    /// Keeps an event that was the last one with another text: this one, as JSON.
+    pub(super) fn keep_text(&mut self, quoted: &str) {
+        self.append("", quoted);
+    }
+
+    fn append(&mut self, mark: &str, entry: &str) {
+        if self.accumulator.is_none() {
+            return;
+        }
+        self.unread.push_str(mark);
+        self.unread.push_str(entry);
+        self.unread.push(SEPARATOR);
+        if self.unread.len() > MAX_UNREAD_BYTES {
+            self.read();
+        }
+    }
+
+    /// The document so far as JSON; none where no event has come, or it has outgrown its bound.
+    pub(super) fn partial(&mut self) -> Option<Bytes> {
+        self.read();
+        let document = self.accumulator.as_ref()?.document()?;
+        Some(Bytes::from(document.to_string()))
+    }
+
+    /// The document of the whole stream as JSON. Errors: Decode where it is not whole.
+    pub(super) fn whole(&mut self) -> Result<Bytes, Error> {
+        let partial = self.partial();
+        let message = match partial {
+            Some(document) if self.unreadable == 0 => return Ok(document),
+            None if self.accumulator.is_none() => {
+                format!("the answer is longer than {} bytes: read its events instead", self.max_bytes)
+            }
+            _ => format!("{} events are nested too deeply to be read into one document", self.unreadable),
+        };
+        Err(Error::new(ErrorKind::Decode, message).with_operation(self.operation))
+    }
+
+    fn read(&mut self) {
+        let Some(accumulator) = &mut self.accumulator else { return };
+        for entry in self.unread.split_terminator(SEPARATOR) {
+            match mend::value(entry) {
+                Ok(Value::String(text)) if entry.starts_with('"') => accumulator.push_text(&text),
+                Ok(value) => accumulator.push(value),
+                Err(_) => self.unreadable += 1,
+            }
+        }
+        self.read_bytes += self.unread.len();
+        self.unread.clear();
+        self.unread.shrink_to(2 * MAX_UNREAD_BYTES);
+        if self.read_bytes > self.measure_at {
+            let size = accumulator.size();
+            if size > self.max_bytes {
+                self.accumulator = None;
+                self.unread = String::new();
+            } else {
+                self.measure_at = self.read_bytes + (self.max_bytes - size);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::CREATE_CHAT_COMPLETION;
+
+    fn chunk(content: &str) -> String {
+        format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{{"content":"{content}"}}}}]}}"#)
+    }
+
+    fn content(document: &[u8]) -> String {
+        let value: Value = serde_json::from_slice(document).expect("JSON");
+        value["choices"][0]["message"]["content"].as_str().expect("a text").to_owned()
+    }
+
+    #[test]
+    fn millions_of_events_leave_nothing_behind_but_their_text() {
+        let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, usize::MAX);
+        let chunk = chunk("a");
+        for _ in 0..50_000 {
+            journal.keep(&chunk);
+            assert!(journal.unread.len() <= MAX_UNREAD_BYTES);
+        }
+        assert_eq!(content(&journal.whole().expect("whole")).len(), 50_000);
+    }
+
+    #[test]
+    fn a_text_alone_goes_where_that_of_the_last_event_went() {
+        let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, usize::MAX);
+        journal.keep(&chunk("a"));
+        journal.keep_text(r#""\n""#);
+        journal.keep(r#""no chunk""#);
+        journal.keep_text(r#""b""#);
+        assert_eq!(content(&journal.whole().expect("whole")), "a\nb");
+    }
+
+    #[test]
+    fn a_document_that_outgrows_its_bound_is_given_up_and_says_so() {
+        let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, 2 * MAX_UNREAD_BYTES);
+        let long = chunk(&"x".repeat(MAX_UNREAD_BYTES));
+        journal.keep(&long);
+        assert!(journal.partial().is_some());
+        journal.keep(&long);
+        journal.keep(&long);
+        assert_eq!((journal.partial(), journal.unread.capacity()), (None, 0));
+        let error = journal.whole().expect_err("too long");
+        assert_eq!(error.kind(), ErrorKind::Decode);
+        assert!(error.message().contains("longer than"), "{error}");
+    }
+
+    #[test]
+    fn small_text_in_large_events_never_reaches_the_bound() {
+        let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, MAX_UNREAD_BYTES);
+        let chunk = format!(r#"{{"padding":"{}","choices":[]}}"#, "x".repeat(MAX_UNREAD_BYTES / 2));
+        for _ in 0..20 {
+            journal.keep(&chunk);
+        }
+        assert!(journal.whole().is_ok());
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_held_makes_the_whole_but_not_the_part_fail() {
+        let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, usize::MAX);
+        journal.keep(&chunk("a"));
+        journal.keep(&format!("{}{}", "[".repeat(1000), "]".repeat(1000)));
+        assert_eq!(content(&journal.partial().expect("a document")), "a");
+        assert_eq!(journal.whole().expect_err("not whole").kind(), ErrorKind::Decode);
+    }
+}

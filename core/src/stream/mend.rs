@@ -1,0 +1,145 @@
+//! Text that is nearly JSON made JSON: what some servers write although no parser has to take it. Nothing here
+//! costs more than one look over the text unless there is something to mend.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+use serde_json::Value;
+
+/// Words that several serialisers write for numbers JSON has not; null stands in for them.
+const NOT_NUMBERS: &[&str] = &["NaN", "-NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"];
+
+/// Replaces escapes of lone surrogates by U+FFFD: no string can hold half a character.
+pub(super) fn surrogates(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let mut mended = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(found) = memchr(b'\\', &bytes[at..]) {
+        at += found;
+        match escape(bytes, at) {
+            Some(0xD800..=0xDBFF) if matches!(escape(bytes, at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
+            Some(0xD800..=0xDFFF) => {
+                mended.push_str(&text[copied..at]);
+                mended.push('\u{FFFD}');
+                at += 6;
+                copied = at;
+            }
+            _ => at = bytes.len().min(at + 2),
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    mended.push_str(&text[copied..]);
+    Cow::Owned(mended)
+}
+
+/// The code unit of an escape `\uXXXX` at this place.
+fn escape(bytes: &[u8], at: usize) -> Option<u16> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// Replaces what stands for a number and is none that can be held (`NaN`, `-Infinity`, `1e999`) by null. None
+/// where there is nothing to replace.
+pub(super) fn numbers(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut mended = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while at < bytes.len() {
+        let byte = bytes[at];
+        if byte == b'"' {
+            at = string_end(bytes, at);
+        } else if byte.is_ascii_alphanumeric() || byte == b'-' {
+            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+            let length = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
+            let word = &text[at..at + length];
+            if NOT_NUMBERS.contains(&word) || word.parse().is_ok_and(f64::is_infinite) {
+                mended.push_str(&text[copied..at]);
+                mended.push_str("null");
+                copied = at + length;
+            }
+            at += length;
+        } else {
+            at += 1;
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    mended.push_str(&text[copied..]);
+    Some(mended)
+}
+
+/// Just past a string that begins here.
+fn string_end(bytes: &[u8], begin: usize) -> usize {
+    let mut at = begin + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Mends all that can be.
+pub(super) fn text(text: &str) -> Cow<'_, str> {
+    let mended = surrogates(text);
+    match numbers(&mended) {
+        Some(mended) => Cow::Owned(mended),
+        None => mended,
+    }
+}
+
+/// Parses a document, mended where it must be. Errors: it cannot be; those of the text as it was.
+pub(super) fn value(json: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(json).or_else(|error| serde_json::from_str(&text(json)).map_err(|_| error))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lone_surrogates_are_replaced_and_pairs_kept() {
+        assert_eq!(surrogates(r#""\ud83d\ude00 \u00e9 \\ud800""#), r#""\ud83d\ude00 \u00e9 \\ud800""#);
+        assert_eq!(surrogates(r#""\uD800""#), "\"\u{FFFD}\"");
+        assert_eq!(surrogates(r#""a\udc00b\ud800\ud83d\ude00""#), "\"a\u{FFFD}b\u{FFFD}\\ud83d\\ude00\"");
+        assert_eq!(surrogates(r#""\ud800\n""#), "\"\u{FFFD}\\n\"");
+        assert_eq!(surrogates("\"\\"), "\"\\");
+    }
+
+    #[test]
+    fn what_is_no_number_becomes_null_but_not_in_text() {
+        let text = r#"{"a":NaN,"b":[-Infinity,1e999,-1.5e3],"c":"NaN \" Infinity","d":true}"#;
+        assert_eq!(
+            numbers(text).as_deref(),
+            Some(r#"{"a":null,"b":[null,null,-1.5e3],"c":"NaN \" Infinity","d":true}"#)
+        );
+        assert_eq!(numbers(r#"{"a":1,"b":"NaN"}"#), None);
+    }
+
+    #[test]
+    fn a_document_is_parsed_mended_and_an_unmendable_one_refused() {
+        assert_eq!(value(r#"{"a":NaN,"b":"\ud800"}"#).expect("mended"), json!({"a": null, "b": "\u{FFFD}"}));
+        assert!(value(r#"{"a":nothing}"#).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn json_is_left_as_it_is_and_any_text_is_survived(text in r#"[\\ud8Cc0"{}:aN-e9.,é]{0,40}"#) {
+            let _ = value(&text);
+            let json = Value::from(text).to_string();
+            prop_assert_eq!(surrogates(&json), json.as_str());
+            prop_assert_eq!(numbers(&json), None);
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The forms that the items of a stream have, and how one that deviates is brought into its form. The check is one
+//! look over the text that builds nothing; only where it fails is the item parsed, mended and written anew. One table
+//! per protocol drives both. What a form does not name is left as it is.
+//!
+//! The tables say what the generated types demand; tests hold the two together.
+
+mod forms;
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+pub(super) use self::forms::{RESPONSE, chunk_form, whole_form};
+use super::accumulate::text_of;
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    Any,
+    /// A string; this one where a required one is missing.
+    Text(&'static str),
+    Integer,
+    /// An integer; its place in the list where it is missing.
+    Position,
+    Number,
+    Flag,
+    /// An object with these members among others.
+    Object(&'static [Member]),
+    /// An object whose values are all of one form.
+    Map(&'static Form),
+    List(&'static Form),
+}
+
+/// A member of an object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    name: &'static str,
+    form: Form,
+    presence: Presence,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// There, and not null.
+    Required,
+    /// There, perhaps null.
+    Stated,
+    /// Not null where it is there.
+    Optional,
+    /// Missing, null or there.
+    Nullable,
+}
+
+/// How far a value is brought into its form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mending {
+    /// What is there becomes what it should be as far as it can, and lists and objects that code walks through are
+    /// there. No text and no number is invented.
+    Structure,
+    /// Also what is required and missing is there, empty: types can hold it.
+    Whole,
+    /// Also optional members of another form are given up: a text takes them as JSON, anything else becomes null.
+    Forced,
+}
+
+impl Form {
+    /// Whether code that reads an item walks through such a value, and falls where it is missing.
+    fn is_structure(&self) -> bool {
+        matches!(self, Self::Object(_) | Self::List(_) | Self::Position)
+    }
+}
+
+impl Member {
+    fn may_be_null(&self) -> bool {
+        matches!(self.presence, Presence::Stated | Presence::Nullable) || !self.form.is_structure()
+    }
+
+    fn may_be_missing(&self) -> bool {
+        self.presence != Presence::Required || !self.form.is_structure()
+    }
+}
+
+/// Whether the text is one JSON document whose structure is of this form, so that there is nothing to mend with
+/// [`Mending::Structure`]. Errors: it is no JSON, or of another form.
+pub(super) fn check(form: &'static Form, text: &str) -> Result<(), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Check { form, nullable: false }.deserialize(&mut reader)?;
+    reader.end()
+}
+
+/// Brings a value into a form.
+pub(super) fn mend(form: &'static Form, mut value: Value, mending: Mending) -> Value {
+    mend_value(form, &mut value, 0, mending);
+    value
+}
+
+/// Brings the data of an event into a form. Errors: it is no JSON.
+pub(super) fn mend_text(
+    form: &'static Form,
+    data: &str,
+    mending: Mending,
+) -> Result<String, serde_json::Error> {
+    Ok(mend(form, super::mend::value(data)?, mending).to_string())
+}
+
+/// One look at a value, by its form.
+#[derive(Clone, Copy)]
+struct Check {
+    form: &'static Form,
+    nullable: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Check {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.form {
+            Form::Any => deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ()),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Check {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.form {
+            Form::Any => "a value",
+            Form::Text(_) => "a string",
+            Form::Integer | Form::Position => "an integer",
+            Form::Number => "a number",
+            Form::Flag => "a boolean",
+            Form::Object(_) | Form::Map(_) => "an object",
+            Form::List(_) => "an array",
+        })
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        if self.nullable { Ok(()) } else { Err(E::custom("null stands where a value is required")) }
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
+        match self.form {
+            Form::Flag => Ok(()),
+            _ => Err(E::invalid_type(serde::de::Unexpected::Bool(value), &self)),
+        }
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
+        match self.form {
+            Form::Integer | Form::Position | Form::Number => Ok(()),
+            _ => Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self)),
+        }
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
+        match self.form {
+            Form::Number => Ok(()),
+            Form::Integer | Form::Position if i64::try_from(value).is_ok() => Ok(()),
+            _ => Err(E::invalid_type(serde::de::Unexpected::Unsigned(value), &self)),
+        }
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        match self.form {
+            Form::Number => Ok(()),
+            _ => Err(E::invalid_type(serde::de::Unexpected::Float(value), &self)),
+        }
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
+        match self.form {
+            Form::Text(_) => Ok(()),
+            _ => Err(E::invalid_type(serde::de::Unexpected::Str(value), &self)),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
+        let Form::List(form) = self.form else {
+            return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
+        };
+        while values.next_element_seed(Check { form, nullable: false })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let members = match self.form {
+            Form::Object(members) => *members,
+            Form::Map(form) => {
+                while map.next_key::<IgnoredAny>()?.is_some() {
+                    map.next_value_seed(Check { form, nullable: false })?;
+                }
+                return Ok(());
+            }
+            _ => return Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self)),
+        };
+        // One bit per member; tests hold the tables to 64.
+        let mut seen = 0_u64;
+        while let Some(place) = map.next_key_seed(Name(members))? {
+            let Some(place) = place else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if seen & (1 << place) != 0 {
+                return Err(A::Error::duplicate_field(members[place].name));
+            }
+            seen |= 1 << place;
+            let member = &members[place];
+            map.next_value_seed(Check { form: &member.form, nullable: member.may_be_null() })?;
+        }
+        let missing = members
+            .iter()
+            .enumerate()
+            .find(|(place, member)| seen & (1 << place) == 0 && !member.may_be_missing());
+        missing.map_or(Ok(()), |(_, member)| Err(A::Error::missing_field(member.name)))
+    }
+}
+
+/// Finds a member's place in the table.
+struct Name(&'static [Member]);
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Name {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Option<usize>, E> {
+        Ok(self.0.iter().position(|member| member.name == name))
+    }
+}
+
+/// Mends a value that is there. Tells whether it is of the form now.
+fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: Mending) -> bool {
+    match form {
+        Form::Any => true,
+        Form::Text(_) => {
+            if !value.is_string()
+                && let Some(text) = text_of(value.clone())
+            {
+                *value = text.into();
+            }
+            value.is_string()
+        }
+        Form::Integer | Form::Position => {
+            if value.as_i64().is_none()
+                && let Some(integer) = integer_of(value)
+            {
+                *value = integer.into();
+            }
+            value.as_i64().is_some()
+        }
+        Form::Number => {
+            if let Some(number) = value.as_str().and_then(|text| text.trim().parse::<f64>().ok()) {
+                *value = number.into();
+            }
+            value.is_number()
+        }
+        Form::Flag => {
+            *value = match std::mem::take(value) {
+                Value::String(text) if text.eq_ignore_ascii_case("true") => true.into(),
+                Value::String(text) if text.eq_ignore_ascii_case("false") => false.into(),
+                other => other,
+            };
+            value.is_boolean()
+        }
+        Form::Object(members) => {
+            let Value::Object(object) = value else { return false };
+            each(members.iter(), |member| mend_member(member, object, position, mending))
+        }
+        Form::Map(form) => {
+            let Value::Object(object) = value else { return false };
+            object.retain(|_, value| !value.is_null());
+            each(object.values_mut(), |value| mend_value(form, value, 0, mending))
+        }
+        Form::List(form) => {
+            let Value::Array(values) = value else { return false };
+            values.retain(|value| !value.is_null());
+            let placed = values.iter_mut().enumerate();
+            each(placed, |(place, value)| mend_value(form, value, place, mending))
+        }
+    }
+}
+
+/// Mends each, also after one that cannot be. Tells whether all are of their form.
+fn each<T>(values: impl Iterator<Item = T>, mut mend: impl FnMut(T) -> bool) -> bool {
+    let failed = values.filter_map(|value| (!mend(value)).then_some(())).count();
+    failed == 0
+}
+
+/// Mends one member of an object, and adds it where it has to be there.
+fn mend_member(
+    member: &'static Member,
+    object: &mut Map<String, Value>,
+    position: usize,
+    mending: Mending,
+) -> bool {
+    let Member { name, form, presence } = member;
+    let add_missing = mending != Mending::Structure || form.is_structure();
+    let value = match object.get_mut(*name) {
+        None | Some(Value::Null) if *presence == Presence::Required && add_missing => {
+            object.insert((*name).to_owned(), empty(form, position));
+            return true;
+        }
+        None if *presence == Presence::Stated && mending != Mending::Structure => {
+            object.insert((*name).to_owned(), Value::Null);
+            return true;
+        }
+        Some(Value::Null) if *presence == Presence::Optional => {
+            object.shift_remove(*name);
+            return true;
+        }
+        None | Some(Value::Null) => return true,
+        Some(value) => value,
+    };
+    if *presence == Presence::Nullable && mending != Mending::Structure && is_blank(form, value) {
+        *value = Value::Null;
+        return true;
+    }
+    if mend_value(form, value, position, mending) {
+        return true;
+    }
+    if mending != Mending::Forced || *presence == Presence::Required {
+        return false;
+    }
+    *value = match form {
+        // The only form in which a type with a text there can hold it.
+        Form::Text(_) => value.to_string().into(),
+        _ => Value::Null,
+    };
+    if *presence == Presence::Optional && value.is_null() {
+        object.shift_remove(*name);
+    }
+    true
+}
+
+/// `{}` where something is required of an object: `"usage": {}`.
+fn is_blank(form: &Form, value: &Value) -> bool {
+    let (Form::Object(members), Value::Object(given)) = (form, value) else { return false };
+    given.is_empty() && members.iter().any(|member| member.presence == Presence::Required)
+}
+
+/// What stands for a required value that did not come.
+fn empty(form: &'static Form, position: usize) -> Value {
+    match form {
+        Form::Any => Value::Null,
+        Form::Text(text) => (*text).into(),
+        Form::Integer | Form::Number => 0.into(),
+        Form::Position => position.into(),
+        Form::Flag => false.into(),
+        Form::Object(_) => mend(form, Value::Object(Map::new()), Mending::Whole),
+        Form::Map(_) => Value::Object(Map::new()),
+        Form::List(_) => Value::Array(Vec::new()),
+    }
+}
+
+/// An integer written as a fraction or as text.
+fn integer_of(value: &Value) -> Option<i64> {
+    let number = match value {
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => return Some(integer),
+            None => number.as_f64()?,
+        },
+        Value::String(text) => {
+            let text = text.trim();
+            if let Ok(integer) = text.parse() {
+                return Some(integer);
+            }
+            text.parse().ok()?
+        }
+        _ => return None,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a fraction is cut off, and the bounds are those of i64"
+    )]
+    let integer = number.is_finite().then_some(number as i64);
+    integer
+}

@@ -1,0 +1,329 @@
+//! Properties of streams that hold whatever the bytes are and however they are cut, over bodies in memory.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::shape::{self, Mending};
+use super::{Accumulator, Body, Bounds, RawStream};
+use crate::error::{Error, ErrorKind};
+use crate::operation::Operation;
+use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
+use crate::response::Head;
+use crate::types;
+
+const OPERATIONS: [&Operation; 3] = [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &STREAM_GENERATE_CONTENT];
+
+/// A stream of these packets.
+fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
+    let packets: Vec<_> = packets.iter().map(|packet| Ok(Bytes::copy_from_slice(packet))).collect();
+    let body: Body = Box::pin(futures_util::stream::iter(packets));
+    let head = Head { status: 200, headers: HeaderMap::new(), attempts: 1, elapsed: Duration::ZERO };
+    let silence = Duration::from_mins(1);
+    let bounds = Bounds { idle: silence, event_idle: silence, max_body_bytes: 1 << 20 };
+    RawStream::new(operation, head, body, bounds)
+}
+
+/// What a level hands over, and how the stream ends.
+type Told<T> = (Vec<T>, Option<(ErrorKind, String, Option<Bytes>, Option<u64>)>);
+
+fn end(error: &Error) -> (ErrorKind, String, Option<Bytes>, Option<u64>) {
+    let events = error.received().map(|received| received.events);
+    (error.kind(), error.message().to_owned(), error.partial().cloned(), events)
+}
+
+async fn read<T>(
+    mut stream: RawStream,
+    mut next: impl AsyncFnMut(&mut RawStream) -> Result<Option<Vec<T>>, Error>,
+) -> Told<T> {
+    let mut all = Vec::new();
+    loop {
+        match next(&mut stream).await {
+            Ok(Some(batch)) => all.extend(batch),
+            Ok(None) => return (all, None),
+            Err(error) => return (all, Some(end(&error))),
+        }
+    }
+}
+
+/// Everything that can be had of a body, at all levels.
+fn all_of(operation: &'static Operation, packets: &[&[u8]]) -> impl PartialEq + std::fmt::Debug + use<> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let new = || stream(operation, packets);
+        let whole = new().finish().await.map(|answer| answer.body).map_err(|error| end(&error));
+        (
+            read(new(), RawStream::next_batch).await,
+            read(new(), RawStream::next_frames).await,
+            read(new(), RawStream::next_text).await,
+            whole,
+        )
+    })
+}
+
+fn cut<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+    let mut bounds: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    bounds.extend([0, bytes.len()]);
+    bounds.sort_unstable();
+    bounds.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+/// Bodies made of what streams are made of, in any order.
+fn body() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        4 => Just("data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"é🙂\"}}]}\n\n"),
+        4 => Just("data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\n\"}}]}\n\n"),
+        4 => Just("data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}\n\n"),
+        2 => Just("data: {\"id\":\"c\",\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"}}]}\n\n"),
+        2 => Just("data: {\"choices\":[{\"delta\":{\"content\":[\"a\"],\"tool_calls\":[{\"id\":\"t\"}]}}]}\r\n\r\n"),
+        2 => Just("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"),
+        3 => Just("event: response.output_text.delta\ndata: {\"delta\":\"a\\ud800\"}\n\n"),
+        1 => Just("data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n"),
+        3 => Just("data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]}}]}\n\n"),
+        1 => Just("data: {\"x\":NaN}\n\n"),
+        1 => Just("data: {\"error\":{\"message\":\"m\"}}\n\n"),
+        1 => Just("data: {rubbish}\n\n"),
+        1 => Just("data: [DONE]\n\n"),
+        1 => Just("data: null\n\n"),
+        1 => Just(": comment\n\n"),
+        1 => Just("retry: 5\nid: 7\n\n"),
+        1 => Just("{\"error\":\"bare\"}\n"),
+        1 => Just("{\"choices\":[]}"),
+        1 => Just("<html>"),
+        1 => Just("\u{FEFF}"),
+        1 => Just("data: {\"choi"),
+        1 => Just("\r"),
+        1 => Just("\n"),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_chunking_of_the_same_bytes_gives_the_same_at_every_level(
+        bytes in body(),
+        cuts in prop::collection::vec(any::<usize>(), 0..12),
+        operation in prop::sample::select(&OPERATIONS[..]),
+    ) {
+        let whole = all_of(operation, &[&bytes]);
+        prop_assert_eq!(&whole, &all_of(operation, &cut(&bytes, &cuts)));
+        prop_assert_eq!(&whole, &all_of(operation, &bytes.chunks(1).collect::<Vec<_>>()));
+    }
+
+    #[test]
+    fn the_whole_is_what_the_events_amount_to(
+        bytes in body(),
+        operation in prop::sample::select(&OPERATIONS[..]),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let _entered = runtime.enter();
+        let (events, end) = runtime.block_on(read(stream(operation, &[&bytes]), RawStream::next_batch));
+        let (texts, _) = runtime.block_on(read(stream(operation, &[&bytes]), RawStream::next_text));
+        let mut accumulator = Accumulator::new(operation);
+        let mut text = String::new();
+        for event in &events {
+            accumulator.push_json(&event.data).expect("JSON");
+            text.extend(super::text::text(operation.protocol, &event.data).expect("JSON"));
+        }
+        prop_assert_eq!(texts.concat(), text);
+        let whole = runtime.block_on(stream(operation, &[&bytes]).finish());
+        let document = match (whole, end) {
+            (Ok(answer), None) => Some(answer.body),
+            (Err(_), Some((.., partial, _))) => partial,
+            (whole, end) => panic!("{whole:?} is not {end:?}"),
+        };
+        let document: Option<Value> = document.map(|body| serde_json::from_slice(&body).expect("JSON"));
+        prop_assert_eq!(document, accumulator.document());
+    }
+
+    #[test]
+    fn any_bytes_end_a_stream_one_way_or_the_other(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        operation in prop::sample::select(&OPERATIONS[..]),
+    ) {
+        let _ = all_of(operation, &[&bytes]);
+    }
+
+    #[test]
+    fn a_text_comes_together_however_it_is_split(
+        text in "[a-zé🙂\"\\\\\n]{0,40}",
+        cuts in prop::collection::vec(any::<usize>(), 0..8),
+    ) {
+        let characters: Vec<char> = text.chars().collect();
+        let mut bounds: Vec<usize> = cuts.iter().map(|cut| cut % (characters.len() + 1)).collect();
+        bounds.extend([0, characters.len()]);
+        bounds.sort_unstable();
+        let pieces: Vec<String> =
+            bounds.windows(2).map(|pair| characters[pair[0]..pair[1]].iter().collect()).collect();
+        for (operation, chunk, pointer) in texts() {
+            let mut accumulator = Accumulator::new(operation);
+            for piece in &pieces {
+                accumulator.push_json(&chunk(piece).to_string()).expect("JSON");
+            }
+            let document = accumulator.document().expect("a piece at least");
+            prop_assert_eq!(document.pointer(pointer), Some(&Value::from(text.as_str())), "{}", pointer);
+        }
+    }
+
+    #[test]
+    fn any_json_is_accumulated_into_a_document(chunks in prop::collection::vec(chunk(), 1..6)) {
+        for operation in OPERATIONS {
+            let mut accumulator = Accumulator::new(operation);
+            for chunk in &chunks {
+                accumulator.push(chunk.clone());
+            }
+            prop_assert!(accumulator.document().is_some_and(|document| document.is_object()));
+        }
+    }
+
+    #[test]
+    fn mending_leaves_what_conforms_and_what_it_has_mended(chunk in chunk()) {
+        for operation in OPERATIONS {
+            let form = shape::chunk_form(operation.protocol);
+            let structure = shape::mend(form, chunk.clone(), Mending::Structure);
+            // What can be mended stays as it is when it is mended again.
+            prop_assert_eq!(&structure, &shape::mend(form, structure.clone(), Mending::Structure));
+            if shape::check(form, &chunk.to_string()).is_ok() {
+                prop_assert_eq!(&structure, &chunk);
+            }
+        }
+    }
+}
+
+/// A chunk with a piece of text.
+type Chunk = fn(&str) -> Value;
+
+/// Where a text can come in pieces: the operation, a chunk with a piece, and the place of the whole.
+fn texts() -> [(&'static Operation, Chunk, &'static str); 5] {
+    [
+        (
+            &CREATE_CHAT_COMPLETION,
+            |piece| json!({"choices": [{"index": 0, "delta": {"content": piece}}]}),
+            "/choices/0/message/content",
+        ),
+        (
+            &CREATE_CHAT_COMPLETION,
+            |piece| json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}}]}),
+            "/choices/0/message/tool_calls/0/function/arguments",
+        ),
+        (
+            &CREATE_RESPONSE,
+            |piece| json!({"type": "response.output_text.delta", "output_index": 0, "delta": piece}),
+            "/output/0/content/0/text",
+        ),
+        (
+            &CREATE_RESPONSE,
+            |piece| json!({"type": "response.function_call_arguments.delta", "delta": piece}),
+            "/output/0/arguments",
+        ),
+        (
+            &STREAM_GENERATE_CONTENT,
+            |piece| json!({"candidates": [{"content": {"parts": [{"text": piece}]}}]}),
+            "/candidates/0/content/parts/0/text",
+        ),
+    ]
+}
+
+/// Chunks whose members are those of all protocols and whose values are anything.
+fn chunk() -> impl Strategy<Value = Value> {
+    let names = [
+        "id",
+        "object",
+        "created",
+        "model",
+        "choices",
+        "index",
+        "delta",
+        "message",
+        "content",
+        "role",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "finish_reason",
+        "usage",
+        "type",
+        "response",
+        "output",
+        "item",
+        "item_id",
+        "output_index",
+        "content_index",
+        "part",
+        "text",
+        "summary",
+        "annotations",
+        "error",
+        "candidates",
+        "parts",
+        "thought",
+        "usageMetadata",
+        "promptTokenCount",
+        "total_tokens",
+        "metadata",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3i64..4).prop_map(Value::from),
+        any::<f32>().prop_filter("JSON has no other", |number| number.is_finite()).prop_map(Value::from),
+        prop::sample::select(
+            &[
+                "",
+                "a",
+                "1",
+                "1.5",
+                "stop",
+                "response.output_text.delta",
+                "response.output_item.added",
+                "response.content_part.added"
+            ][..]
+        )
+        .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 60, 5, move |inner| {
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            3 => prop::collection::vec((prop::sample::select(names.to_vec()), inner), 0..7)
+                .prop_map(|members| members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+/// A chunk of the form that the tables say, in each protocol: what they leave out the types must not demand.
+#[test]
+fn the_tables_say_what_the_generated_types_demand() {
+    fn assert_reads<T: serde::de::DeserializeOwned>(form: &'static shape::Form, value: Value) {
+        let whole = shape::mend(form, value, Mending::Whole);
+        if let Err(error) = serde_json::from_value::<T>(whole.clone()) {
+            panic!("{error}: {whole}");
+        }
+    }
+
+    let [chat, responses, native] = OPERATIONS.map(|operation| shape::chunk_form(operation.protocol));
+    let call = json!({"function": {}});
+    assert_reads::<types::ChatCompletionChunk>(
+        chat,
+        json!({"choices": [{"delta": {"tool_calls": [call]}}], "usage": {"total_tokens": 1}}),
+    );
+    assert_reads::<types::ResponseStreamEvent>(
+        responses,
+        json!({"response": {"output": [{"content": [{}]}], "tools": [{}], "error": {"code": "c"}, "usage": {"total_tokens": 1},
+               "incomplete_details": {}, "text": {}, "reasoning": {}, "metadata": {"a": 1}}, "item": {"summary": [{}]}, "part": {}}),
+    );
+    let part =
+        json!({"functionCall": {"args": {}}, "functionResponse": {"id": "i"}, "inlineData": {"data": ""}});
+    assert_reads::<types::GenerateContentResponse>(
+        native,
+        json!({"candidates": [{"content": {"parts": [part, {}]}}, {"content": {}}], "usageMetadata": {}}),
+    );
+    let [chat, responses, _] = OPERATIONS.map(|operation| shape::whole_form(operation.protocol));
+    assert_reads::<types::ChatCompletion>(chat, json!({"choices": [{"message": {"tool_calls": [call]}}]}));
+    assert_reads::<types::Response>(responses, json!({}));
+}

@@ -1,0 +1,186 @@
+//! The text level: of each chunk the new text of the first choice. One look over the text of a chunk that is as it
+//! should be; anything else is parsed and searched.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::accumulate::text_of;
+use super::mend;
+use crate::operation::Protocol;
+
+/// The new text of a chunk; none where it has none. Errors: the data is no JSON.
+pub(super) fn text(protocol: Protocol, data: &str) -> Result<Option<String>, serde_json::Error> {
+    let plain = match protocol {
+        Protocol::Chat => serde_json::from_str(data).map(chat),
+        Protocol::Responses => serde_json::from_str(data).map(responses),
+        Protocol::Native => serde_json::from_str(data).map(native),
+        Protocol::Media | Protocol::Models => Ok(None),
+    };
+    let text = match plain {
+        Ok(text) => text.map(Cow::into_owned),
+        Err(_) => search(protocol, mend::value(data)?),
+    };
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    index: u64,
+    #[serde(borrow)]
+    delta: Delta<'a>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Option<Cow<'a, str>>,
+}
+
+fn chat(chunk: Chunk<'_>) -> Option<Cow<'_, str>> {
+    chunk.choices.into_iter().find(|choice| choice.index == 0)?.delta.content
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    delta: Option<Cow<'a, str>>,
+}
+
+const TEXT_EVENT: &str = "response.output_text.delta";
+
+fn responses(event: Event<'_>) -> Option<Cow<'_, str>> {
+    event.delta.filter(|_| event.r#type == TEXT_EVENT)
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    candidates: Vec<Candidate<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Candidate<'a> {
+    index: Option<u64>,
+    #[serde(borrow)]
+    content: Option<Parts<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    thought: Option<bool>,
+}
+
+fn native(content: Content<'_>) -> Option<Cow<'_, str>> {
+    let first = content.candidates.into_iter().find(|candidate| candidate.index.unwrap_or(0) == 0)?;
+    let parts = first.content?.parts.into_iter().filter(|part| part.thought != Some(true));
+    parts.filter_map(|part| part.text).reduce(|text, more| text + more)
+}
+
+/// The same of a chunk that deviates.
+fn search(protocol: Protocol, mut chunk: Value) -> Option<String> {
+    let first = |list: &mut Value| {
+        let index = |entry: &Value| entry.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let entries = list.as_array_mut()?.iter_mut();
+        entries.into_iter().find(|entry| index(entry) == 0).map(Value::take)
+    };
+    match protocol {
+        Protocol::Chat => {
+            let mut choice = first(chunk.get_mut("choices")?)?;
+            let has = |choice: &Value, name: &str| choice.get(name).is_some_and(Value::is_object);
+            let holder = ["delta", "message"].into_iter().find(|name| has(&choice, name));
+            match holder {
+                Some(holder) => text_of(choice[holder].get_mut("content")?.take()),
+                None => text_of(choice.get_mut("text")?.take()),
+            }
+        }
+        Protocol::Responses => (chunk.get("type")? == TEXT_EVENT).then(|| text_of(chunk["delta"].take()))?,
+        Protocol::Native => {
+            let mut candidate = first(chunk.get_mut("candidates")?)?;
+            let parts = candidate.get_mut("content")?.get_mut("parts")?.take();
+            let Value::Array(parts) = parts else { return None };
+            let spoken = parts.into_iter().filter(|part| part.get("thought") != Some(&Value::Bool(true)));
+            Some(spoken.filter_map(text_of).collect())
+        }
+        Protocol::Media | Protocol::Models => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(protocol: Protocol, data: &str) -> Option<String> {
+        text(protocol, data).expect("JSON")
+    }
+
+    #[test]
+    fn chat_text_is_the_first_choices_content() {
+        let chat = |data| of(Protocol::Chat, data);
+        let two =
+            r#"{"choices":[{"index":1,"delta":{"content":"b"}},{"index":0,"delta":{"content":"a\n"}}]}"#;
+        assert_eq!(chat(two).as_deref(), Some("a\n"));
+        assert_eq!(chat(r#"{"choices":[{"index":1,"delta":{"content":"b"}}]}"#), None);
+        assert_eq!(chat(r#"{"choices":[{"index":0,"delta":{"content":""}}]}"#), None);
+        assert_eq!(chat(r#"{"choices":[]}"#), None);
+    }
+
+    #[test]
+    fn chat_text_is_found_in_deviating_chunks() {
+        let chat = |data| of(Protocol::Chat, data);
+        let parts = r#"{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"text":"b"}]}}]}"#;
+        assert_eq!(chat(parts).as_deref(), Some("ab"));
+        assert_eq!(chat(r#"{"choices":[{"message":{"content":"a"}}]}"#).as_deref(), Some("a"));
+        assert_eq!(chat(r#"{"choices":[{"delta":null,"text":"a"}]}"#).as_deref(), Some("a"));
+        assert_eq!(
+            chat(r#"{"choices":[{"delta":{"content":"\ud800"}}],"x":NaN}"#).as_deref(),
+            Some("\u{FFFD}")
+        );
+        assert_eq!(chat(r#"{"choices":null}"#), None);
+        assert_eq!(chat("[]"), None);
+    }
+
+    #[test]
+    fn responses_text_is_that_of_text_events_alone() {
+        let responses = |data| of(Protocol::Responses, data);
+        assert_eq!(responses(r#"{"type":"response.output_text.delta","delta":"a"}"#).as_deref(), Some("a"));
+        assert_eq!(responses(r#"{"type":"response.function_call_arguments.delta","delta":"a"}"#), None);
+        assert_eq!(
+            responses(r#"{"type":"response.output_text.delta","delta":{"text":"a"}}"#).as_deref(),
+            Some("a")
+        );
+    }
+
+    #[test]
+    fn native_text_leaves_thoughts_out() {
+        let native = |data| of(Protocol::Native, data);
+        let parts = r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"a"},{"text":"b"}]}}]}"#;
+        assert_eq!(native(parts).as_deref(), Some("ab"));
+        let deviating =
+            r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":["a"]},null]}}]}"#;
+        assert_eq!(native(deviating).as_deref(), Some("a"));
+        assert_eq!(native(r#"{"usageMetadata":{}}"#), None);
+    }
+
+    #[test]
+    fn what_is_no_json_is_an_error() {
+        assert!(text(Protocol::Chat, "{").is_err());
+    }
+}

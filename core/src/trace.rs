@@ -1,0 +1,394 @@
+//! A span per call (crate `tracing`, target `gatewright`), and on it, where the client was told so, the attributes of
+//! OpenTelemetry's conventions for generative AI. Only then are bodies looked into, and only where somebody listens.
+//!
+//! Lists are recorded as JSON texts, since `tracing` has none. What a stream's events tell (usage, finish reasons,
+//! the time to the first of them) is recorded as they pass; an error inside of a stream is not, but for a connection
+//! that breaks. No prompt, no answer and no secret is recorded.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use tracing::Span;
+use tracing::field::{Empty, display};
+use url::Url;
+
+use crate::error::Error;
+use crate::operation::{Operation, Protocol, StreamMode};
+use crate::response::Head;
+use crate::sse::{Decoder, Item};
+
+/// Whom the conventions are told to have been called; which provider answered behind the gateway is not known.
+const PROVIDER: &str = "gatewright";
+/// Of the states of a response, those it does not leave again.
+const ENDED: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
+
+/// The span of a call under way.
+pub(crate) struct CallSpan {
+    span: Span,
+    /// What the conventions call the operation; none where they are not asked for or do not speak of it.
+    inference: Option<&'static str>,
+    began: Instant,
+}
+
+impl CallSpan {
+    /// telemetry: whether the conventions' attributes are wanted.
+    pub(crate) fn begin(
+        operation: &'static Operation,
+        request: &reqwest::Request,
+        is_stream: bool,
+        telemetry: bool,
+    ) -> Self {
+        let began = Instant::now();
+        if !telemetry {
+            let span = tracing::info_span!(
+                target: "gatewright",
+                "call",
+                operation = operation.id,
+                attempts = Empty,
+                status = Empty,
+                request_id = Empty,
+                "error.type" = Empty,
+            );
+            return Self { span, inference: None, began };
+        }
+        let span = tracing::info_span!(
+            target: "gatewright",
+            "call",
+            operation = operation.id,
+            attempts = Empty,
+            status = Empty,
+            request_id = Empty,
+            "error.type" = Empty,
+            otel.name = operation.id,
+            otel.kind = "client",
+            otel.status_code = Empty,
+            server.address = Empty,
+            server.port = Empty,
+            http.request.method = operation.method.as_str(),
+            http.request.resend_count = Empty,
+            http.response.status_code = Empty,
+            url.template = operation.path,
+            gen_ai.operation.name = Empty,
+            gen_ai.provider.name = Empty,
+            gen_ai.request.model = Empty,
+            gen_ai.request.stream = Empty,
+            gen_ai.request.temperature = Empty,
+            gen_ai.request.top_p = Empty,
+            gen_ai.request.top_k = Empty,
+            gen_ai.request.max_tokens = Empty,
+            gen_ai.request.frequency_penalty = Empty,
+            gen_ai.request.presence_penalty = Empty,
+            gen_ai.request.seed = Empty,
+            gen_ai.request.choice.count = Empty,
+            gen_ai.request.stop_sequences = Empty,
+            gen_ai.response.id = Empty,
+            gen_ai.response.model = Empty,
+            gen_ai.response.finish_reasons = Empty,
+            gen_ai.response.time_to_first_chunk = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            gen_ai.usage.cache_read.input_tokens = Empty,
+            gen_ai.usage.reasoning.output_tokens = Empty,
+        );
+        if span.is_disabled() {
+            return Self { span, inference: None, began };
+        }
+        span.record("server.address", request.url().host_str());
+        span.record("server.port", request.url().port_or_known_default());
+        let inference = inference(operation);
+        if let Some(name) = inference {
+            span.record("gen_ai.operation.name", name);
+            span.record("gen_ai.provider.name", PROVIDER);
+            if is_stream {
+                span.record("gen_ai.request.stream", true);
+            }
+            let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
+            // A body that cannot be read so is the gateway's to complain about.
+            let body: RequestBody = serde_json::from_slice(body).unwrap_or_default();
+            body.record(&span, name, request.url());
+        }
+        Self { span, inference, began }
+    }
+
+    /// To run the call in.
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    pub(crate) fn failed(&self, error: &Error) {
+        if self.span.is_disabled() {
+            return;
+        }
+        self.attempts(error.attempts());
+        self.status(error.status(), error.request_id());
+        self.span.record("error.type", error.kind().name());
+        self.span.record("otel.status_code", "ERROR");
+    }
+
+    pub(crate) fn answered(&self, head: &Head, body: &[u8]) {
+        if self.span.is_disabled() {
+            return;
+        }
+        self.attempts(head.attempts);
+        self.status(Some(head.status), head.request_id());
+        if self.inference.is_some()
+            && let Ok(body) = serde_json::from_slice::<ResponseBody>(body)
+        {
+            let mut told = Told::default();
+            told.take(body);
+            told.record(&self.span);
+        }
+    }
+
+    /// The call goes on as a stream; none where nobody listens.
+    pub(crate) fn opened(self, head: &Head) -> Option<StreamSpan> {
+        if self.span.is_disabled() {
+            return None;
+        }
+        self.attempts(head.attempts);
+        self.status(Some(head.status), head.request_id());
+        let events = self.inference.map(|_| Box::default());
+        Some(StreamSpan { span: self.span, began: self.began, events })
+    }
+
+    fn attempts(&self, attempts: u32) {
+        self.span.record("attempts", attempts);
+        if attempts > 1 {
+            self.span.record("http.request.resend_count", attempts - 1);
+        }
+    }
+
+    fn status(&self, status: Option<u16>, request_id: Option<&str>) {
+        self.span.record("status", status);
+        self.span.record("http.response.status_code", status);
+        self.span.record("request_id", request_id);
+    }
+}
+
+/// The span of a call whose answer is streaming; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct StreamSpan {
+    span: Span,
+    began: Instant,
+    /// None where events are not looked into.
+    events: Option<Box<Events>>,
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    decoder: Decoder,
+    told: Told,
+    begun: bool,
+}
+
+impl StreamSpan {
+    pub(crate) fn packet(&mut self, packet: &Bytes) {
+        let Some(events) = &mut self.events else { return };
+        let mut items = Vec::new();
+        if events.decoder.feed(packet, &mut items).is_err() {
+            // The reader gets the same error; there is nothing more to learn here.
+            self.events = None;
+            return;
+        }
+        for item in items {
+            let Item::Event(event) = item else { continue };
+            if !std::mem::replace(&mut events.begun, true) {
+                let seconds = self.began.elapsed().as_secs_f64();
+                self.span.record("gen_ai.response.time_to_first_chunk", seconds);
+            }
+            if let Ok(chunk) = serde_json::from_str::<ResponseBody>(&event.data) {
+                events.told.take(chunk);
+            }
+        }
+    }
+
+    pub(crate) fn broken(&self) {
+        self.span.record("error.type", "connection");
+        self.span.record("otel.status_code", "ERROR");
+    }
+}
+
+impl Drop for StreamSpan {
+    fn drop(&mut self) {
+        if let Some(events) = &self.events {
+            events.told.record(&self.span);
+        }
+    }
+}
+
+/// What the conventions call an operation that generates text; none for the others.
+fn inference(operation: &Operation) -> Option<&'static str> {
+    match (operation.protocol, operation.has_body, operation.stream) {
+        (Protocol::Chat, true, _) | (Protocol::Responses, true, StreamMode::Parameter(_)) => Some("chat"),
+        // Not an operation the conventions have a name for; they allow any.
+        (Protocol::Responses, true, _) => Some(operation.id),
+        (Protocol::Native, true, _) => Some("generate_content"),
+        _ => None,
+    }
+}
+
+/// What is looked for in a request's body, in the words of each protocol. Values of any type, so that a wrong one
+/// hides no other.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RequestBody {
+    model: Option<Value>,
+    temperature: Option<Value>,
+    #[serde(alias = "topP")]
+    top_p: Option<Value>,
+    #[serde(alias = "topK")]
+    top_k: Option<Value>,
+    max_tokens: Option<Value>,
+    max_completion_tokens: Option<Value>,
+    #[serde(alias = "maxOutputTokens")]
+    max_output_tokens: Option<Value>,
+    #[serde(alias = "frequencyPenalty")]
+    frequency_penalty: Option<Value>,
+    #[serde(alias = "presencePenalty")]
+    presence_penalty: Option<Value>,
+    seed: Option<Value>,
+    #[serde(alias = "candidateCount")]
+    n: Option<Value>,
+    #[serde(alias = "stopSequences")]
+    stop: Option<Value>,
+    /// Where the native protocol has them.
+    #[serde(rename = "generationConfig")]
+    native: Option<Box<Self>>,
+}
+
+impl RequestBody {
+    fn record(mut self, span: &Span, operation: &str, url: &Url) {
+        let model = self.model.as_ref().and_then(Value::as_str).map(str::to_owned);
+        if let Some(model) = model.or_else(|| model_of_path(url.path())) {
+            span.record("gen_ai.request.model", model.as_str());
+            span.record("otel.name", display(format_args!("{operation} {model}")));
+        }
+        if let Some(native) = self.native.take() {
+            self = *native;
+        }
+        let max_tokens = self.max_completion_tokens.or(self.max_output_tokens).or(self.max_tokens);
+        for (name, value) in [
+            ("gen_ai.request.temperature", self.temperature),
+            ("gen_ai.request.top_p", self.top_p),
+            ("gen_ai.request.top_k", self.top_k),
+            ("gen_ai.request.max_tokens", max_tokens),
+            ("gen_ai.request.frequency_penalty", self.frequency_penalty),
+            ("gen_ai.request.presence_penalty", self.presence_penalty),
+            ("gen_ai.request.seed", self.seed),
+            // Only where it is not the usual one.
+            ("gen_ai.request.choice.count", self.n.filter(|n| *n != 1)),
+            ("gen_ai.request.stop_sequences", self.stop),
+        ] {
+            record(span, name, value.as_ref());
+        }
+    }
+}
+
+/// The model in a path of the native protocol: `/v1beta/models/{model}:generateContent`.
+fn model_of_path(path: &str) -> Option<String> {
+    let (_, rest) = path.rsplit_once("/models/")?;
+    let (model, _) = rest.rsplit_once(':')?;
+    Some(percent_encoding::percent_decode_str(model).decode_utf8_lossy().into_owned())
+}
+
+/// What is looked for in an answer or in an event of a stream, in the words of each protocol.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ResponseBody {
+    #[serde(alias = "responseId")]
+    id: Option<Value>,
+    #[serde(alias = "modelVersion")]
+    model: Option<Value>,
+    #[serde(alias = "candidates")]
+    choices: Option<Vec<Choice>>,
+    /// A response's, with why it is incomplete.
+    status: Option<Value>,
+    incomplete_details: Option<Value>,
+    #[serde(alias = "usageMetadata")]
+    usage: Option<Value>,
+    /// In the events of a response.
+    response: Option<Box<Self>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Choice {
+    index: Option<usize>,
+    #[serde(alias = "finishReason")]
+    finish_reason: Option<Value>,
+}
+
+/// What an answer has told so far.
+#[derive(Debug, Default)]
+struct Told {
+    id: Option<Value>,
+    model: Option<Value>,
+    /// By the choice's index.
+    finish_reasons: BTreeMap<usize, Value>,
+    usage: Option<Value>,
+}
+
+impl Told {
+    fn take(&mut self, body: ResponseBody) {
+        if let Some(response) = body.response {
+            self.take(*response);
+        }
+        self.id = self.id.take().or(body.id);
+        self.model = self.model.take().or(body.model);
+        self.usage = body.usage.filter(Value::is_object).or(self.usage.take());
+        for (position, choice) in body.choices.into_iter().flatten().enumerate() {
+            if let Some(reason) = choice.finish_reason.filter(Value::is_string) {
+                self.finish_reasons.insert(choice.index.unwrap_or(position), reason);
+            }
+        }
+        let reason = body.incomplete_details.as_ref().and_then(|details| details.get("reason")).cloned();
+        let ended = body.status.filter(|status| ENDED.iter().any(|ended| status == ended));
+        if let Some(reason) = ended.map(|status| reason.unwrap_or(status)) {
+            self.finish_reasons.insert(0, reason);
+        }
+    }
+
+    fn record(&self, span: &Span) {
+        record(span, "gen_ai.response.id", self.id.as_ref());
+        record(span, "gen_ai.response.model", self.model.as_ref());
+        if !self.finish_reasons.is_empty() {
+            let reasons = self.finish_reasons.values().cloned().collect();
+            record(span, "gen_ai.response.finish_reasons", Some(&Value::Array(reasons)));
+        }
+        let Some(usage) = &self.usage else { return };
+        let count = |paths: &[&str]| paths.iter().find_map(|path| usage.pointer(path)?.as_u64());
+        let thoughts = count(&["/thoughtsTokenCount"]);
+        // The native protocol counts thoughts apart from what they led to.
+        let native_output = count(&["/candidatesTokenCount"]).map(|output| output + thoughts.unwrap_or(0));
+        let input = count(&["/prompt_tokens", "/input_tokens", "/promptTokenCount"]);
+        let output = count(&["/completion_tokens", "/output_tokens"]).or(native_output);
+        let cached = count(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/cachedContentTokenCount",
+        ]);
+        let reasoning = count(&[
+            "/completion_tokens_details/reasoning_tokens",
+            "/output_tokens_details/reasoning_tokens",
+        ]);
+        span.record("gen_ai.usage.input_tokens", input);
+        span.record("gen_ai.usage.output_tokens", output);
+        span.record("gen_ai.usage.cache_read.input_tokens", cached);
+        span.record("gen_ai.usage.reasoning.output_tokens", reasoning.or(thoughts));
+    }
+}
+
+fn record(span: &Span, name: &str, value: Option<&Value>) {
+    match value {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => _ = span.record(name, text.as_str()),
+        Some(Value::Bool(value)) => _ = span.record(name, value),
+        Some(Value::Number(number)) if number.is_u64() => _ = span.record(name, number.as_u64()),
+        Some(Value::Number(number)) if number.is_i64() => _ = span.record(name, number.as_i64()),
+        Some(Value::Number(number)) => _ = span.record(name, number.as_f64()),
+        Some(list @ (Value::Array(_) | Value::Object(_))) => _ = span.record(name, list.to_string().as_str()),
+    }
+}

@@ -1,0 +1,58 @@
+//! How many requests may be under way at once, and how long a call waits for its turn. The HTTP library bounds idle
+//! connections only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::{Error, ErrorKind};
+
+/// Turns for so many requests, given in the order they were asked for.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    turns: Arc<Semaphore>,
+    max_connections: usize,
+    timeout: Duration,
+}
+
+/// A request's place in the pool, free again when dropped.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    /// Errors (Configuration): the pool would hold nothing, or more than can be counted.
+    pub(crate) fn new(max_connections: usize, timeout: Duration) -> Result<Self, Error> {
+        if max_connections == 0 || max_connections > Semaphore::MAX_PERMITS {
+            let message =
+                format!("max_connections is {max_connections}: from 1 to {} can be", Semaphore::MAX_PERMITS);
+            return Err(Error::new(ErrorKind::Configuration, message));
+        }
+        Ok(Self { turns: Arc::new(Semaphore::new(max_connections)), max_connections, timeout })
+    }
+
+    /// Waits for a turn, at most for the pool's timeout or `remaining`, whichever is shorter.
+    ///
+    /// Errors: none came (PoolTimeout).
+    pub(crate) async fn lease(&self, remaining: Duration) -> Result<Lease, Error> {
+        if let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() {
+            return Ok(Lease { _turn: turn });
+        }
+        let limit = self.timeout.min(remaining);
+        let waited = tokio::time::timeout(limit, Arc::clone(&self.turns).acquire_owned()).await;
+        let turn = waited.map_err(|_| self.too_late(limit))?.expect("the semaphore is never closed");
+        Ok(Lease { _turn: turn })
+    }
+
+    fn too_late(&self, waited: Duration) -> Error {
+        let message = format!(
+            "none of the client's {} connections (max_connections) became free within {waited:?} \
+             (pool_timeout): close the streams that are done with, send fewer requests at once, or raise one of \
+             the two",
+            self.max_connections
+        );
+        Error::new(ErrorKind::PoolTimeout, message)
+    }
+}

@@ -1,0 +1,40 @@
+//! Tests of what a process reads from its environment: the test runs itself once more, in a process of its own with
+//! the environment it is about.
+
+use std::io::Write as _;
+use std::process::Output;
+
+use tokio::process::Command;
+
+const TASK: &str = "GATEWRIGHT_TEST_TASK";
+
+/// What the parent asks of this process; none in the parent.
+pub(crate) fn task() -> Option<String> {
+    std::env::var(TASK).ok()
+}
+
+/// Runs a test of this program in a process of its own, without the variables a client looks at but for these.
+pub(crate) async fn run(test: &str, task: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(TASK, task);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.to_ascii_lowercase().ends_with("_proxy") || name.starts_with("GATEWRIGHT_") {
+            command.env_remove(name);
+        }
+    }
+    command.env(TASK, task).envs(variables.iter().copied());
+    command.kill_on_drop(true).output().await.unwrap()
+}
+
+/// Prints a line that [`told`] finds.
+pub(crate) fn tell(line: &str) {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(format!("\ntold: {line}\n").as_bytes()).unwrap();
+}
+
+/// The lines that a process told.
+pub(crate) fn told(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().filter_map(|line| line.strip_prefix("told: ")).map(str::to_owned).collect()
+}

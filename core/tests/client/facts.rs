@@ -1,0 +1,65 @@
+//! The list of what a client of event streams must survive: every number is held by a vector of
+//! tests/vectors/sse/streams.json, or by a test named here.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use crate::vectors;
+
+/// How long the list is.
+const LAST: u32 = 52;
+
+/// Cases that a vector cannot hold: number, file beside this one, test.
+const TESTS: &[(u32, &str, &str)] = &[
+    (
+        13,
+        include_str!("stream_levels.rs"),
+        "a_line_of_four_megabytes_is_one_event_over_a_socket_in_linear_time",
+    ),
+    (
+        17,
+        include_str!("stream_levels.rs"),
+        "a_stream_ends_at_its_terminator_although_the_connection_stays_open",
+    ),
+    (39, include_str!("stream_levels.rs"), "two_timers_watch_bytes_and_events"),
+];
+
+/// Cases that are about the framing or the connection, and so the same in each protocol, and those that are about
+/// one protocol's members: what is left must be held in each of the three.
+const IN_EACH_PROTOCOL: &[u32] =
+    &[1, 2, 4, 5, 14, 24, 25, 30, 31, 35, 36, 37, 38, 39, 40, 46, 47, 48, 49, 52];
+
+#[derive(Deserialize)]
+struct Case {
+    facts: Vec<u32>,
+    operation: String,
+}
+
+#[test]
+fn every_case_of_the_list_is_held_by_a_vector_or_a_named_test() {
+    let cases = vectors::read::<Case>("sse/streams.json");
+    let mut held: BTreeSet<u32> = cases.iter().flat_map(|case| &case.facts).copied().collect();
+    for (number, file, name) in TESTS {
+        assert!(file.contains(&format!("async fn {name}()")), "{number}: there is no test {name}");
+        held.insert(*number);
+    }
+    assert_eq!(held, (1..=LAST).collect());
+}
+
+#[test]
+fn what_each_protocol_must_survive_is_held_in_each() {
+    let cases = vectors::read::<Case>("sse/streams.json");
+    let mut missing = Vec::new();
+    for operation in ["create_chat_completion", "create_response", "stream_generate_content"] {
+        let of_it = cases.iter().filter(|case| case.operation == operation);
+        let held: BTreeSet<u32> = of_it.flat_map(|case| &case.facts).copied().collect();
+        missing.extend(
+            IN_EACH_PROTOCOL
+                .iter()
+                .filter(|&number| !held.contains(number))
+                .map(|number| (operation, number)),
+        );
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}

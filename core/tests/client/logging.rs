@@ -1,0 +1,78 @@
+//! `GATEWRIGHT_LOG`: what a person reads on stderr.
+
+use gatewright::{Client, RequestOptions};
+
+use crate::server::{Script, Server};
+use crate::{COMPLETION, chat_call, child};
+
+/// One call that is tried twice, made in a process of its own; what that writes to stderr.
+async fn logged(test: &str, level: Option<&str>) -> String {
+    let busy = Script::whole(503, &[("retry-after-ms", "1")], r#"{"error":{"message":"busy, sk-canary"}}"#);
+    let fine = Script::whole(200, &[("x-request-id", "req_2"), ("set-cookie", "canary")], COMPLETION);
+    let server = Server::start([busy, fine]).await;
+    let variables: Vec<(&str, &str)> = level.map(|level| ("GATEWRIGHT_LOG", level)).into_iter().collect();
+    let output = child::run(test, &server.url(), &variables).await;
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap().replace(&server.url(), "URL")
+}
+
+async fn call(base: &str) {
+    let client = Client::builder().base_url(base).api_key("sk-canary").max_retries(1).build().unwrap();
+    let options = RequestOptions {
+        extra_query: vec![("api_key".to_owned(), "canary-2".to_owned())],
+        extra_headers: vec![("x-tenant".to_owned(), "blue".to_owned())],
+        ..RequestOptions::default()
+    };
+    client.call(chat_call().options(options)).await.unwrap();
+}
+
+#[tokio::test]
+async fn info_writes_a_line_for_each_attempt() {
+    if let Some(base) = child::task() {
+        return call(&base).await;
+    }
+    let text = logged("logging::info_writes_a_line_for_each_attempt", Some("info")).await;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    let call = "POST URL/v1/chat/completions?api_key=redacted";
+    let first = format!(
+        "gatewright: create_chat_completion attempt 1: {call}: 503 internal_server (busy, [redacted]) after 0."
+    );
+    assert!(lines[0].starts_with(&first), "{text}");
+    assert!(
+        lines[1].starts_with(&format!("gatewright: create_chat_completion attempt 2: {call}: 200 after 0."))
+    );
+    assert!(lines[1].ends_with(" s, request req_2"), "{text}");
+}
+
+#[tokio::test]
+async fn debug_adds_headers_and_bodies_without_their_secrets() {
+    if let Some(base) = child::task() {
+        return call(&base).await;
+    }
+    let text = logged("logging::debug_adds_headers_and_bodies_without_their_secrets", Some("DEBUG")).await;
+    assert!(!text.contains("canary"), "{text}");
+    for shown in [r#""x-tenant": "blue""#, r#"  > {"model":"model-sol""#, r#"  < {"id":"c1""#] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_unasked() {
+    if let Some(base) = child::task() {
+        return call(&base).await;
+    }
+    assert_eq!(logged("logging::nothing_is_written_unasked", None).await, "");
+}
+
+#[tokio::test]
+async fn a_level_that_is_none_is_told_once() {
+    if let Some(base) = child::task() {
+        call(&base).await;
+        // Another client of the process.
+        drop(Client::builder().api_key("k").build().unwrap());
+        return;
+    }
+    let text = logged("logging::a_level_that_is_none_is_told_once", Some("loud")).await;
+    assert_eq!(text, "gatewright: GATEWRIGHT_LOG is \"loud\": it can be info, debug or off\n");
+}

@@ -1,0 +1,268 @@
+//! Through a proxy: by option, by the environment, or not at all.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use gatewright::{Client, ErrorKind};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::server::{Script, Server};
+use crate::{COMPLETION, chat_call, child, tls};
+
+/// What `amy` with the password `canary` says to a proxy.
+const WANTED: &str = "Basic YW15OmNhbmFyeQ==";
+/// The version that a client of SOCKS 5 begins with.
+const SOCKS5: u8 = 5;
+/// A host that only the proxies here can reach.
+const ELSEWHERE: &str = "http://gateway.test:81";
+
+/// A forwarding proxy on loopback that takes every host for one upstream, so that names need not resolve.
+struct ProxyServer {
+    address: SocketAddr,
+    /// The heads of the requests it got.
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl ProxyServer {
+    async fn start(upstream: SocketAddr, wanted_authorization: Option<&'static str>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&heads);
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(forward(socket, upstream, wanted_authorization, Arc::clone(&kept)));
+            }
+        });
+        Self { address, heads }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+async fn forward(
+    mut socket: TcpStream,
+    upstream: SocketAddr,
+    wanted_authorization: Option<&'static str>,
+    heads: Arc<Mutex<Vec<String>>>,
+) {
+    let mut received = Vec::new();
+    let mut first = [0];
+    if socket.peek(&mut first).await.is_ok() && first == [SOCKS5] {
+        return tunnel_by_socks(socket, upstream, &heads).await;
+    }
+    let end = loop {
+        if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+        if socket.read_buf(&mut received).await.unwrap_or(0) == 0 {
+            return;
+        }
+    };
+    let head = String::from_utf8_lossy(&received[..end]).into_owned();
+    heads.lock().unwrap().push(head.clone());
+    let authorization = head.lines().find_map(|line| line.strip_prefix("proxy-authorization: "));
+    if wanted_authorization.is_some() && authorization != wanted_authorization {
+        let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
+        socket.write_all(refusal.as_bytes()).await.unwrap();
+        return;
+    }
+    let mut onward = TcpStream::connect(upstream).await.unwrap();
+    if head.starts_with("CONNECT ") {
+        socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+    } else {
+        // To the upstream the request is one like any other.
+        let path = head.split(' ').nth(1).unwrap().split('/').skip(3).collect::<Vec<_>>().join("/");
+        let rest = head.split_once(" HTTP/1.1\r\n").unwrap().1;
+        let method = head.split(' ').next().unwrap();
+        onward.write_all(format!("{method} /{path} HTTP/1.1\r\n{rest}").as_bytes()).await.unwrap();
+        onward.write_all(&received[end..]).await.unwrap();
+    }
+    // Either side may end it.
+    let _ = copy_bidirectional(&mut socket, &mut onward).await;
+}
+
+/// The same in the protocol SOCKS 5, for hosts by name and without authentication (RFC 1928).
+async fn tunnel_by_socks(mut socket: TcpStream, upstream: SocketAddr, heads: &Mutex<Vec<String>>) {
+    let mut greeting = [0; 2];
+    socket.read_exact(&mut greeting).await.unwrap();
+    let mut methods = vec![0; greeting[1].into()];
+    socket.read_exact(&mut methods).await.unwrap();
+    socket.write_all(&[SOCKS5, 0]).await.unwrap();
+    let mut request = [0; 5];
+    socket.read_exact(&mut request).await.unwrap();
+    assert_eq!(request[..4], [SOCKS5, 1, 0, 3], "connect, to a name");
+    let mut name = vec![0; request[4].into()];
+    socket.read_exact(&mut name).await.unwrap();
+    let port = socket.read_u16().await.unwrap();
+    heads.lock().unwrap().push(format!("{}:{port}", String::from_utf8(name).unwrap()));
+    socket.write_all(&[SOCKS5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+    let mut onward = TcpStream::connect(upstream).await.unwrap();
+    let _ = copy_bidirectional(&mut socket, &mut onward).await;
+}
+
+fn builder(base: &str) -> gatewright::ClientBuilder {
+    Client::builder().base_url(base).api_key("sk-canary").max_retries(0)
+}
+
+#[tokio::test]
+async fn plain_http_asks_the_proxy_for_the_whole_address() {
+    let server = Server::start([Script::json(COMPLETION)]).await;
+    let proxy = ProxyServer::start(server.address, None).await;
+    let client =
+        builder("http://gateway.test:81").proxy(format!("http://{}", proxy.address)).build().unwrap();
+    client.call(chat_call()).await.unwrap();
+    let [head] = proxy.heads().try_into().unwrap();
+    assert!(head.starts_with("POST http://gateway.test:81/v1/chat/completions HTTP/1.1\r\n"), "{head}");
+    assert_eq!(server.requests()[0].header("authorization"), Some("Bearer sk-canary"));
+}
+
+#[tokio::test]
+async fn files_come_through_the_proxy_too() {
+    let server = Server::start([Script::json(COMPLETION)]).await;
+    let proxy = ProxyServer::start(server.address, None).await;
+    let client = builder(ELSEWHERE).proxy(format!("http://{}", proxy.address)).build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let url = "http://files.test/a?sig=x";
+    client.save(url, folder.path().join("a"), gatewright::SaveOptions::default()).await.unwrap();
+    let [head] = proxy.heads().try_into().unwrap();
+    assert!(head.starts_with("GET http://files.test/a?sig=x HTTP/1.1\r\n"), "{head}");
+    assert!(!head.contains("canary"), "the key is for the gateway alone: {head}");
+}
+
+#[tokio::test]
+async fn https_is_tunnelled_so_that_the_proxy_sees_the_host_alone() {
+    let authority = tls::Authority::new("ours");
+    let server = tls::Server::start(&authority, "gateway.test", None).await;
+    let proxy = ProxyServer::start(server.address, None).await;
+    let client = builder("https://gateway.test")
+        .proxy(format!("http://{}", proxy.address))
+        .ca_bundle(authority.bundle())
+        .build()
+        .unwrap();
+    client.call(chat_call()).await.unwrap();
+    let [head] = proxy.heads().try_into().unwrap();
+    assert!(head.starts_with("CONNECT gateway.test:443 HTTP/1.1\r\n"), "{head}");
+    assert!(!head.contains("canary"), "the key is for the gateway alone: {head}");
+}
+
+#[tokio::test]
+async fn a_socks_proxy_is_given_the_name_of_the_host() {
+    let server = Server::start([Script::json(COMPLETION)]).await;
+    let proxy = ProxyServer::start(server.address, None).await;
+    let client = builder(ELSEWHERE).proxy(format!("socks5h://{}", proxy.address)).build().unwrap();
+    client.call(chat_call()).await.unwrap();
+    assert_eq!(proxy.heads(), ["gateway.test:81"]);
+}
+
+#[tokio::test]
+async fn user_and_password_go_to_the_proxy_and_are_shown_nowhere() {
+    let server = Server::start([Script::json(COMPLETION)]).await;
+    let proxy = ProxyServer::start(server.address, Some(WANTED)).await;
+    let builder = builder("http://gateway.test").proxy(format!("http://amy:canary@{}", proxy.address));
+    let client = builder.clone().build().unwrap();
+    assert!(!format!("{builder:?} {client:?}").contains("canary"), "{builder:?} {client:?}");
+    client.call(chat_call()).await.unwrap();
+    assert_eq!(server.requests()[0].header("proxy-authorization"), Some(WANTED));
+
+    // The same over a tunnel, which is refused by its end.
+    let error = Client::builder()
+        .base_url("https://gateway.test")
+        .api_key("k")
+        .proxy(format!("http://amy:canary@{}", proxy.address))
+        .max_retries(0)
+        .build()
+        .unwrap()
+        .call(chat_call())
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connection);
+    assert!(proxy.heads()[1].contains(WANTED));
+    let address = proxy.address.to_string();
+    assert!(error.message().contains("through the proxy") && error.message().contains(&address), "{error}");
+    assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_wants_to_know_who_asks_is_told_of() {
+    let server = Server::start([]).await;
+    let proxy = ProxyServer::start(server.address, Some("Basic x")).await;
+    let through = format!("http://{}", proxy.address);
+    let plain =
+        builder("http://gateway.test").proxy(&through).build().unwrap().call(chat_call()).await.unwrap_err();
+    assert_eq!((plain.kind(), plain.status()), (ErrorKind::Status, Some(407)));
+    let tunnel =
+        builder("https://gateway.test").proxy(&through).build().unwrap().call(chat_call()).await.unwrap_err();
+    assert_eq!((tunnel.kind(), tunnel.status()), (ErrorKind::Connection, None));
+    assert!(tunnel.message().contains("proxy authorization required"), "{tunnel}");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_not_there_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let client =
+        builder("http://gateway.test").proxy(format!("http://amy:canary@{address}")).build().unwrap();
+    let error = client.call(chat_call()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connection);
+    assert!(error.message().contains(&format!("through the proxy http://redacted@{address}")), "{error}");
+}
+
+#[test]
+fn what_is_no_proxy_is_refused_when_the_client_is_built() {
+    for proxy in ["", "proxy:3128", "ftp://proxy", "http://"] {
+        let error = builder("http://gateway.test").proxy(proxy).build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{proxy}");
+    }
+}
+
+/// Makes the call of [`child::task`], `proxy option> <base URL`, and tells its status or the kind of its error.
+async fn call_as_told(task: &str) {
+    let (option, base) = task.split_once(' ').unwrap();
+    let builder = builder(base);
+    let builder = if option == "direct" { builder.no_proxy() } else { builder };
+    match builder.build().unwrap().call(chat_call()).await {
+        Ok(response) => child::tell(&response.status.to_string()),
+        Err(error) => child::tell(error.kind().name()),
+    }
+}
+
+#[tokio::test]
+async fn the_environment_names_the_proxy_and_whom_it_is_not_for() {
+    if let Some(task) = child::task() {
+        return call_as_told(&task).await;
+    }
+    let server = Server::start((0..8).map(|_| Script::json(COMPLETION))).await;
+    let proxy = ProxyServer::start(server.address, None).await;
+    let through = format!("http://{}", proxy.address);
+    let here = server.url();
+    let test = "proxies::the_environment_names_the_proxy_and_whom_it_is_not_for";
+    let through = through.as_str();
+    for (option, base, variables, told, proxied) in [
+        ("-", ELSEWHERE, vec![("HTTP_PROXY", through)], "200", true),
+        ("-", ELSEWHERE, vec![("http_proxy", through)], "200", true),
+        ("-", ELSEWHERE, vec![("ALL_PROXY", through)], "200", true),
+        (
+            "-",
+            ELSEWHERE,
+            vec![("HTTP_PROXY", through), ("NO_PROXY", "other.test,.test")],
+            "connection",
+            false,
+        ),
+        ("-", ELSEWHERE, vec![("HTTPS_PROXY", through)], "connection", false),
+        ("direct", ELSEWHERE, vec![("HTTP_PROXY", through)], "connection", false),
+        // This machine needs no proxy to be reached, and proxies cannot reach it.
+        ("-", here.as_str(), vec![("HTTP_PROXY", through), ("ALL_PROXY", through)], "200", false),
+    ] {
+        let before = proxy.heads().len();
+        let output = child::run(test, &format!("{option} {base}"), &variables).await;
+        assert!(output.status.success(), "{variables:?} {output:?}");
+        assert_eq!(child::told(&output), [told], "{option} {base} {variables:?} {output:?}");
+        assert_eq!(proxy.heads().len() > before, proxied, "{option} {base} {variables:?}");
+    }
+}

@@ -1,0 +1,82 @@
+// One script twice: before.mjs uses the official SDK, after.mjs this client. They differ in the import and the
+// constructor, and print the same; `cargo xtask test migration` holds them to it.
+//
+// Usage: GATEWRIGHT_BASE_URL=… GATEWRIGHT_API_KEY=… node FILE
+import { Client, NotFoundError } from "gatewright";
+
+const address = `${process.env.GATEWRIGHT_BASE_URL}/v1`;
+const apiKey = process.env.GATEWRIGHT_API_KEY;
+
+const client = new Client({ baseUrl: address, apiKey });
+
+// Chat
+const completion = await client.chat.completions.create({
+  model: "model-sol",
+  messages: [
+    { role: "system", content: "You are terse." },
+    { role: "user", content: "Reply with exactly: good morning" },
+  ],
+  temperature: 0.2,
+});
+const choice = completion.choices[0];
+console.log("chat:", choice.message.role, choice.message.content, choice.finish_reason);
+console.log("usage:", completion.usage.prompt_tokens, completion.usage.completion_tokens);
+
+// Streaming
+const stream = await client.chat.completions.create({
+  model: "model-breeze",
+  messages: [{ role: "user", content: "Tell me about rivers." }],
+  stream: true,
+});
+for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? "");
+console.log();
+
+// Responses
+const response = await client.responses.create({
+  model: "model-terra",
+  instructions: "You are terse.",
+  input: "Reply with exactly: a response",
+});
+console.log("response:", response.status, response.output_text, response.usage.total_tokens);
+
+const events = await client.responses.create({
+  model: "model-terra",
+  input: "Tell me about lakes.",
+  stream: true,
+});
+for await (const event of events) {
+  if (event.type === "response.output_text.delta") process.stdout.write(event.delta);
+  if (event.type === "response.completed") console.log("\nended:", event.response.status);
+}
+
+// Images
+const image = await client.images.generate({
+  model: "image_model_2",
+  prompt: "a lighthouse at dusk",
+  size: "256x256",
+  response_format: "b64_json",
+});
+console.log("image:", image.data.length, image.data[0].b64_json.slice(0, 8));
+
+// Models
+for await (const model of client.models.list()) console.log("model:", model.id, model.owned_by);
+const models = await client.models.list();
+console.log("models:", models.data.length);
+
+// Options of a call, what comes with an answer, errors
+const { data, response: answer } = await client.chat.completions
+  .create(
+    { model: "model-sol", messages: [{ role: "user", content: "Reply with exactly: quick" }] },
+    { maxRetries: 0, signal: AbortSignal.timeout(10_000) },
+  )
+  .withResponse();
+console.log("quick:", data.choices[0].message.content, answer.status, answer.headers.get("content-type"));
+try {
+  await client.chat.completions.create({
+    model: "no-such-model",
+    messages: [{ role: "user", content: "hi" }],
+  });
+} catch (error) {
+  if (!(error instanceof NotFoundError)) throw error;
+  console.log("refused:", error.status, error.code, error.param);
+}

@@ -1,0 +1,56 @@
+//! `streams.ts`: a class for each kind of stream whose events add up to a document.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::{doc, expression, references};
+use crate::codegen::model::{Api, Final, Operation, Stream};
+use crate::codegen::names::pascal;
+
+/// The stream's class, where its events add up to a document: `ChatCompletionStream`, after the document.
+pub(super) fn class_name(operation: &Operation) -> Option<String> {
+    let last = operation.stream.as_ref()?.last.as_ref()?;
+    Some(format!("{}Stream", pascal(&expression(&last.ty))))
+}
+
+pub(super) fn emit(api: &Api) -> String {
+    let mut classes: BTreeMap<String, (&Stream, &Final)> = BTreeMap::new();
+    for operation in &api.operations {
+        if let (Some(name), Some(stream)) = (class_name(operation), &operation.stream)
+            && let Some(last) = &stream.last
+        {
+            // Operations with the same document stream the same events: one class does for them.
+            classes.entry(name).or_insert((stream, last));
+        }
+    }
+    if classes.is_empty() {
+        return "export {};\n".to_owned();
+    }
+    let mut used = BTreeSet::new();
+    for (stream, last) in classes.values() {
+        references(&stream.item, &mut used);
+        references(&last.ty, &mut used);
+    }
+    let types: Vec<String> = used.into_iter().collect();
+    let mut out = String::from(
+        "import type { ApiPromise } from \"../promise\";\nimport { Stream } from \"../stream\";\n",
+    );
+    let _ = writeln!(out, "import type {{ {} }} from \"./types\";", types.join(", "));
+    for (name, (stream, last)) in &classes {
+        let document = expression(&last.ty);
+        let item = expression(&stream.item);
+        let about = format!("A stream of `{item}` that adds up to a `{document}`.");
+        let _ = write!(out, "\n{}export class {name} extends Stream<{item}> {{\n", doc("", &[&about]));
+        out.push_str(&doc(
+            "  ",
+            &["Reads on to the end, and gives the document that all events add up to, those read before included.",
+              "Errors: as those of reading; `CancelledError` if the stream was closed."],
+        ));
+        let _ = write!(
+            out,
+            "  {}(): ApiPromise<{document}> {{\n    return this.finish();\n  }}\n}}\n",
+            last.node
+        );
+    }
+    out
+}

@@ -1,0 +1,93 @@
+//! Where a search begins: the test vectors, one file a case.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::process::{files_of, root};
+
+/// Writes the inputs that a target starts from; a target that has no vectors starts from nothing.
+pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
+    let inputs = match target {
+        "sse" => [("sse/framing.json", "/chunks"), ("sse/streams.json", "/response/packets")]
+            .into_iter()
+            .map(|(file, packets)| {
+                Ok(cases(file)?.iter().filter_map(|case| case.pointer(packets)).map(bytes).collect())
+            })
+            .collect::<Result<Vec<Vec<_>>>>()?
+            .concat(),
+        "accumulate" => {
+            let documents =
+                |case: &Value| case["data"].as_array().into_iter().flatten().map(json).collect::<Vec<_>>();
+            cases("sse/streams.json")?.iter().map(|case| documents(case).join(&b'\n')).collect()
+        }
+        "limits" => cases("limits/requests.json")?.iter().map(|case| json(&case["body"])).collect(),
+        "report" => report_documents()?,
+        "webhook" => {
+            let bodies = cases("webhooks/verify.json")?;
+            let bodies = bodies.iter().filter_map(|case| case["body"]["text"].as_str());
+            bodies.map(|body| format!("msg_1\nv1,bm90IHNpZ25lZA==\n{body}").into_bytes()).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (number, input) in inputs.iter().enumerate() {
+        std::fs::write(folder.join(format!("{number:04}")), input)?;
+    }
+    Ok(())
+}
+
+fn cases(file: &str) -> Result<Vec<Value>> {
+    let path = root().join("tests/vectors").join(file);
+    let mut vectors: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+    match vectors["cases"].take() {
+        Value::Array(cases) => Ok(cases),
+        _ => anyhow::bail!("{} has no cases", path.display()),
+    }
+}
+
+fn json(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
+
+/// Packets, each `{"text": …}` or `{"hex": …}`, in a row.
+fn bytes(packets: &Value) -> Vec<u8> {
+    let packets = packets.as_array().into_iter().flatten();
+    packets
+        .flat_map(|packet| match (packet["text"].as_str(), packet["hex"].as_str()) {
+            (Some(text), _) => text.as_bytes().to_vec(),
+            (_, Some(hex)) => unhex(hex),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> =
+        hex.chars().filter_map(|digit| Some(u8::try_from(digit.to_digit(16)?).expect("below 16"))).collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// The bases and the documents that are written out; edited bases are what the search makes by itself.
+fn report_documents() -> Result<Vec<Vec<u8>>> {
+    let folder = root().join("tests/vectors/report");
+    let mut documents = Vec::new();
+    for base in files_of(&folder.join("bases"), "json")? {
+        documents.push(std::fs::read(base)?);
+    }
+    for file in files_of(&folder, "json")? {
+        let name = file.file_name().and_then(|name| name.to_str()).context("a vector file has a name")?;
+        for case in cases(&format!("report/{name}"))? {
+            match (&case["text"], case.get("document")) {
+                (Value::String(text), _) => documents.push(text.clone().into_bytes()),
+                (Value::Array(lines), _) => {
+                    let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
+                    documents.push(lines.join("\n").into_bytes());
+                }
+                (_, Some(document)) => documents.push(json(document)),
+                _ => {}
+            }
+        }
+    }
+    Ok(documents)
+}

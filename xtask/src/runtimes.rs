@@ -1,0 +1,52 @@
+//! The Node package on the runtimes it is meant for, beside the one that runs the other steps: other releases of Node,
+//! and Bun. They are packages of the npm registry, pinned in `tests/runtimes`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::artefacts::{node_package, npm_ci, program};
+use crate::process::{files_of, output, root, run, step};
+
+/// How long a single test may take on Bun, whose default of 5 s is less than compiling an example takes.
+const BUN_TEST_TIMEOUT_MS: &str = "60000";
+
+/// Runs all tests of the Node package on each of the runtimes.
+pub(crate) fn test_node_package() -> Result<()> {
+    npm_ci(&root().join("tests/runtimes"))?;
+    let [node_22, node_24, bun] = binaries()?;
+    // All of them, by name: `node --test` of release 22 takes no folder.
+    let tests = files_of(&root().join("bindings-node/test"), "mjs")?;
+    on(&node_22, &["--test", "--test-reporter=dot"], &tests)?;
+    on(&node_24, &["--test", "--test-reporter=dot"], &tests)?;
+    on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"], &tests)
+}
+
+/// Where npm puts the runtimes' programs on this kind of machine.
+fn binaries() -> Result<[PathBuf; 3]> {
+    let (node, bun) = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => ("linux-x64", "linux-x64"),
+        ("linux", "aarch64") => ("linux-arm64", "linux-aarch64"),
+        (system, processor) => bail!(
+            "tests/runtimes/package.json names no runtimes for {system} on {processor}: add their packages there, \
+             and their folders here"
+        ),
+    };
+    let below = root().join("tests/runtimes/node_modules");
+    Ok([
+        below.join(format!("node-22-{node}/bin/node")),
+        below.join(format!("node-24-{node}/bin/node")),
+        below.join(format!("@oven/bun-{bun}/bin/bun")),
+    ])
+}
+
+fn on(runtime: &Path, arguments: &[&str], tests: &[PathBuf]) -> Result<()> {
+    let version = output(node_package(&runtime.to_string_lossy()).arg("--version"))?;
+    let name = runtime.file_name().unwrap_or_default().to_string_lossy();
+    step(&format!("{name} {}", version.trim()), || {
+        run(node_package(&runtime.to_string_lossy())
+            .env("GATEWRIGHT_BIN", program())
+            .args(arguments)
+            .args(tests))
+    })
+}

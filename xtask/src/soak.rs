@@ -1,0 +1,105 @@
+//! `cargo xtask soak`: whether a client that lives long keeps its memory: many requests and many stream events from one
+//! process of each language, against a server that costs next to nothing, with the process's resident memory over time.
+
+mod memory;
+mod server;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::artefacts::{python, target};
+use crate::process::{cargo, command, root, run, step};
+use memory::Curve;
+use server::Server;
+
+/// Languages by the name that `--language` takes.
+pub(crate) const LANGUAGES: [&str; 3] = ["rust", "python", "node"];
+
+/// How much the test step does: a leak of 4 KiB a request, or of 40 bytes an event, passes the bound.
+const SHORT_REQUESTS: u64 = 4_000;
+const SHORT_EVENTS: u64 = 400_000;
+
+/// The run that is part of `cargo xtask test`, with what `cargo xtask test build` has built.
+pub(crate) fn run_short() -> Result<()> {
+    run_soak(SHORT_REQUESTS, SHORT_EVENTS, None)
+}
+
+/// Runs the program of each language, or of one, and fails if the memory of any grew past the bound.
+pub(crate) fn run_soak(requests: u64, events: u64, language: Option<&str>) -> Result<()> {
+    let chosen: Vec<&str> =
+        LANGUAGES.into_iter().filter(|name| language.is_none_or(|only| only == *name)).collect();
+    if chosen.is_empty() {
+        bail!("there is no language {:?}; there are {}", language.unwrap_or_default(), LANGUAGES.join(", "));
+    }
+    if chosen.contains(&"rust") {
+        run(cargo().args(["build", "-p", "gatewright", "--example", "soak"]))?;
+    }
+    let server = Server::start()?;
+    let mut grown = Vec::new();
+    for language in chosen {
+        let title = format!("soak {language}: {requests} requests, {events} stream events");
+        for curve in step(&title, || watch(language, requests, events, &server))? {
+            eprintln!("    {curve}");
+            if !curve.is_flat() {
+                grown.push(format!("{language}, {}", curve.phase()));
+            }
+        }
+    }
+    if !grown.is_empty() {
+        bail!("memory grew by more than {} MiB after the warm-up: {}", memory::BOUND_MIB, grown.join("; "));
+    }
+    Ok(())
+}
+
+/// Starts the program of a language and takes its memory at each line it prints: `PHASE DONE`.
+fn watch(language: &str, requests: u64, events: u64, server: &Server) -> Result<Vec<Curve>> {
+    let mut child = program(language)
+        .args([requests.to_string(), events.to_string()])
+        .env("GATEWRIGHT_BASE_URL", server.address())
+        .env("GATEWRIGHT_API_KEY", "soak")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start the soak program of {language}"))?;
+    let started = Instant::now();
+    let mut curves: Vec<Curve> = Vec::new();
+    for line in BufReader::new(child.stdout.take().context("a piped output")?).lines() {
+        let line = line?;
+        let (phase, done) =
+            line.rsplit_once(' ').with_context(|| format!("not a line of progress: {line:?}"))?;
+        if curves.last().is_none_or(|curve| curve.phase() != phase) {
+            curves.push(Curve::new(phase, started.elapsed()));
+        }
+        let curve = curves.last_mut().expect("one was pushed");
+        curve.add(done.parse()?, memory::resident_bytes(child.id())?, started.elapsed());
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("the soak program of {language} ended with {status}");
+    }
+    if curves.is_empty() {
+        bail!("the soak program of {language} did nothing");
+    }
+    Ok(curves)
+}
+
+fn program(language: &str) -> Command {
+    let sources = root().join("tests/soak");
+    match language {
+        "rust" => command(target().join("debug/examples/soak")),
+        "python" => {
+            let mut python = python();
+            python.arg(sources.join("soak.py"));
+            python
+        }
+        _ => {
+            let mut node = command("node");
+            // Garbage is collected before each look: what is counted is what is kept.
+            node.arg("--expose-gc").arg(sources.join("soak.mjs"));
+            node
+        }
+    }
+}

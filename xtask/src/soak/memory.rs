@@ -1,0 +1,143 @@
+//! The memory of a process over time, and what it says.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// Growth between the second and the last quarter of a phase that is still called flat, in MiB: wide enough for
+/// allocators and collectors that breathe, and 84 bytes a request, or less than one an event, in a full run.
+pub(crate) const BOUND_MIB: u64 = 8;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Resident memory of a running process, in bytes. Linux alone says it without a dependency.
+pub(crate) fn resident_bytes(process: u32) -> Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let status =
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}: soak needs Linux"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS is missing")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is in kB")?;
+    Ok(kib * 1024)
+}
+
+/// The samples of one phase of a program.
+pub(crate) struct Curve {
+    phase: String,
+    began: Duration,
+    ended: Duration,
+    done: u64,
+    /// Resident bytes, in the order they were taken.
+    samples: Vec<u64>,
+}
+
+impl Curve {
+    pub(crate) fn new(phase: &str, began: Duration) -> Self {
+        Self { phase: phase.to_owned(), began, ended: began, done: 0, samples: Vec::new() }
+    }
+
+    pub(crate) fn phase(&self) -> &str {
+        &self.phase
+    }
+
+    pub(crate) fn add(&mut self, done: u64, resident: u64, at: Duration) {
+        self.done = done;
+        self.ended = at;
+        self.samples.push(resident);
+    }
+
+    /// What was added between the second quarter, when caches and pools are filled, and the last.
+    fn growth(&self) -> i64 {
+        let quarter = self.samples.len() / 4;
+        let after_warm_up = median(&self.samples[quarter..2 * quarter]);
+        let at_the_end = median(&self.samples[self.samples.len() - quarter..]);
+        at_the_end.cast_signed() - after_warm_up.cast_signed()
+    }
+
+    /// Whether the growth is within the bound. Too few samples to tell are not.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.samples.len() >= 8 && self.growth() <= (BOUND_MIB * MIB).cast_signed()
+    }
+}
+
+/// One line: how much, how long, the curve, first and last sample, the verdict.
+impl fmt::Display for Curve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.samples.first().unwrap_or(&0), self.samples.last().unwrap_or(&0));
+        write!(
+            f,
+            "{:<15} {:>9} in {:>5.1} s  {}  {:>5} → {:>5} MiB",
+            self.phase,
+            self.done,
+            self.ended.saturating_sub(self.began).as_secs_f64(),
+            sparkline(&self.samples),
+            tenths(first.cast_signed()),
+            tenths(last.cast_signed()),
+        )?;
+        let verdict = if self.is_flat() { "flat" } else { "GROWS" };
+        if self.samples.len() < 8 {
+            return write!(f, "  {verdict}: too few samples");
+        }
+        write!(f, "  {verdict}: {} MiB after the warm-up, bound {BOUND_MIB}", tenths(self.growth()))
+    }
+}
+
+/// Bytes as MiB with one decimal place.
+fn tenths(bytes: i64) -> String {
+    let tenths = bytes * 10 / MIB.cast_signed();
+    let sign = if tenths < 0 { "-" } else { "" };
+    format!("{sign}{}.{}", tenths.abs() / 10, tenths.abs() % 10)
+}
+
+fn median(samples: &[u64]) -> u64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+}
+
+/// The samples from nothing up to their maximum, so that a flat curve looks flat; 40 columns at most.
+fn sparkline(samples: &[u64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let highest = samples.iter().max().copied().unwrap_or(0).max(1);
+    let every = samples.len().div_ceil(40).max(1);
+    samples
+        .iter()
+        .step_by(every)
+        .map(|sample| BARS[usize::try_from(sample * 7 / highest).expect("at most seven")])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(samples: impl IntoIterator<Item = u64>) -> Curve {
+        let mut curve = Curve::new("requests", Duration::ZERO);
+        for (index, sample) in samples.into_iter().enumerate() {
+            curve.add(index as u64, sample * MIB, Duration::from_secs(index as u64));
+        }
+        curve
+    }
+
+    #[test]
+    fn a_warm_up_is_no_growth() {
+        assert!(curve([10, 60, 90, 100, 100, 101, 100, 100, 100, 101, 100, 100]).is_flat());
+    }
+
+    #[test]
+    fn a_steady_rise_grows() {
+        let rising = curve(100..140);
+        assert!(!rising.is_flat());
+        assert!(rising.to_string().ends_with("GROWS: 20.0 MiB after the warm-up, bound 8"), "{rising}");
+    }
+
+    #[test]
+    fn too_few_samples_say_nothing() {
+        assert!(!curve([100; 7]).is_flat());
+    }
+
+    #[test]
+    fn the_memory_of_this_process_is_more_than_nothing() {
+        assert!(resident_bytes(std::process::id()).expect("a running process") > MIB);
+    }
+}

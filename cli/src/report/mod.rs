@@ -20,7 +20,6 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 
 use crate::outcome::{Failure, Outcome};
-use crate::save::Saving;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -86,11 +85,8 @@ pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
 /// Writes text to a file, whole or not at all, or to standard output.
 fn write(text: &str, place: Option<&Path>) -> Result<(), Failure> {
     match place {
-        Some(place) if !input::is_stdin(place) => {
-            let mut saving = Saving::begin(place)?;
-            saving.write(text.as_bytes())?;
-            saving.finish()
-        }
+        Some(place) if !input::is_stdin(place) => gatewright_checkkit::write_file(place, text.as_bytes())
+            .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", place.display()))),
         _ => {
             let mut stdout = io::stdout().lock();
             stdout.write_all(text.as_bytes())?;

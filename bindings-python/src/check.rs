@@ -9,6 +9,8 @@ use gatewright_checkkit::{
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::interpreter;
+
 /// A run on its own threads. Dropping it cancels it.
 #[pyclass(frozen, module = "gatewright._native")]
 pub(crate) struct CheckRun {
@@ -26,12 +28,12 @@ impl CheckRun {
             let kit = CheckKit::new(options, &key).map_err(|refused| refused.to_string())?;
             BackgroundRun::start(kit).map_err(|error| format!("no thread for the run: {error}"))
         };
-        Ok(Self { run: py.detach(begin).map_err(PyValueError::new_err)? })
+        Ok(Self { run: interpreter::detached(py, begin).map_err(PyValueError::new_err)? })
     }
 
     /// Whether the run goes on, and the next event as JSON if one came within so many milliseconds.
     fn next(&self, py: Python<'_>, wait_ms: u64) -> (bool, Option<String>) {
-        match py.detach(|| self.run.next(Duration::from_millis(wait_ms))) {
+        match interpreter::detached(py, || self.run.next(Duration::from_millis(wait_ms))) {
             Next::Event(event) => {
                 (true, Some(serde_json::to_string(&event).expect("strings and numbers serialise")))
             }
@@ -57,7 +59,7 @@ impl CheckRun {
     #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
     fn write_report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let finished = self.finished()?;
-        py.detach(|| write_file(&path, finished.report.to_json().as_bytes()))
+        interpreter::detached(py, || write_file(&path, finished.report.to_json().as_bytes()))
             .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", path.display())))
     }
 
@@ -65,7 +67,7 @@ impl CheckRun {
     #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
     fn write_evidence(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<String>> {
         let finished = self.finished()?;
-        py.detach(|| write_evidence(&folder, &finished.evidence))
+        interpreter::detached(py, || write_evidence(&folder, &finished.evidence))
             .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", folder.display())))
     }
 }

@@ -66,7 +66,7 @@ impl ReportValidator {
     ) -> PyResult<Made<'py>> {
         let evidence = match evidence {
             Some(folder) => {
-                let files = py.detach(|| EvidenceFile::read_folder(&folder, page.as_deref()));
+                let files = interpreter::detached(py, || EvidenceFile::read_folder(&folder, page.as_deref()));
                 files.map_err(|error| PyOSError::new_err(error.to_string()))?
             }
             None => Vec::new(),
@@ -87,7 +87,7 @@ impl ReportValidator {
     /// The canonical form.
     fn canonical<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
         let document = document.as_bytes();
-        made(py, py.detach(|| self.validator.canonical(document)))
+        made(py, interpreter::detached(py, || self.validator.canonical(document)))
     }
 
     /// The comparison of two reports: JSON text, or a page. thresholds: percent and milliseconds.
@@ -101,7 +101,7 @@ impl ReportValidator {
     ) -> PyResult<Made<'py>> {
         let (old, new) = (old.as_bytes(), new.as_bytes());
         let thresholds = Thresholds { percent: thresholds.0, ms: thresholds.1 };
-        let text = py.detach(|| {
+        let text = interpreter::detached(py, || {
             let (old, new) = (self.validator.read(old)?, self.validator.read(new)?);
             let diff = Diff::of(&old, &new, thresholds);
             Ok(if as_html { diff.to_html() } else { diff.to_json() })
@@ -118,7 +118,7 @@ impl ReportValidator {
         of: impl Fn(&Report) -> String + Sync,
     ) -> PyResult<Made<'py>> {
         let document = document.as_bytes();
-        made(py, py.detach(|| self.validator.read(document).map(|report| of(&report))))
+        made(py, interpreter::detached(py, || self.validator.read(document).map(|report| of(&report))))
     }
 }
 
@@ -156,7 +156,7 @@ impl ReportPool {
             (Some(document), _) => Source::Bytes(document),
             (None, path) => Source::File(path.unwrap_or_default()),
         };
-        py.detach(|| {
+        interpreter::detached(py, || {
             let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
             pool.submit((), source);
             pool.has_room()
@@ -166,7 +166,7 @@ impl ReportPool {
     /// The next result, or nothing when none is pending. Waits with the interpreter released; signals are attended to.
     fn fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Fetched<'py>>> {
         loop {
-            let (judged, pending) = py.detach(|| {
+            let (judged, pending) = interpreter::detached(py, || {
                 let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
                 (pool.fetch(Some(SIGNAL_TICK)), pool.pending())
             });

@@ -38,8 +38,7 @@ pub use crate::exchange::MAX_BODY_BYTES;
 pub use crate::failure::Category;
 pub use crate::key::ApiKey;
 pub use crate::options::{
-    AGENT_PROGRAM_VARIABLE, CA_BUNDLE_VARIABLE, DEFAULT_AGENT_TIMEOUT_MS, DEFAULT_BASE_PATH,
-    DEFAULT_TIMEOUT_MS, Options, Refused,
+    AGENT_PROGRAM_VARIABLE, DEFAULT_AGENT_TIMEOUT_MS, DEFAULT_BASE_PATH, DEFAULT_TIMEOUT_MS, Options, Refused,
 };
 pub use crate::plan::PlannedCell;
 pub use crate::run::{CheckKit, Finished, MAX_PARALLEL, Progress};

@@ -19,8 +19,6 @@ pub const DEFAULT_AGENT_TIMEOUT_MS: u64 = 120_000;
 pub const DEFAULT_BASE_PATH: &str = "/v1";
 /// Environment variable that names the agent's program.
 pub const AGENT_PROGRAM_VARIABLE: &str = "GATEWRIGHT_AGENT_PROGRAM";
-/// Environment variable that names a PEM file of certificates to trust beside the platform's.
-pub const CA_BUNDLE_VARIABLE: &str = "GATEWRIGHT_CA_BUNDLE";
 
 static BOUNDS: LazyLock<Value> = LazyLock::new(|| {
     let schema: Value = serde_json::from_str(SCHEMA).expect("the embedded schema is JSON");

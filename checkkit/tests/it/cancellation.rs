@@ -179,7 +179,7 @@ async fn run_in_the_background_tells_the_same_and_can_be_cancelled() {
                     assert!(run.finished().is_none() || events.len() > 8);
                 }
                 Next::Pending if events.last().is_some_and(|event| event["id"] == "responses_stream") => {
-                    run.cancel()
+                    run.cancel();
                 }
                 Next::Pending => {}
                 Next::Done => break,

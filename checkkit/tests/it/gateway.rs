@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use gatewright::report::{CheckId, Profile, Report, Status};
+use gatewright::report::{Check, CheckId, Profile, Report, Status};
 use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options};
 use gatewright_gateway::{Config, Gateway};
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// The report of a run against a gateway of its own.
 async fn report_against(config: Config, change: impl FnOnce(&mut Options)) -> Report {
     let gateway = Gateway::bind(config).await.expect("loopback");
-    let mut options = Options::new(gateway.url().to_string());
+    let mut options = Options::new(gateway.url());
     let key = ApiKey::new(gateway.key().expose()).expect("a key");
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(gateway.serve(async {
@@ -109,7 +109,7 @@ async fn each_fault_of_the_gateway_fails_the_right_cells_with_the_right_category
             .collect();
         let expected: BTreeMap<&str, &str> =
             expected.iter().map(|(id, category)| (id.name(), *category)).collect();
-        let errors: Vec<_> = report.checks.iter().filter_map(|check| check.explanation()).collect();
+        let errors: Vec<_> = report.checks.iter().filter_map(Check::explanation).collect();
         (found != expected).then(|| format!("{fault}: {found:?}, expected {expected:?}\n  {errors:#?}"))
     });
     let wrong: Vec<String> = join_all(runs).await.into_iter().flatten().collect();

@@ -1,6 +1,7 @@
 //! Whatever a service does, the result is a valid report, and no secret is in it, in the evidence or in what a run
 //! tells: random behaviours, with a key that is looked for in every form it was echoed in.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
@@ -159,14 +160,14 @@ impl Behaviour {
         let length = body.len() + usize::from(self.lies_about_length);
         let mut head = format!("HTTP/1.1 {} X\r\n", self.status);
         if !self.headers.iter().any(|(name, _)| name == "content-type") {
-            head.push_str(&format!("content-type: {media_type}\r\n"));
+            write!(head, "content-type: {media_type}\r\n").expect("a String takes all");
         }
         if !self.headers.iter().any(|(name, _)| name == "transfer-encoding") {
-            head.push_str(&format!("content-length: {length}\r\n"));
+            write!(head, "content-length: {length}\r\n").expect("a String takes all");
         }
         for (name, value) in &self.headers {
             // Line breaks would end the header, and are no header any more.
-            head.push_str(&format!("{name}: {}\r\n", value.replace(['\r', '\n'], " ")));
+            write!(head, "{name}: {}\r\n", value.replace(['\r', '\n'], " ")).expect("a String takes all");
         }
         head.push_str("\r\n");
         Reply { packets: vec![[head.as_bytes(), &body].concat()], end }
@@ -201,7 +202,7 @@ fn list_pointers(value: &Value, place: &str, pointers: &mut Vec<String>) {
     };
     match value {
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| next(&index.to_string(), item))
+            items.iter().enumerate().for_each(|(index, item)| next(&index.to_string(), item));
         }
         Value::Object(members) => members.iter().for_each(|(name, member)| next(name, member)),
         _ => {}

@@ -62,11 +62,11 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
         ("agent_env: \"A=b\" is no name", |options| options.agent_env = vec!["A=b".to_owned()]),
         ("no check is left to run (dependency_failed", |options| options.only = vec![CheckId::ModelAccess]),
         ("no check is left to run (agent_mode: skipped)", |options| {
-            options.only = vec![CheckId::AgentCliSmoke]
+            options.only = vec![CheckId::AgentCliSmoke];
         }),
         ("no check is left to run (filtered", |options| options.skip = CheckId::ALL.to_vec()),
         ("the CA bundle /no/such/file cannot be used", |options| {
-            options.ca_bundle = Some("/no/such/file".into())
+            options.ca_bundle = Some("/no/such/file".into());
         }),
         ("the report would be invalid: /environment/runtime_version", |options| {
             options.runtime_version = "1.2".to_owned();

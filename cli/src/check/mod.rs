@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
-use gatewright::API_KEY_VARIABLE;
 use gatewright::report::{
     AgentMode, CheckId, Diff, Profile, Report, Status, Thresholds, Turn, Validator, annotations, terminal,
 };
+use gatewright::{API_KEY_VARIABLE, CA_BUNDLE_VARIABLE};
 use gatewright_checkkit::{
-    ApiKey, CA_BUNDLE_VARIABLE, CancellationToken, CheckKit, DEFAULT_AGENT_TIMEOUT_MS, DEFAULT_BASE_PATH,
-    DEFAULT_TIMEOUT_MS, Finished, Options,
+    ApiKey, CancellationToken, CheckKit, DEFAULT_AGENT_TIMEOUT_MS, DEFAULT_BASE_PATH, DEFAULT_TIMEOUT_MS,
+    Finished, Options,
 };
 
 use self::outputs::Outputs;

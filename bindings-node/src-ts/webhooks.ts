@@ -40,8 +40,14 @@ export function unwrap(
   secrets?: string | readonly string[],
 ): VideoTask {
   const bytes = bytesOf(body);
-  const given = secrets === undefined ? undefined : [secrets].flat();
+  const given = secrets === undefined ? secretsOfEnvironment() : [secrets].flat();
   return read(native.verifyWebhook(bytes, pairsOf(headers), given), bytes, new CallSite(unwrap));
+}
+
+/** As the core reads them; it does not see what a program sets in a worker, or on Bun, whose environments are copies. */
+function secretsOfEnvironment(): string[] | undefined {
+  const given = process.env.GATEWRIGHT_WEBHOOK_SECRET?.split(/\s+/).filter((secret) => secret !== "") ?? [];
+  return given.length > 0 ? given : undefined;
 }
 
 /**

@@ -228,7 +228,7 @@ fn example(operation: &Operation, arguments: &[Argument<'_>]) -> String {
     if given.is_empty() {
         return format!("\n>>> answer = {call}()\n");
     }
-    let lines: String = given.iter().map(|argument| format!("...     {argument},\n")).collect();
+    let lines: String = given.iter().flat_map(|argument| ["...     ", argument, ",\n"]).collect();
     format!("\n>>> answer = {call}(\n{lines}... )\n")
 }
 

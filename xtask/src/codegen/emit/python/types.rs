@@ -165,9 +165,9 @@ fn conveniences(object: &Object, types: Types<'_>) -> String {
     let mut out = String::new();
     let items = object.fields.iter().find(|field| Some(&field.name) == object.iterable.as_ref());
     if let Some(Type::Array(element)) = items.map(|field| &field.ty) {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "    def __iter__(self) -> Iterator[{}]:  # type: ignore[override]\n",
+            "    def __iter__(self) -> Iterator[{}]:  # type: ignore[override]",
             types.expression(element)
         );
         let name = object.iterable.as_deref().unwrap_or_default();

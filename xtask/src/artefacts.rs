@@ -70,6 +70,12 @@ fn set_up_python() -> Result<()> {
     Ok(())
 }
 
+/// Installs what a requirements file names into the venv.
+pub(crate) fn pip_install(requirements: &Path) -> Result<()> {
+    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+    run(python().args(quietly).arg(requirements))
+}
+
 /// Makes a venv unless there is one.
 pub(crate) fn create_venv(path: &Path) -> Result<()> {
     if !path.join("bin/python").exists() {

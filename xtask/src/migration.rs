@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::artefacts::{self, npm_ci, python};
 use crate::local_gateway::LocalGateway;
-use crate::process::{command, output, root, run, step};
+use crate::process::{command, output, root, step};
 
 /// How the lines begin that may differ.
 const CHANGED: [&str; 4] = ["from ", "import ", "client = ", "const client = "];
@@ -16,9 +16,7 @@ const CHANGED: [&str; 4] = ["from ", "import ", "client = ", "const client = "];
 /// Compares the scripts of both languages, as text and as they run, and the guide with the scripts.
 pub(crate) fn compare() -> Result<()> {
     let folder = root().join("tests/migration");
-    run(python()
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
-        .arg(folder.join("requirements.txt")))?;
+    artefacts::pip_install(&folder.join("requirements.txt"))?;
     npm_ci(&folder)?;
     artefacts::link_node_package(&folder)?;
     let gateway = LocalGateway::start()?;

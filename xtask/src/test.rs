@@ -31,6 +31,7 @@ const STEPS: &[Step] = &[
         checkkit::check_with_others,
     ),
     ("examples", "every example runs", run_examples),
+    ("distributed", "a cluster judges a partitioned data set of reports", judge_on_a_cluster),
     ("videos", "what the gateway calls a video plays", play_videos),
     ("story", "three languages tell the same story", demo::compare_stories),
     ("readme", "the README quotes the examples", readme::check_readme),
@@ -133,7 +134,7 @@ fn python_tests() -> Result<()> {
         command.current_dir(root().join("bindings-python")).env("GATEWRIGHT_BIN", program());
         command
     };
-    let scripts = ["../examples/python", "../tests/soak", "../tests/migration"];
+    let scripts = ["../examples/python", "../examples/distributed", "../tests/soak", "../tests/migration"];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;
     run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;
     run(in_package("mypy").args(["--strict", "python/gatewright", "../examples/python", "../tests/soak"]))?;
@@ -164,6 +165,13 @@ fn compare_peers() -> Result<()> {
 fn play_videos() -> Result<()> {
     let gateway = LocalGateway::start()?;
     run(gateway.reach_from(python().arg("gateway/tests/playable.py").arg(gateway.address())))
+}
+
+/// The example that runs on Ray, on a cluster of this machine.
+fn judge_on_a_cluster() -> Result<()> {
+    let folder = root().join("examples/distributed");
+    artefacts::pip_install(&folder.join("requirements.txt"))?;
+    run(python().arg(folder.join("validate_reports.py")).env("RAY_USAGE_STATS_ENABLED", "0"))
 }
 
 fn run_examples() -> Result<()> {

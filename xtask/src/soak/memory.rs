@@ -5,10 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Growth between the second and the last quarter of a phase that is still called flat, in MiB: wide enough for
-/// allocators and collectors that breathe, and 84 bytes a request, or less than one an event, in a full run.
-pub(crate) const BOUND_MIB: u64 = 8;
-
 const MIB: u64 = 1024 * 1024;
 
 /// Resident memory of a running process, in bytes. Linux alone says it without a dependency.
@@ -24,6 +20,8 @@ pub(crate) fn resident_bytes(process: u32) -> Result<u64> {
 /// The samples of one phase of a program.
 pub(crate) struct Curve {
     phase: String,
+    /// Growth that is still called flat, in MiB.
+    bound_mib: u64,
     began: Duration,
     ended: Duration,
     done: u64,
@@ -32,8 +30,8 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    pub(crate) fn new(phase: &str, began: Duration) -> Self {
-        Self { phase: phase.to_owned(), began, ended: began, done: 0, samples: Vec::new() }
+    pub(crate) fn new(phase: &str, bound_mib: u64, began: Duration) -> Self {
+        Self { phase: phase.to_owned(), bound_mib, began, ended: began, done: 0, samples: Vec::new() }
     }
 
     pub(crate) fn phase(&self) -> &str {
@@ -56,7 +54,7 @@ impl Curve {
 
     /// Whether the growth is within the bound. Too few samples to tell are not.
     pub(crate) fn is_flat(&self) -> bool {
-        self.samples.len() >= 8 && self.growth() <= (BOUND_MIB * MIB).cast_signed()
+        self.samples.len() >= 8 && self.growth() <= (self.bound_mib * MIB).cast_signed()
     }
 }
 
@@ -78,7 +76,7 @@ impl fmt::Display for Curve {
         if self.samples.len() < 8 {
             return write!(f, "  {verdict}: too few samples");
         }
-        write!(f, "  {verdict}: {} MiB after the warm-up, bound {BOUND_MIB}", tenths(self.growth()))
+        write!(f, "  {verdict}: {} MiB after the warm-up, bound {}", tenths(self.growth()), self.bound_mib)
     }
 }
 
@@ -112,7 +110,7 @@ mod tests {
     use super::*;
 
     fn curve(samples: impl IntoIterator<Item = u64>) -> Curve {
-        let mut curve = Curve::new("requests", Duration::ZERO);
+        let mut curve = Curve::new("requests", 8, Duration::ZERO);
         for (index, sample) in samples.into_iter().enumerate() {
             curve.add(index as u64, sample * MIB, Duration::from_secs(index as u64));
         }

@@ -12,6 +12,10 @@ use memchr::{memchr, memchr2};
 /// Wide enough for an image of some tens of megapixels in base64.
 pub const DEFAULT_MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
+/// Longer ids are ignored, as those with a NUL are. An id in force is part of every event that follows: unbounded, it
+/// would cost its length each time.
+pub const MAX_ID_BYTES: usize = 4096;
+
 /// A line buffer that has grown past this size is given back once its line has been handled.
 const KEPT_LINE_CAPACITY: usize = 64 * 1024;
 
@@ -295,7 +299,9 @@ impl Decoder {
                 self.event.clear();
                 self.event.push_str(&String::from_utf8_lossy(value));
             }
-            b"id" if !value.contains(&0) => self.pending_id = Some(text(value.to_vec())),
+            b"id" if value.len() <= MAX_ID_BYTES && !value.contains(&0) => {
+                self.pending_id = Some(text(value.to_vec()));
+            }
             b"retry" if self.wanted == Wanted::Frames => {
                 self.block.retry = digits(value).map(Duration::from_millis).or(self.block.retry);
             }
@@ -402,6 +408,16 @@ mod tests {
         decoder.feed(b"data: 12345678\n", &mut items).expect("within the bound");
         assert_eq!(decoder.feed(b"data: 12345678\n", &mut items), Err(TooLarge { limit: 16 }));
         assert_eq!(items, []);
+    }
+
+    #[test]
+    fn an_id_beyond_its_bound_is_ignored() {
+        for (length, id) in [(MAX_ID_BYTES, "x".repeat(MAX_ID_BYTES)), (MAX_ID_BYTES + 1, String::new())] {
+            let mut decoder = Decoder::new();
+            let block = format!("id: {}\n\n", "x".repeat(length));
+            decoder.feed(block.as_bytes(), &mut Vec::new()).expect("within the bound");
+            assert_eq!(decoder.last_event_id(), id);
+        }
     }
 
     #[test]

@@ -92,6 +92,15 @@ pub(super) fn inputs(places: &[PathBuf], reading: Reading) -> impl Iterator<Item
     })
 }
 
+/// Bytes of all files that the arguments name; none where standard input is among them, whose end nobody knows.
+pub(super) fn size(places: &[PathBuf]) -> Option<u64> {
+    if places.iter().any(|place| is_stdin(place)) {
+        return None;
+    }
+    let files = places.iter().flat_map(|place| files(place)).flatten();
+    Some(files.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum())
+}
+
 type Files = Box<dyn Iterator<Item = Result<PathBuf, (String, io::Error)>>>;
 
 fn files(place: &Path) -> Files {

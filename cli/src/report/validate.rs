@@ -9,7 +9,7 @@ use gatewright::report::{Outcome as Verdict, Pool, SARIF_FOOT, sarif_head};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::input::{Input, Reading, inputs, say_unreadable, title};
+use super::input::{Input, Reading, inputs, say_unreadable, size, title};
 use super::profile::ProfileOption;
 use crate::outcome::{FAILED, Failure, Outcome, USAGE};
 
@@ -69,6 +69,8 @@ type Name = (String, Option<usize>);
 struct Judgement {
     text: String,
     valid: bool,
+    /// Length of the document.
+    bytes: usize,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
@@ -81,11 +83,11 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         let clean = verdict.violations.is_empty() && verdict.advisories.is_empty();
         let text =
             if quiet && clean { String::new() } else { described(format, name, document, &verdict, colour) };
-        Judgement { text, valid: verdict.valid }
+        Judgement { text, valid: verdict.valid, bytes: document.len() }
     };
     let pool = Pool::new(&validator, arguments.jobs, true, make)
         .map_err(|error| Failure::Failed(format!("no threads to judge on: {error}")))?;
-    let mut out = Out::new();
+    let mut out = Out::new(&arguments.files);
     let mut code = 0;
     let mut results = 0_u64;
     if format == Format::Sarif {
@@ -95,7 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         inputs(&arguments.files, reading).map(|Input { name, line, source }| ((name, line), source));
     for judged in pool.run(sources) {
         match judged.result {
-            Ok(Judgement { text, valid }) => {
+            Ok(Judgement { text, valid, bytes }) => {
                 if format == Format::Sarif && results > 0 && !text.is_empty() {
                     out.write(",\n")?;
                 }
@@ -104,6 +106,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 if !valid && code == 0 {
                     code = FAILED;
                 }
+                out.advance(bytes);
             }
             Err(error) => {
                 out.flush()?;
@@ -111,7 +114,6 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 code = USAGE;
             }
         }
-        out.progress.inc(1);
     }
     if format == Format::Sarif {
         out.write(SARIF_FOOT)?;
@@ -163,14 +165,23 @@ struct Out {
 }
 
 impl Out {
-    fn new() -> Self {
-        let progress = if io::stderr().is_terminal() {
-            let style = ProgressStyle::with_template("{spinner} {human_pos} reports in {elapsed}");
-            ProgressBar::new_spinner().with_style(style.expect("the template is sound"))
-        } else {
+    /// files: what is to be judged.
+    fn new(files: &[PathBuf]) -> Self {
+        let style = |template: &str| ProgressStyle::with_template(template).expect("the templates are sound");
+        let progress = if !io::stderr().is_terminal() {
             ProgressBar::hidden()
+        } else if let Some(bytes) = size(files) {
+            let style = style("{wide_bar} {bytes} of {total_bytes}, {eta} to go");
+            ProgressBar::new(bytes).with_style(style)
+        } else {
+            ProgressBar::new_spinner().with_style(style("{spinner} {human_pos} reports in {elapsed}"))
         };
         Self { held: Vec::new(), since: Instant::now(), progress }
+    }
+
+    /// A document of so many bytes is done.
+    fn advance(&self, bytes: usize) {
+        self.progress.inc(if self.progress.length().is_some() { bytes as u64 } else { 1 });
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -15,6 +16,10 @@ from typing import NamedTuple
 
 import gatewright
 import pytest
+
+# A shell without job control starts what runs in the background with SIGINT ignored, and children inherit
+# that: the programs of the tests of Ctrl-C would never hear of it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "tests" / "vectors"

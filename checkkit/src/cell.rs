@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gatewright::report::{Assertion, Check, CheckError, CheckId, Evidence, Exchange, Layer, Status};
+use gatewright::report::{Assertion, Check, CheckError, CheckId, Evidence, Exchange, Status};
 
 use crate::failure::{Category, Failure};
 use crate::redaction::Redactor;
@@ -17,36 +17,7 @@ const MAX_ASSERTIONS: usize = 200;
 
 /// A check that has not run yet: id, layer and model, nothing else.
 pub(crate) fn blank(id: CheckId, model: Option<&str>, status: Status) -> Check {
-    let layer = if id == CheckId::AgentCliSmoke { Layer::Agent } else { Layer::Api };
-    Check {
-        id,
-        layer,
-        model: model.map(str::to_owned),
-        status,
-        reason: None,
-        duration_ms: None,
-        http_status: None,
-        reported_model: None,
-        response_headers: None,
-        response_id: None,
-        usage: None,
-        output_verified: None,
-        model_verified: None,
-        content_type_verified: None,
-        completed_event: None,
-        terminal_completed_event: None,
-        call_name_verified: None,
-        arguments_verified: None,
-        content_type: None,
-        event_count: None,
-        delta_event_count: None,
-        agent_version: None,
-        exit_code: None,
-        signal: None,
-        timed_out: None,
-        unexpected_item_detected: None,
-        error: None,
-    }
+    Check { status, reason: None, ..Check::skipped(id, model.map(str::to_owned), "") }
 }
 
 /// Where a check writes what it finds.

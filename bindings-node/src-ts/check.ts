@@ -2,6 +2,7 @@
 
 import { CallSite, failureOf } from "./failure";
 import { type NativeCheckRun, native } from "./native";
+import { refuseUnknown } from "./options";
 
 /** The six checks. */
 export type CheckId =
@@ -21,7 +22,13 @@ export type CheckProgress =
       readonly id: CheckId;
       readonly model: string | null;
     }
-  | { readonly event: "finished"; readonly index: number; readonly check: CheckRecord };
+  | {
+      readonly event: "finished";
+      readonly index: number;
+      readonly id: CheckId;
+      readonly model: string | null;
+      readonly check: CheckRecord;
+    };
 
 /** One check of a report; further members are those of section 2.12. */
 export interface CheckRecord {
@@ -84,9 +91,39 @@ export interface CheckOptions {
   caBundle?: string | undefined;
   /** Called with each event. What it throws ends the run. */
   onProgress?: ((progress: CheckProgress) => void) | undefined;
-  /** Ends the run. */
+  /** Ends the run at once. */
   signal?: AbortSignal | undefined;
 }
+
+/** As `CheckOptions`, with the service in them. */
+export interface CheckRequest extends CheckOptions {
+  /** Address of the service, http or https, without the base path. */
+  endpoint: string;
+}
+
+const OPTIONS: ReadonlySet<string> = new Set<keyof CheckOptions>([
+  "apiKey",
+  "basePath",
+  "models",
+  "full",
+  "agentMode",
+  "agentProgram",
+  "agentEnv",
+  "timeoutMs",
+  "agentTimeoutMs",
+  "only",
+  "skip",
+  "parallel",
+  "profile",
+  "caBundle",
+  "onProgress",
+  "signal",
+]);
+const REQUEST: ReadonlySet<string> = new Set([...OPTIONS, "endpoint"]);
+const PROFILE: ReadonlySet<string> = new Set<keyof NonNullable<CheckOptions["profile"]>>([
+  "kitName",
+  "models",
+]);
 
 /** What a run leaves behind. */
 export class CheckResult {
@@ -96,13 +133,16 @@ export class CheckResult {
   readonly report: CheckReport;
   /** Of each check that was run, in order. */
   readonly evidence: readonly CheckEvidence[];
+  /** Whether the run was cut short. */
+  readonly interrupted: boolean;
 
   constructor(run: NativeCheckRun) {
-    const { report, evidence } = run.outcome();
+    const { report, evidence, interrupted } = run.outcome();
     this.#run = run;
     this.json = report;
     this.report = JSON.parse(report) as CheckReport;
     this.evidence = JSON.parse(evidence) as CheckEvidence[];
+    this.interrupted = interrupted;
   }
 
   /** Whether no check failed. */
@@ -124,13 +164,20 @@ export class CheckResult {
 }
 
 /**
- * Checks whether a service is compatible.
+ * Checks whether a service is compatible: `check(endpoint, options)`, or `check({ endpoint, ...options })`.
  *
- * Errors: `ConfigurationError` if an option is out of bounds or there is no key, and nothing was sent then;
- * `CancelledError` if the signal ended it.
+ * Errors: `TypeError` for an option that does not exist; `ConfigurationError` if one is out of bounds or there is no
+ * key; nothing was sent then. `CancelledError` if the signal ended it; its `result` is the `CheckResult` of what was
+ * done, whose report is whole (none if the signal was aborted before the run began).
  */
-export async function check(endpoint: string, options: CheckOptions = {}): Promise<CheckResult> {
+export function check(endpoint: string, options?: CheckOptions): Promise<CheckResult>;
+export function check(request: CheckRequest): Promise<CheckResult>;
+export async function check(
+  endpointOrRequest: string | CheckRequest,
+  further?: CheckOptions,
+): Promise<CheckResult> {
   const site = new CallSite(check);
+  const { endpoint, options } = split(endpointOrRequest, further ?? {});
   const { apiKey, onProgress, signal } = options;
   if (signal?.aborted) throw cancelled(site, signal.reason);
   const key = apiKey ?? process.env["GATEWRIGHT_API_KEY"] ?? "";
@@ -148,14 +195,28 @@ export async function check(endpoint: string, options: CheckOptions = {}): Promi
   } finally {
     signal?.removeEventListener("abort", stop);
   }
-  if (signal?.aborted) throw cancelled(site, signal.reason);
-  return new CheckResult(run);
+  const result = new CheckResult(run);
+  if (signal?.aborted) throw cancelled(site, signal.reason, result);
+  return result;
+}
+
+/** The two ways to call it made one; refuses options that do not exist. */
+function split(
+  given: string | CheckRequest,
+  further: CheckOptions,
+): { endpoint: string; options: CheckOptions } {
+  const { endpoint, ...inside } = typeof given === "string" ? { endpoint: given } : given;
+  if (typeof given !== "string") refuseUnknown("check", given, REQUEST);
+  refuseUnknown("check", further, OPTIONS);
+  const options: CheckOptions = { ...inside, ...further };
+  if (options.profile != null) refuseUnknown("check: profile", options.profile, PROFILE);
+  return { endpoint, options };
 }
 
 /** The kit's own names. It refuses what is out of bounds. */
 function kitOptions(endpoint: string, options: CheckOptions): string {
   const { profile } = options;
-  return JSON.stringify({
+  const document = {
     endpoint,
     base_path: options.basePath,
     models: options.models,
@@ -171,11 +232,17 @@ function kitOptions(endpoint: string, options: CheckOptions): string {
     profile: profile && { kit_name: profile.kitName, models: profile.models },
     ca_bundle: options.caBundle,
     runtime_version: process.version,
-  });
+  };
+  return JSON.stringify(document, (_, value: unknown) => (isBeyondJson(value) ? String(value) : value));
 }
 
-function cancelled(site: CallSite, cause: unknown): Error {
-  return failureOf({ kind: "cancelled", message: "check: aborted by its signal", cause }, site);
+/** A number that JSON has no form for: it crosses as text, for the kit to refuse. */
+function isBeyondJson(value: unknown): boolean {
+  return typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
+}
+
+function cancelled(site: CallSite, cause: unknown, result?: CheckResult): Error {
+  return failureOf({ kind: "cancelled", message: "check: aborted by its signal", cause, result }, site);
 }
 
 function unwritable(cause: unknown, site: CallSite): never {

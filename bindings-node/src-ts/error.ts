@@ -3,6 +3,7 @@
  * from what the native core reports.
  */
 
+import type { CheckResult } from "./check";
 import type { ErrorKind } from "./generated/errors";
 import type { RequestViolation } from "./generated/types";
 
@@ -40,6 +41,8 @@ export interface ErrorDetails {
   readonly body?: unknown;
   /** Every rule a request breaks, where it was checked before it was sent. */
   readonly violations?: readonly RequestViolation[] | undefined;
+  /** Of a `check` that its signal ended: what was done, with the cells that were not reached marked `aborted:`. */
+  readonly result?: CheckResult | undefined;
   /** What led to it: a chain of errors, or the reason given to an `AbortController`. */
   readonly cause?: unknown;
 }
@@ -62,6 +65,8 @@ export class GatewrightError extends Error {
   declare readonly received: { readonly events: number; readonly bytes: number } | undefined;
   declare readonly body: unknown;
   declare readonly violations: readonly RequestViolation[] | undefined;
+  /** Of a `check` that its signal ended: what was done, with the cells that were not reached marked `aborted:`. */
+  declare readonly result: CheckResult | undefined;
 
   /** `requestId`, as other SDKs call it. */
   get requestID(): string | undefined {

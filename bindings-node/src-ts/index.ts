@@ -8,6 +8,7 @@ export {
   type CheckProgress,
   type CheckRecord,
   type CheckReport,
+  type CheckRequest,
   CheckResult,
   check,
 } from "./check";

@@ -142,11 +142,11 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** Refuses options that do not exist: dropping them in silence would hide a slip. */
-function refuseUnknown(place: string, options: object, known: ReadonlySet<string>): void {
+export function refuseUnknown(place: string, options: object, known: ReadonlySet<string>): void {
   for (const name of Object.keys(options)) {
     if (known.has(name)) continue;
-    const meant = OTHER_NAMES[name];
-    const hint = meant !== undefined && known.has(meant) ? `; it is called ${meant} here` : "";
+    const meant = OTHER_NAMES[name] ?? name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const hint = known.has(meant) ? `; it is called ${meant} here` : "";
     throw new TypeError(`${place}: no option is called ${name}${hint}`);
   }
 }

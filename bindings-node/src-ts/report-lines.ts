@@ -19,7 +19,7 @@ interface LineOptions {
   readonly judge: (line: Uint8Array) => Promise<ValidationOutcome>;
 }
 
-const NEWLINE = 0x0a;
+export const NEWLINE = 0x0a;
 
 /** A transform from bytes to `JudgedLine`, in order. */
 export function lineTransform({ maxBytes, ahead, judge }: LineOptions): Transform {
@@ -41,7 +41,7 @@ export function lineTransform({ maxBytes, ahead, judge }: LineOptions): Transfor
     const line = Buffer.concat(begun);
     begun = [];
     held = 0;
-    if (isBlank(line)) return;
+    if (line.every(isBlank)) return;
     const place = number;
     const judged = judge(line).then((outcome) => ({ line: place, outcome }));
     // Waited for in order: until then a failure is nobody's, and must not end the process.
@@ -74,7 +74,7 @@ export function lineTransform({ maxBytes, ahead, judge }: LineOptions): Transfor
   });
 }
 
-/** Holds nothing but white space of JSON. */
-function isBlank(line: Uint8Array): boolean {
-  return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
+/** White space of JSON. */
+export function isBlank(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === NEWLINE;
 }

@@ -7,7 +7,7 @@ import type { Transform } from "node:stream";
 
 import { FileError } from "./generated/errors";
 import { type NativeMade, type NativeValidator, type NativeValidatorOptions, native } from "./native";
-import { lineTransform } from "./report-lines";
+import { isBlank, lineTransform, NEWLINE } from "./report-lines";
 
 export type { JudgedLine } from "./report-lines";
 
@@ -63,12 +63,15 @@ export interface ValidateOptions {
   maxBytes?: number | undefined;
 }
 
-/** A document: its bytes, its text, or the file that holds it. */
-export type ReportSource = Uint8Array | string | { readonly path: string };
+/**
+ * A document: its bytes, its text, or the file that holds it. A string is text where one document is taken, and a path
+ * in `validateMany`.
+ */
+export type ReportSource = Uint8Array | string | { readonly path: string } | { readonly text: string };
 
 /** One result of `validateMany`: a verdict, or why the file could not be read. */
 export interface Judged {
-  /** How many documents came before this one. */
+  /** How many items came before this one. */
   readonly position: number;
   /** The document as it was given. */
   readonly source: ReportSource;
@@ -181,7 +184,7 @@ export class Validator {
    * Errors: those of the file system, if a path is given.
    */
   validate(source: ReportSource): ValidationOutcome {
-    return this.#judge(isPath(source) ? readFileSync(source.path) : source);
+    return this.#judge(isPath(source) ? readFileSync(source.path) : bytesOf(source));
   }
 
   /** As `validate`, of a file that is read without blocking. */
@@ -190,7 +193,8 @@ export class Validator {
   }
 
   /**
-   * Validates documents on other threads, and gives the results as they come.
+   * Validates documents on other threads, and gives the results as they come. A string is a path, and bytes are a
+   * document; its text is given as `{ text }`.
    *
    * At most 8 documents per core are taken ahead of the results that were taken. A file that cannot be read is a
    * result with an `error`; an error of the iterable itself is thrown.
@@ -199,6 +203,9 @@ export class Validator {
     sources: Iterable<ReportSource> | AsyncIterable<ReportSource>,
     options: ManyOptions = {},
   ): AsyncGenerator<Judged, void, undefined> {
+    if (typeof sources === "string" || sources instanceof Uint8Array) {
+      throw new TypeError("validateMany: it takes an iterable of documents, not one");
+    }
     const pending = new Map<number, Promise<Judged>>();
     const next = async (): Promise<Judged> => {
       const [oldest] = pending.values();
@@ -208,7 +215,7 @@ export class Validator {
     };
     let position = 0;
     for await (const source of sources) {
-      pending.set(position, this.#judged(position, source));
+      if (!isBlankLine(source)) pending.set(position, this.#judged(position, source));
       position += 1;
       if (pending.size >= readAhead()) yield await next();
     }
@@ -275,16 +282,15 @@ export class Validator {
     return textOf(this.#native.diff(contentOf(old), contentOf(now), slowerPercent, slowerMs, asHtml));
   }
 
-  #judge(document: Uint8Array | string): ValidationOutcome {
-    return parseOutcome(this.#native.validate(bytesOf(document)));
+  #judge(document: Uint8Array): ValidationOutcome {
+    return parseOutcome(this.#native.validate(document));
   }
 
   /** Never rejects: whoever breaks off leaves no rejection behind. */
   async #judged(position: number, source: ReportSource): Promise<Judged> {
     try {
-      const judging = isPath(source)
-        ? this.#native.judgeFile(source.path)
-        : this.#native.judge(bytesOf(source));
+      const place = typeof source === "string" ? { path: source } : source;
+      const judging = isPath(place) ? this.#native.judgeFile(place.path) : this.#native.judge(bytesOf(place));
       return { position, source, outcome: parseOutcome(await judging) };
     } catch (error) {
       return { position, source, error: fileError(error) };
@@ -356,11 +362,17 @@ function validator(options: ValidateOptions | undefined): Validator {
 }
 
 function isPath(source: ReportSource): source is { readonly path: string } {
-  return typeof source === "object" && !(source instanceof Uint8Array);
+  return typeof source === "object" && "path" in source;
 }
 
-function bytesOf(document: Uint8Array | string): Uint8Array {
-  return typeof document === "string" ? Buffer.from(document, "utf8") : document;
+function bytesOf(document: Exclude<ReportSource, { readonly path: string }>): Uint8Array {
+  if (document instanceof Uint8Array) return document;
+  return Buffer.from(typeof document === "string" ? document : document.text, "utf8");
+}
+
+/** Whether it is a line of a file with nothing in it. Nothing at all is an empty document. */
+function isBlankLine(source: ReportSource): boolean {
+  return source instanceof Uint8Array && source.at(-1) === NEWLINE && source.every(isBlank);
 }
 
 function contentOf(source: ReportSource): Uint8Array {

@@ -30,7 +30,7 @@ export class VideoGenerations extends VideosGenerationsResource {
    * included, count as under way.
    *
    * Once the gateway has answered a look-up, the wait outlives look-ups that fail in a way that passes (no connection, a
-   * timeout, 408, 409, 429, 5xx, each after the client's own retries): it looks again until the deadline.
+   * timeout, 408, 409, 429, 5xx but 501, each after the client's own retries): it looks again until the deadline.
    *
    * Errors: `TaskFailedError` with the task's own message, `APITimeoutError`, those of `retrieve`.
    *

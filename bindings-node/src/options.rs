@@ -220,8 +220,9 @@ pub(crate) fn pairs(flat: Vec<String>) -> Vec<(String, String)> {
 pub(crate) fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<Duration>, Error> {
     milliseconds
         .map(|value| {
-            Duration::try_from_secs_f64(value / 1000.0).map_err(|_| {
-                misconfigured(format!("{name}: {value} is no number of milliseconds; give 0 or more"))
+            let given = Duration::try_from_secs_f64(value / 1000.0).ok().filter(|given| !given.is_zero());
+            given.ok_or_else(|| {
+                misconfigured(format!("{name} is a number of milliseconds above 0, not {value}"))
             })
         })
         .transpose()

@@ -68,17 +68,80 @@ test("kit name and models come from a profile", async (t) => {
   assert.equal(report.validate(result.json, { kitName: "our-kit", models }).valid, true);
 });
 
-test("a signal ends a run at once, before and in the middle", async (t) => {
+test("one object of options is the same, and an option that does not exist is refused by name", async (t) => {
+  const { baseUrl, apiKey } = await startGateway(t);
+  const result = await check({ endpoint: baseUrl, apiKey, only: ["models_endpoint"], models: null });
+  assert.equal(result.passed, true);
+  assert.equal(result.interrupted, false);
+  const refused = [
+    [{ endpoint: baseUrl, timeout: 5 }, "check: no option is called timeout; it is called timeoutMs here"],
+    [
+      { endpoint: baseUrl, base_path: "/" },
+      "check: no option is called base_path; it is called basePath here",
+    ],
+    [{ endpoint: baseUrl, colour: 1 }, "check: no option is called colour"],
+    [
+      { endpoint: baseUrl, profile: { kit_name: "k" } },
+      "check: profile: no option is called kit_name; it is called kitName here",
+    ],
+  ];
+  for (const [options, message] of refused) {
+    await assert.rejects(check(options), { name: "TypeError", message });
+    const { endpoint, ...rest } = options;
+    await assert.rejects(check(endpoint, rest), { name: "TypeError", message });
+  }
+  await assert.rejects(check(baseUrl, { endpoint: baseUrl }), /no option is called endpoint/);
+  await assert.rejects(check({ apiKey }), /endpoint is missing/);
+});
+
+test("a value of another kind is refused by the option's name and bound", async () => {
+  const limit = "timeout_ms must be a whole number from 1000 to 120000, not";
+  const refused = [
+    [{ timeoutMs: -1 }, `${limit} -1`],
+    [{ timeoutMs: 1.5 }, `${limit} 1.5`],
+    [{ timeoutMs: Number.NaN }, `${limit} "NaN"`],
+    [{ timeoutMs: 2n ** 70n }, `${limit} "1180591620717411303424"`],
+    [{ agentMode: "nope" }, "agent_mode must be one of skipped, one-model, all-models"],
+    [{ only: ["nope"] }, "only must be a list out of models_endpoint, "],
+    [{ models: "model-sol" }, "models must be a list of texts"],
+    [{ models: [] }, "models is empty"],
+  ];
+  for (const [options, message] of refused) {
+    await assert.rejects(check("http://127.0.0.1:9", { apiKey: "k", ...options }), (error) => {
+      assert.ok(error instanceof ConfigurationError);
+      assert.ok(error.message.startsWith(message), error.message);
+      return true;
+    });
+  }
+});
+
+test("a signal ends a run at once, and the error has the whole report", async (t) => {
   // Never answers.
   const { url, sockets } = await serve(t, () => {});
   const controller = new AbortController();
   const reason = new Error("enough");
   const onProgress = ({ event }) => event === "started" && controller.abort(reason);
   const running = check(url, { apiKey: "k", timeoutMs: 120_000, onProgress, signal: controller.signal });
-  const rejects = (promise) =>
-    assert.rejects(promise, (error) => error instanceof CancelledError && error.cause === reason);
-  await rejects(running);
-  await rejects(check(url, { apiKey: "k", signal: controller.signal }));
+  const begin = performance.now();
+  await assert.rejects(running, (error) => {
+    assert.ok(error instanceof CancelledError);
+    assert.equal(error.cause, reason);
+    assert.equal(error.result.interrupted, true);
+    assert.equal(report.validate(error.result.json).valid, true);
+    const [first, ...others] = error.result.report.checks;
+    assert.equal(first.id, "models_endpoint");
+    const aborted = [first, ...others].filter((one) => one.reason?.startsWith("aborted:"));
+    assert.ok(aborted.length > 0);
+    return true;
+  });
+  assert.ok(performance.now() - begin < 5_000);
+  await assert.rejects(check(url, { apiKey: "k", signal: controller.signal }), (error) => {
+    assert.ok(error instanceof CancelledError);
+    assert.equal(error.cause, reason);
+    // Nothing was begun.
+    assert.equal(error.result, undefined);
+    return true;
+  });
   assert.ok(sockets.size <= 1);
 });
 

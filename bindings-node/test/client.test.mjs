@@ -202,6 +202,27 @@ test("an answer that is no JSON keeps status, request id and text", async (t) =>
   assert.equal(error.body, page);
 });
 
+test("an error or an array in the place of an answer is a DecodeError", async (t) => {
+  const said = { error: { message: "No room.", type: "server_error", param: "model", code: "full" } };
+  const answers = [said, []];
+  const server = await serve(t, (_, socket) => answerWith(socket, 200, answers.shift()));
+  const failed = () =>
+    clientOf(server)
+      .models.list()
+      .then(assert.fail, (error) => error);
+  const error = await failed();
+  assert.ok(error instanceof DecodeError);
+  assert.match(error.message, /No room/);
+  assert.deepEqual(
+    [error.status, error.code, error.param, error.type],
+    [200, "full", "model", "server_error"],
+  );
+  assert.deepEqual(error.body, said);
+  const list = await failed();
+  assert.ok(list instanceof DecodeError);
+  assert.match(list.message, /it is an array/);
+});
+
 test("a signal drops the request within 100 ms and is the error's cause", async (t) => {
   const server = await serve(t, () => {});
   await promptly(100, async () => {

@@ -1,7 +1,10 @@
 // Options of clients and of calls: what each does, on its own server.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { test } from "node:test";
 
 import {
@@ -13,6 +16,7 @@ import {
   responseOf,
 } from "gatewright";
 
+import { runModule } from "./support/process.mjs";
 import { answerWith, beginEvents, chunk, sendEvents, serve } from "./support/server.mjs";
 
 const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }] };
@@ -63,6 +67,79 @@ test("withOptions gives a client with other defaults over the same connections",
     () => client.withOptions({ timeoutMs: -1 }),
     (error) => error instanceof ConfigurationError && /options\.test/.test(error.stack),
   );
+});
+
+test("a time that is none is refused, wherever it is given", async (t) => {
+  const client = clientOf(await echoing(t));
+  for (const given of [0, -1, Number.NaN, -0, 1e-9]) {
+    const refused = {
+      name: "ConfigurationError",
+      message: /^timeoutMs is a number of milliseconds above 0, not /,
+    };
+    assert.throws(() => clientOf({ url: client.baseUrl }, { timeoutMs: given }), refused);
+    assert.throws(() => client.withOptions({ timeoutMs: given }), refused);
+    await assert.rejects(client.models.list({ timeoutMs: given }), refused);
+    assert.throws(() => clientOf({ url: client.baseUrl }, { poolTimeoutMs: given }), /poolTimeoutMs/);
+  }
+});
+
+test("the gateway has a say in what is tried again", async (t) => {
+  const quota = { error: { code: "insufficient_quota" } };
+  for (const [status, headers, body, attempts] of [
+    [503, { "x-should-retry": "false" }, {}, 1],
+    [400, { "x-should-retry": "true" }, {}, 3],
+    [429, {}, quota, 1],
+    [429, {}, {}, 3],
+  ]) {
+    const server = await serve(t, (_, socket) =>
+      answerWith(socket, status, body, { "retry-after-ms": "1", ...headers }),
+    );
+    await assert.rejects(clientOf(server, { maxRetries: 2 }).models.list(), { status, attempts });
+    assert.equal(server.requests.length, attempts);
+  }
+});
+
+test("a gateway that takes no connection is left after the connect timeout", async (t) => {
+  // A process that listens and never comes to accept. Its queue has room for two; the next gets no answer.
+  const source = `
+    const server = require("node:net").createServer();
+    server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
+      require("node:fs").writeSync(1, String(server.address().port));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`;
+  const listening = spawn(process.execPath, ["--eval", source], { stdio: ["ignore", "pipe", "inherit"] });
+  t.after(() => listening.kill("SIGKILL"));
+  const [port] = await once(listening.stdout, "data");
+  for (let queued = 0; queued < 2; queued += 1) {
+    const socket = connect(Number(port), "127.0.0.1");
+    t.after(() => socket.destroy());
+    await once(socket, "connect");
+  }
+  const client = clientOf({ url: `http://127.0.0.1:${port}` }, { connectTimeoutMs: 200 });
+  const started = performance.now();
+  await assert.rejects(
+    client.models.list(),
+    (error) => error instanceof APITimeoutError && /no connection in time/.test(error.message),
+  );
+  assert.ok(performance.now() - started < 2000);
+});
+
+test("a proxy of the environment is asked, and the log of the environment shows no key", async (t) => {
+  const server = await serve(t, (_, socket) => answerWith(socket, 200, { ...MODELS, quoted: "sk-canary" }));
+  const source = `
+    import { Client } from "gatewright";
+    await new Client({ baseUrl: "http://gateway.invalid", apiKey: "sk-canary" }).models.list();`;
+  const none = { NO_PROXY: "", no_proxy: "", http_proxy: "", ALL_PROXY: "", all_proxy: "" };
+  const environment = { ...none, HTTP_PROXY: server.url, GATEWRIGHT_LOG: "debug" };
+  const { code, output } = await runModule(source, environment);
+  assert.equal(code, 0, output);
+  assert.equal(server.requests[0].target, "http://gateway.invalid/v1/models");
+  assert.match(
+    output,
+    /^gatewright: list_models attempt 1: GET http:\/\/gateway\.invalid\/v1\/models: 200 /m,
+  );
+  assert.match(output, /"quoted":"\[redacted\]"/);
+  assert.doesNotMatch(output, /canary/);
 });
 
 test("an option that does not exist is refused, with a hint for those of other SDKs", async (t) => {

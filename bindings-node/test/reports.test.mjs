@@ -35,7 +35,7 @@ const inFolder = async (run) => {
 };
 
 test("many documents are judged in any order", async () => {
-  const documents = Array.from({ length: 300 }, (_, index) => (index % 3 === 0 ? "{}" : minimal));
+  const documents = Array.from({ length: 300 }, (_, index) => Buffer.from(index % 3 === 0 ? "{}" : minimal));
   const judged = await gathered(report.validateMany(documents));
   assert.deepEqual(
     judged.map((one) => one.position).sort((left, right) => left - right),
@@ -50,7 +50,7 @@ test("many documents are judged in any order", async () => {
 
 test("ordered results come in the order of the documents, from any iterable", async () => {
   async function* documents() {
-    for (let index = 0; index < 200; index += 1) yield index % 2 === 0 ? minimal : full;
+    for (let index = 0; index < 200; index += 1) yield index % 2 === 0 ? { text: minimal } : full;
   }
   const judged = await gathered(report.validateMany(documents(), { ordered: true }));
   assert.deepEqual(
@@ -60,7 +60,8 @@ test("ordered results come in the order of the documents, from any iterable", as
 });
 
 test("verdicts are those of validate", async () => {
-  const documents = ["{}", minimal, full, '{"a": 1, "a": 2}', { path: base("full") }, "\ud800"];
+  const texts = ["{}", minimal, '{"a": 1, "a": 2}', "\ud800", ""].map((text) => ({ text }));
+  const documents = [...texts, full, Buffer.alloc(0), { path: base("full") }];
   for (const one of await gathered(report.validateMany(documents))) {
     assert.deepEqual(one.outcome, report.validate(one.source));
   }
@@ -76,12 +77,35 @@ test("a file that cannot be read is a result with an error", async () => {
   assert.equal(judged[1].outcome, undefined);
 });
 
+test("a string is a path, and blank lines are passed over", async () => {
+  const items = [
+    base("full"),
+    Buffer.from("\r\n"),
+    "missing.json",
+    Buffer.from(" \n"),
+    Buffer.from("\n{}\n"),
+  ];
+  const judged = await gathered(report.validateMany([...items, Buffer.alloc(0)], { ordered: true }));
+  assert.deepEqual(
+    judged.map((one) => [one.position, one.outcome?.valid]),
+    [
+      [0, true],
+      [2, undefined],
+      [4, false],
+      [5, false],
+    ],
+  );
+  assert.equal(judged[0].source, items[0]);
+  assert.match(judged[1].error.message, /missing\.json: No such file/);
+  for (const one of [base("full"), full]) await assert.rejects(gathered(report.validateMany(one)), TypeError);
+});
+
 test("documents are taken only so far ahead, and breaking off is fine", async () => {
   let taken = 0;
   function* documents() {
     for (;;) {
       taken += 1;
-      yield minimal;
+      yield { text: minimal };
     }
   }
   let fetched = 0;
@@ -95,7 +119,7 @@ test("documents are taken only so far ahead, and breaking off is fine", async ()
 
 test("an error of the iterable reaches the caller", async () => {
   async function* documents() {
-    yield minimal;
+    yield { text: minimal };
     throw new RangeError("source");
   }
   await assert.rejects(gathered(report.validateMany(documents())), RangeError);
@@ -104,7 +128,8 @@ test("an error of the iterable reaches the caller", async () => {
 test("options hold for every document", async () => {
   const ours = minimal.replaceAll("model-sol", "a").replace("gatewright-checkkit", "our-kit");
   const options = { models: ["a"], kitName: "our-kit", strict: true, ordered: true };
-  const judged = await gathered(report.validateMany([ours, minimal], options));
+  const documents = [ours, minimal].map((text) => ({ text }));
+  const judged = await gathered(report.validateMany(documents, options));
   assert.deepEqual(
     judged.map((one) => one.outcome.valid),
     [true, false],
@@ -116,7 +141,7 @@ test("the event loop goes on while a large document is judged", async () => {
   const timer = setInterval(() => {
     ticks += 1;
   }, 1);
-  await gathered(report.validateMany([`[${"0,".repeat(3_000_000)}0]`]));
+  await gathered(report.validateMany([Buffer.from(`[${"0,".repeat(3_000_000)}0]`)]));
   clearInterval(timer);
   assert.ok(ticks > 5, `${ticks} ticks`);
 });

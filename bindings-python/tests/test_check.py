@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 import textwrap
@@ -29,6 +30,10 @@ def test_a_compatible_gateway_passes_and_every_step_is_told(gateway: Gateway, tm
     version = ".".join(map(str, sys.version_info[:3]))
     assert result.report["environment"]["runtime_version"].startswith(f"v{version}")
     assert events[0] == {"event": "planned", "cells": 6, "to_run": 5}
+    told = [event for event in events if event["event"] == "finished"]
+    assert [(event["id"], event["model"]) for event in told] == [
+        (event["check"]["id"], event["check"]["model"]) for event in told
+    ]
     finished = [event["check"] for event in events if event["event"] == "finished"]
     assert finished == result.report["checks"]
     assert [piece["id"] for piece in result.evidence] == [check["id"] for check in finished][:5]
@@ -55,11 +60,34 @@ def test_options_out_of_bounds_are_refused_all_at_once(monkeypatch: pytest.Monke
         gatewright.check("http://127.0.0.1:9", api_key="k", timeout_ms=1, models=["model-mars"])
     assert "timeout_ms must be from 1000 to 120000, not 1 (2.12)" in str(raised.value)
     assert "model-mars" in str(raised.value)
-    with pytest.raises(gatewright.ConfigurationError, match="unknown field `key`"):
+    with pytest.raises(gatewright.ConfigurationError, match="no option is called key; there are endpoint, "):
         gatewright.check("http://127.0.0.1:9", api_key="k", key="k")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     monkeypatch.delenv("GATEWRIGHT_API_KEY", raising=False)
     with pytest.raises(gatewright.ConfigurationError, match="the API key is empty"):
         gatewright.check("http://127.0.0.1:9")
+
+
+LIMIT = "timeout_ms must be a whole number from 1000 to 120000, not "
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"timeout_ms": -1}, f"{LIMIT}-1"),
+        ({"timeout_ms": 2**70}, LIMIT),
+        ({"timeout_ms": 1.5}, f"{LIMIT}1.5"),
+        ({"timeout_ms": float("nan")}, f'{LIMIT}"nan"'),
+        ({"only": ["nope"]}, "only must be a list out of models_endpoint, "),
+        ({"agent_mode": "nope"}, "agent_mode must be one of skipped, one-model, all-models"),
+        ({"models": "model-sol"}, 'models must be a list of texts, not "model-sol"'),
+        ({"models": []}, "models is empty"),
+        ({"models": {"model-sol"}}, "models cannot be {'model-sol'}"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(gatewright.ConfigurationError) as raised:
+        gatewright.check("http://127.0.0.1:9", api_key="k", **options)
+    assert str(raised.value).startswith(message)
 
 
 def test_the_key_comes_from_the_environment_and_models_from_a_profile(
@@ -102,6 +130,43 @@ def test_a_run_on_an_event_loop_leaves_the_loop_free_and_can_be_cancelled(gatewa
     asyncio.run(both())
 
 
+def test_a_cancelled_run_hands_over_its_whole_report() -> None:
+    async def limited(url: str) -> BaseException | None:
+        checking = gatewright.check_async(url, api_key="k", timeout_ms=120000)
+        with pytest.raises(asyncio.TimeoutError) as raised:
+            await asyncio.wait_for(checking, 0.3)
+        cause = raised.value.__cause__
+        return cause if cause is None or hasattr(cause, "result") else cause.__context__
+
+    async def cancelled(url: str) -> BaseException | None:
+        caught: list[BaseException] = []
+
+        async def run() -> None:
+            try:
+                await gatewright.check_async(url, api_key="k", timeout_ms=120000)
+            except asyncio.CancelledError as error:
+                caught.append(error)
+                raise
+
+        running = asyncio.create_task(run())
+        await asyncio.sleep(0.3)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return caught[0]
+
+    # Accepts, and never says anything.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        for way in (limited, cancelled):
+            result = getattr(asyncio.run(way(url)), "result", None)
+            assert isinstance(result, gatewright.CheckResult)
+            assert result.interrupted
+            assert report.validate(result.json).valid
+            reasons = [check["reason"] for check in result.report["checks"]]
+            assert any(reason and reason.startswith("aborted:") for reason in reasons)
+
+
 def test_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """
@@ -120,11 +185,17 @@ def test_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
 
         try:
             gatewright.check(url, api_key="k", timeout_ms=120000, on_progress=press)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             print(f"interrupted {time.monotonic() - pressed[0] < 2}")
+            result = interrupt.result
+            result.write("report.json")
+            print(result.interrupted, [check["reason"] for check in result.report["checks"]][0])
         """
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False
     )
-    assert (done.stdout, done.returncode) == ("interrupted True\n", 0), done.stderr
+    first, second = done.stdout.splitlines()
+    assert (first, done.returncode) == ("interrupted True", 0), done.stderr
+    assert second.startswith("True aborted:")
+    assert report.validate(tmp_path / "report.json").valid

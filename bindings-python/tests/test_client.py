@@ -351,6 +351,20 @@ def test_a_page_in_place_of_json_keeps_status_and_body(
     assert caught.value.body == "<html>"
 
 
+def test_an_error_or_an_array_in_place_of_an_answer_is_a_decode_error(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    said = {"error": {"message": "No room.", "type": "server_error", "param": "model", "code": "full"}}
+    base_url = serve(lambda connection: connection.answer(json.dumps(said).encode()))
+    with pytest.raises(gatewright.DecodeError, match="No room") as caught:
+        Client(base_url, "key").models.list()
+    assert (caught.value.status_code, caught.value.body) == (200, said)
+    assert (caught.value.code, caught.value.param, caught.value.type) == ("full", "model", "server_error")
+    base_url = serve(lambda connection: connection.answer(b"[]"))
+    with pytest.raises(gatewright.DecodeError, match="it is an array"):
+        Client(base_url, "key").models.list()
+
+
 def test_limits_are_checked_before_sending_when_asked(gateway: Gateway) -> None:
     # 2.8: image_model_1 makes one image, in three sizes.
     client = Client(gateway.base_url, gateway.key, validate=True)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -152,6 +156,58 @@ def test_a_proxy_is_asked_in_place_of_the_gateway(serve: Serve, recorder: Record
     assert recorder.lines()[0] == "get http://gateway.invalid/v1/models http/1.1"
 
 
+def test_a_proxy_of_the_environment_is_asked(serve: Serve, recorder: Recorder) -> None:
+    program = "import gatewright; gatewright.Client('http://gateway.invalid', 'key').models.list()"
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    environment["HTTP_PROXY"] = serve(recorder)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=30)
+    assert recorder.lines()[0] == "get http://gateway.invalid/v1/models http/1.1"
+
+
+def test_a_gateway_that_takes_no_connection_is_left_after_the_connect_timeout() -> None:
+    with socket.socket() as listener, socket.socket() as queued:
+        listener.bind(("127.0.0.1", 0))
+        # Its queue has room for one that nobody accepts; the next gets no answer.
+        listener.listen(0)
+        queued.connect(listener.getsockname())
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        client = Client(base_url, "key", connect_timeout=0.2, max_retries=0)
+        begun = time.monotonic()
+        with pytest.raises(gatewright.APITimeoutError, match="no connection in time"):
+            client.models.list()
+        assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "body", "attempts"),
+    [
+        ("503 X", "x-should-retry: false", b"{}", 1),
+        ("400 X", "x-should-retry: true", b"{}", 3),
+        ("429 X", "x-test: 1", b'{"error":{"code":"insufficient_quota"}}', 1),
+        ("429 X", "x-test: 1", b"{}", 3),
+    ],
+)
+def test_the_gateway_has_a_say_in_what_is_tried_again(
+    serve: Serve, status: str, header: str, body: bytes, attempts: int
+) -> None:
+    base_url = serve(lambda connection: connection.answer(body, status, f"retry-after-ms: 1\r\n{header}"))
+    with pytest.raises(gatewright.APIStatusError) as caught:
+        Client(base_url, "key", max_retries=2).models.list()
+    assert caught.value.attempts == attempts
+
+
+def test_an_error_has_the_headers_of_its_answer_in_pickles_too(serve: Serve) -> None:
+    base_url = serve(lambda connection: connection.answer(b"{}", "404 X", "X-Of-The-Answer: yes"))
+    with pytest.raises(gatewright.NotFoundError) as caught:
+        Client(base_url, "key").models.list()
+    error = caught.value
+    assert error.response is not None
+    assert error.headers is not None
+    assert error.headers["x-of-the-answer"] == "yes"
+    assert pickle.loads(pickle.dumps(error)).headers == error.headers == error.response.headers
+    assert gatewright.GatewrightError("nothing was sent").headers is None
+
+
 def test_no_proxy_at_all_can_be_asked_for(
     serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +249,32 @@ def test_a_client_pickles_with_its_key_when_told(
     for pickled, key in ((from_environment, "first"), (given, "given")):
         pickle.loads(pickled).models.list()
         assert f"authorization: bearer {key}" in recorder.lines()
+
+
+@pytest.mark.parametrize("pickle_key", [False, True])
+def test_secret_headers_and_the_proxys_password_pickle_only_with_the_key(
+    serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, pickle_key: bool
+) -> None:
+    monkeypatch.setenv("GATEWRIGHT_API_KEY", "of-the-environment")
+    proxy = serve(recorder).replace("http://", "http://user:canary-p@ss@")
+    client = Client(
+        "http://gateway.invalid",
+        proxy=proxy,
+        default_headers={"X-API-Key": "canary-1", "x-goog-api-key": "canary-2", "x-all": "1"},
+        default_query={"api_key": "canary-3", "page": 1},
+        pickle_key=pickle_key,
+    ).with_options(extra_headers={"Cookie": "canary-4", "x-team": "blue"})
+    client = client.with_options(extra_headers={"Authorization": "Bearer canary-5"})
+    pickled = pickle.dumps(client)
+    assert (b"canary" in pickled) is pickle_key
+    pickle.loads(pickled).models.list()
+    assert {"x-all: 1", "x-team: blue"} <= set(recorder.lines())
+    assert "page=1" in recorder.lines()[0]
+    kept = [f"canary-{number}" in recorder.head() for number in range(1, 6)]
+    assert kept == [pickle_key] * 5
+    assert ("proxy-authorization: " in recorder.head()) is pickle_key
+    client.models.list()
+    assert "canary-5" in recorder.head(), "pickling leaves the client as it was"
 
 
 def provide() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import pickle
 import threading
@@ -44,7 +45,8 @@ def test_verdicts_are_those_of_validate() -> None:
         b"{}",
         MINIMAL,
         FULL,
-        '{"a": 1, "a": 2}',
+        b'{"a": 1, "a": 2}',
+        b"",
         bytearray(b"[]"),
         memoryview(b"1"),
     ]
@@ -61,6 +63,30 @@ def test_files_are_read_by_the_threads_and_a_missing_one_keeps_its_place(tmp_pat
     assert judged[1].outcome is None
     assert isinstance(judged[1].error, FileError)
     assert "missing.json: No such file" in str(judged[1].error)
+
+
+def test_a_str_is_a_path(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_bytes(MINIMAL)
+    (tmp_path / "two.json").write_bytes(FULL)
+    paths = [*sorted(glob.glob(f"{tmp_path}/*.json")), f"{tmp_path}/missing.json"]
+    judged = list(report.validate_many(paths, ordered=True))
+    assert [one.source for one in judged] == paths
+    assert [one.outcome is not None and one.outcome.valid for one in judged] == [True, True, False]
+    assert isinstance(judged[2].error, FileError)
+    for one in (paths[0], tmp_path / "one.json", MINIMAL):
+        with pytest.raises(TypeError, match="takes an iterable of documents, not one"):
+            list(report.validate_many(one))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
+    lines = tmp_path / "reports.ndjson"
+    good = json.dumps(json.loads(MINIMAL))
+    lines.write_bytes(f"\n{good}\r\n\r\n \t\n{{}}\n\n".encode())
+    with lines.open("rb") as file:
+        judged = list(report.validate_many(file, ordered=True))
+    assert [(one.position, valid(one)) for one in judged] == [(1, True), (4, False)]
+    empty = list(report.validate_many([b"", b" ", b"\n", bytearray(b"\r\n"), b"\n1\n"], ordered=True))
+    assert [(one.position, valid(one)) for one in empty] == [(0, False), (1, False), (4, False)]
 
 
 def test_documents_are_taken_only_so_far_ahead() -> None:

@@ -25,6 +25,7 @@ mod failure;
 mod key;
 mod options;
 mod plan;
+mod reading;
 mod redaction;
 mod response_object;
 mod run;
@@ -42,4 +43,4 @@ pub use crate::options::{
 };
 pub use crate::plan::PlannedCell;
 pub use crate::run::{CheckKit, Finished, MAX_PARALLEL, Progress};
-pub use crate::write::{check_place, write_evidence, write_file};
+pub use crate::write::{check_place, same_place, write_evidence, write_file};

@@ -40,8 +40,8 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Options of a run. Start from [`Options::new`] and set what differs, or read them from a JSON object: its members are
-/// these fields, and all but the endpoint may be left out.
+/// Options of a run. Start from [`Options::new`] and set what differs, or [read](Options::read) them from a JSON object:
+/// its members are these fields, and all but the endpoint may be left out.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -112,13 +112,6 @@ fn runtime_version() -> String {
 }
 
 impl Options {
-    /// Reads the options from a JSON object.
-    ///
-    /// Errors: no JSON, an unknown member, a member of another kind.
-    pub fn read(json: &str) -> Result<Self, Refused> {
-        serde_json::from_str(json).map_err(|error| Refused { problems: vec![format!("options: {error}")] })
-    }
-
     /// The defaults: the three models of 2.12, not full, no agent.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
@@ -138,6 +131,15 @@ impl Options {
             ca_bundle: None,
             runtime_version: runtime_version(),
         }
+    }
+
+    /// The same options as the report states them: the base path without a slash at its end.
+    pub(crate) fn normalised(mut self) -> Self {
+        let path = self.base_path.strip_suffix('/').filter(|path| !path.is_empty() && !path.ends_with('/'));
+        if let Some(path) = path.map(str::to_owned) {
+            self.base_path = path;
+        }
+        self
     }
 
     /// The models to test, in order.
@@ -195,6 +197,8 @@ impl Options {
         let path = "give a plain path, such as /v1 (2.12)";
         if !self.base_path.starts_with('/') {
             refuse("base_path", "does not start with /", path);
+        } else if self.base_path.contains("//") {
+            refuse("base_path", "holds //", path);
         } else if self.base_path.contains(['?', '#', '\\', '%'])
             || self.base_path.split('/').any(|step| step == "." || step == "..")
             || !self.base_path.bytes().all(|byte| byte.is_ascii_graphic())
@@ -243,10 +247,15 @@ impl Options {
     }
 }
 
+/// Least and greatest of a number, by the schema of the report.
+pub(crate) fn bounds(name: &str) -> (u64, u64) {
+    let bound = |keyword: &str| BOUNDS[name][keyword].as_u64().expect("the schema bounds it");
+    (bound("minimum"), bound("maximum"))
+}
+
 /// Holds a number to the bounds that the schema of the report has for it.
 fn bounded(name: &str, value: u64, problems: &mut Vec<String>) {
-    let bound = |keyword: &str| BOUNDS[name][keyword].as_u64().expect("the schema bounds it");
-    let (minimum, maximum) = (bound("minimum"), bound("maximum"));
+    let (minimum, maximum) = bounds(name);
     if !(minimum..=maximum).contains(&value) {
         problems.push(format!("{name} must be from {minimum} to {maximum}, not {value} (2.12)"));
     }

@@ -64,6 +64,10 @@ pub enum Progress {
     Finished {
         /// The cell's place in the report, from 0.
         index: usize,
+        /// The check, as in the result.
+        id: CheckId,
+        /// The model under test, as in the result.
+        model: Option<String>,
         /// The result, as in the report.
         check: Box<Check>,
     },
@@ -90,6 +94,7 @@ impl std::fmt::Debug for CheckKit {
 impl CheckKit {
     /// Holds the options to their bounds. Sends nothing.
     pub fn new(options: Options, key: &ApiKey) -> Result<Self, Refused> {
+        let options = options.normalised();
         let passed = passed_variables(&options);
         // What is handed on may be a secret, too; short values are words as likely as not.
         let values = passed
@@ -291,7 +296,8 @@ impl Run<'_> {
             Some(reason) => ((skipped(cell, reason), None), None),
             None => self.check(index, cell, listed).await,
         };
-        (self.progress)(Progress::Finished { index, check: Box::new(result.0.clone()) });
+        let check = Box::new(result.0.clone());
+        (self.progress)(Progress::Finished { index, id: cell.id, model: cell.model.clone(), check });
         (result, listed)
     }
 

@@ -17,13 +17,12 @@ pub fn write_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         return file.flush();
     }
-    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".gatewright-").suffix(".part");
     // As any new file: the default of temporary ones shuts everybody else out.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
+    let mut file = beside(&place, &builder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(&place)?;
@@ -36,19 +35,38 @@ pub fn check_place(place: &Path) -> io::Result<()> {
     match std::fs::metadata(&place) {
         Ok(found) if found.is_dir() => Err(io::Error::other("it is a folder")),
         Ok(found) if !found.is_file() => Ok(()),
-        _ => {
-            let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
-            tempfile::Builder::new()
-                .prefix(".gatewright-")
-                .tempfile_in(folder.unwrap_or(Path::new(".")))
-                .map(drop)
-        }
+        _ => beside(&place, tempfile::Builder::new().prefix(".gatewright-")).map(drop),
     }
 }
 
-/// Where a link leads, so that the link stays one.
+/// Whether two places are one file, there or not: what is written to the one would replace what is in the other. Two
+/// ways to a pipe or a device are not: nothing is replaced there.
+pub fn same_place(one: &Path, other: &Path) -> bool {
+    let one = target(one);
+    one == target(other) && std::fs::metadata(&one).map_or(true, |found| found.is_file())
+}
+
+/// A temporary file in the folder of a place. Errors do not name it: nobody asked for it.
+fn beside(place: &Path, builder: &tempfile::Builder<'_, '_>) -> io::Result<tempfile::NamedTempFile> {
+    let folder = folder_of(place);
+    builder.tempfile_in(folder).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            return io::Error::new(error.kind(), format!("there is no folder {}", folder.display()));
+        }
+        let text = error.to_string();
+        let text = text.split_once(" at path ").map_or(text.as_str(), |(problem, _)| problem);
+        io::Error::new(error.kind(), text)
+    })
+}
+
+fn folder_of(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where a link leads, so that the link stays one; of a file that is not there yet, its folder's own path and its name.
 fn target(place: &Path) -> PathBuf {
-    std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned())
+    let new = || Some(std::fs::canonicalize(folder_of(place)).ok()?.join(place.file_name()?));
+    std::fs::canonicalize(place).ok().or_else(new).unwrap_or_else(|| place.to_owned())
 }
 
 /// Writes one JSON file per piece of evidence into a folder, which is made if it is missing. The number is the cell's
@@ -116,6 +134,35 @@ mod tests {
         }
         assert!(check_place(&folder.path().join("report.json")).is_ok());
         assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
+    }
+
+    #[test]
+    fn missing_folder_is_named_and_no_temporary_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let missing = folder.path().join("missing");
+        let expected = format!("there is no folder {}", missing.display());
+        for error in [check_place(&missing.join("r.json")), write_file(&missing.join("r.json"), b"x")] {
+            assert_eq!(error.expect_err("no folder").to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn places_are_the_same_however_they_are_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("report.json");
+        let roundabout = folder.path().join(".").join("report.json");
+        for _ in ["before it is there", "after"] {
+            assert!(same_place(&place, &roundabout));
+            assert!(!same_place(&place, &folder.path().join("other.json")));
+            std::fs::write(&place, "x").expect("written");
+        }
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("latest.json");
+            std::os::unix::fs::symlink(&place, &link).expect("linked");
+            assert!(same_place(&place, &link));
+            assert!(!same_place(Path::new("/dev/null"), Path::new("/dev/null")));
+        }
     }
 
     #[cfg(unix)]

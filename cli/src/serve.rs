@@ -85,17 +85,35 @@ fn announce(gateway: &Gateway, made_key: bool, made_secret: bool, json: bool) ->
     out.flush()
 }
 
-/// Ready at the first SIGINT or SIGTERM.
+/// Ready at the first SIGINT, SIGTERM or SIGHUP (a closed terminal); not at SIGHUP under nohup.
 #[cfg(unix)]
 pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
     Ok(async move {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hung_up => {}
         }
     })
+}
+
+/// Whether whoever started the program wants it to outlive the terminal: a handler would undo that. Known on Linux
+/// alone, where the kernel tells the ignored signals as a mask of hexadecimal digits.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is signal 1: the lowest bit.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Ready at the first Ctrl-C.

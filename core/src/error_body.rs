@@ -1,6 +1,8 @@
 //! Reads what gateways write into the body of an error, in whatever form: the standard and the native style, bare
 //! texts, arrays, event streams, HTML pages, nothing. Never fails; what is not there is none.
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::sse::{Decoder, Item};
@@ -84,6 +86,55 @@ impl ErrorBody {
             param: text("param").or_else(|| native_field(object)),
             error_type: text("type").or(status_word),
         }
+    }
+}
+
+/// The members of a document by which it says that it is an error, or that it is none. Nothing else of it is kept.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Signs {
+    error: Value,
+    object: Value,
+    r#type: Value,
+    id: Option<IgnoredAny>,
+    choices: Option<IgnoredAny>,
+    candidates: Option<IgnoredAny>,
+    output: Option<IgnoredAny>,
+    response: Option<IgnoredAny>,
+}
+
+impl Signs {
+    /// Reads an object; none where the text is no JSON object.
+    pub(crate) fn of(json: &[u8]) -> Option<Self> {
+        // Of an array serde would take the first elements for the members.
+        let is_object = json.trim_ascii_start().starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(json).ok())?
+    }
+
+    /// Whether the document is an error: `{"error": …}` that is not nothing, `{"object": "error"}`,
+    /// `{"type": "error"}`. An empty error object is one where nothing of an answer stands beside it.
+    pub(crate) fn is_error(&self) -> bool {
+        let is_answer =
+            [self.choices, self.candidates, self.output, self.response].iter().any(Option::is_some);
+        let is_empty_error = self.error.as_object().is_some_and(Map::is_empty) && !is_answer;
+        says_something(&self.error) || is_empty_error || self.object == "error" || self.r#type == "error"
+    }
+
+    /// Whether the document is a thing by itself, such as a task, whose `error` tells what became of it.
+    pub(crate) fn has_id(&self) -> bool {
+        self.id.is_some()
+    }
+}
+
+/// Whether an `error` member tells of an error.
+pub(crate) fn says_something(error: &Value) -> bool {
+    match error {
+        Value::Null => false,
+        Value::Bool(is_error) => *is_error,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(errors) => !errors.is_empty(),
+        Value::Object(members) => !members.is_empty(),
     }
 }
 

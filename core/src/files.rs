@@ -12,7 +12,9 @@ use std::time::Duration;
 use base64::prelude::BASE64_STANDARD;
 use base64::read::DecoderReader;
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, ETAG, IF_RANGE, RANGE, USER_AGENT};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE, USER_AGENT,
+};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use url::Url;
 
@@ -84,14 +86,15 @@ impl Client {
     ///
     /// The file is in its place whole or not at all: it is written to a temporary one beside it, which is renamed
     /// at the end and removed where the transfer fails or the future is dropped. A symbolic link is followed. A
-    /// transfer that breaks off, or fails in a way that passes (5xx, 429, 408, 409, a timeout), is taken up again
-    /// once, where it stopped if the server can tell that the file is still the same (`Range`, `If-Range` with a strong
-    /// `ETag`), else from the start.
+    /// transfer that breaks off, or fails in a way that passes (5xx but 501, 429, 408, 409, a timeout), is taken up again
+    /// once, where it stopped if the server can tell that the file is still the same (`Range`, `If-Range` with a
+    /// strong `ETag`), else from the start.
     ///
     /// The key is not sent, wherever the address leads: the address alone gives access.
     ///
     /// Errors: as [`Client::download`]; Io for trouble with the disk, or with what is at `path`, with the system's
-    /// error as its source; Decode where the file is longer than allowed or arrives in an encoding.
+    /// error as its source; Decode where the file is longer than allowed, arrives in an encoding or is a page
+    /// (`text/html`).
     ///
     /// Source: 2.7, 2.11, 4 rule 4.
     pub async fn save(
@@ -179,6 +182,16 @@ impl Transfer {
     /// Fetches the file, or the rest of it, to its end.
     async fn pull(&mut self, client: &Client, landing: &mut Landing) -> Result<(), Error> {
         let mut response = self.ask(client, landing).await?;
+        let shown = shown(&self.url);
+        if is_page(response.headers()) {
+            let message = format!(
+                "{shown} answers with a page (text/html) in place of the file: its address may have expired, or \
+                 want a sign-in"
+            );
+            return Err(Error::new(ErrorKind::Decode, message)
+                .with_status(response.status().as_u16())
+                .with_headers(response.headers().clone()));
+        }
         if response.status() != StatusCode::PARTIAL_CONTENT {
             landing.start_over().await?;
             self.total = response.content_length();
@@ -188,7 +201,6 @@ impl Transfer {
                 landing.check_size(total)?;
             }
         }
-        let shown = shown(&self.url);
         while let Some(piece) = response.chunk().await.map_err(|error| transfer_error(error, &shown))? {
             landing.write(&piece).await?;
         }
@@ -233,6 +245,12 @@ impl Transfer {
         let same_size = [self.total, total].into_iter().flatten().all(|total| total == end + 1);
         start == from && same_size && headers.get(ETAG).is_none_or(|tag| Some(tag) == self.tag.as_ref())
     }
+}
+
+/// Whether the answer says that it is a page for people: no image or video is one.
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/html"))
 }
 
 /// First byte, last byte and, where it is told, size of the file, from `bytes 5-9/10` or `bytes 5-9/*`.

@@ -1,25 +1,23 @@
 //! The log for people: `GATEWRIGHT_LOG=info` writes a line per attempt to stderr, `debug` adds headers and the
-//! beginnings of bodies. Secrets are redacted: the key wherever it appears, other headers and query parameters by
-//! their name. What else a body holds is shown.
+//! beginnings of bodies. Secrets are redacted: the client's keys and those of the attempt wherever they appear, other
+//! headers and query parameters by their name. What else a body holds is shown.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
 use crate::error::Error;
 use crate::middleware::{Attempt, Middleware, Outcome};
-use crate::secret::{self, REDACTED, RedactedHeaders};
+use crate::secret::{self, KnownKeys, RedactedHeaders, redacted};
 
 /// Environment variable with the level: `info`, `debug`, or `off`.
 pub const LOG_VARIABLE: &str = "GATEWRIGHT_LOG";
 
 /// Of a body so much is shown, in bytes.
 const MAX_SHOWN_BODY_BYTES: usize = 4096;
-/// A secret value shorter than this, in bytes, is not searched for in texts: it would be found in ordinary words.
-const MIN_SECRET_BYTES: usize = 6;
 
 /// Read when the first client of the process is built.
 static LEVEL: LazyLock<Option<Level>> = LazyLock::new(|| {
@@ -37,11 +35,15 @@ enum Level {
 }
 
 /// Logs every attempt.
-struct Log(Level);
+struct Log {
+    level: Level,
+    /// The client's own.
+    keys: Arc<KnownKeys>,
+}
 
 /// The log, if the environment asks for one. It belongs innermost, where it sees what is really sent.
-pub(crate) fn from_environment() -> Option<impl Middleware> {
-    LEVEL.map(Log)
+pub(crate) fn from_environment(keys: &Arc<KnownKeys>) -> Option<impl Middleware + use<>> {
+    LEVEL.map(|level| Log { level, keys: Arc::clone(keys) })
 }
 
 impl Level {
@@ -60,7 +62,7 @@ impl Level {
 impl Middleware for Log {
     fn after<'a>(&'a self, attempt: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async {
-            write(&lines(self.0, attempt, outcome));
+            write(&lines(self.level, attempt, outcome, &self.keys));
             Ok(())
         })
     }
@@ -72,7 +74,7 @@ fn write(text: &str) {
 }
 
 /// What is written of an attempt: whole lines, the first of which says it all.
-fn lines(level: Level, attempt: &Attempt, outcome: &Outcome) -> String {
+fn lines(level: Level, attempt: &Attempt, outcome: &Outcome, keys: &KnownKeys) -> String {
     let mut first = format!(
         "{} attempt {}: {} {}: ",
         attempt.operation().id,
@@ -91,7 +93,7 @@ fn lines(level: Level, attempt: &Attempt, outcome: &Outcome) -> String {
     if let Some(id) = outcome.request_id() {
         let _ = write!(first, ", request {id}");
     }
-    let secrets = secrets(attempt);
+    let secrets = keys.with(secrets(attempt));
     let mut lines = vec![redacted(first, &secrets)];
     if level == Level::Debug {
         describe(&mut lines, '>', attempt.headers(), attempt.body(), &secrets);
@@ -135,21 +137,15 @@ fn describe(
     }
 }
 
-fn redacted(text: String, secrets: &[String]) -> String {
-    secrets.iter().fold(text, |text, secret| text.replace(secret, REDACTED))
-}
-
 /// The secrets that the attempt carried, which a gateway may quote in what it says.
-fn secrets(attempt: &Attempt) -> Vec<String> {
+fn secrets(attempt: &Attempt) -> impl Iterator<Item = String> {
     let headers = attempt.headers().iter().filter_map(|(name, value)| {
         let is_secret = value.is_sensitive() || secret::is_secret_name(name.as_str());
-        let text = value.to_str().ok().filter(|_| is_secret)?;
-        // Without the scheme, such as Bearer.
-        text.rsplit(' ').next().map(str::to_owned)
+        if is_secret { secret::credential(value) } else { None }
     });
     let query = attempt.request.url().query_pairs();
     let query = query.filter(|(name, _)| secret::is_secret_name(name)).map(|(_, value)| value.into_owned());
-    headers.chain(query).filter(|secret| secret.len() >= MIN_SECRET_BYTES).collect()
+    headers.chain(query)
 }
 
 #[cfg(test)]
@@ -159,6 +155,7 @@ mod tests {
     use super::*;
     use crate::error::{Error, ErrorKind};
     use crate::middleware::Answered;
+    use crate::secret::ApiKey;
 
     fn attempt() -> Attempt {
         let url = "http://h:1/v1/chat/completions?api_key=canary-query&page=1".parse().expect("a URL");
@@ -195,14 +192,14 @@ mod tests {
     #[test]
     fn info_is_one_line_an_attempt() {
         assert_eq!(
-            lines(Level::Info, &attempt(), &answered("{}")),
+            lines(Level::Info, &attempt(), &answered("{}"), &KnownKeys::default()),
             "gatewright: create_chat_completion attempt 2: POST \
              http://h:1/v1/chat/completions?api_key=redacted&page=1: 200 after 1.234 s, request req_1\n"
         );
         let error = Error::new(ErrorKind::Connection, "refused\x1b[2J\nsk-canary");
         let failed = Outcome { elapsed: Duration::ZERO, answer: Err(error) };
         assert_eq!(
-            lines(Level::Info, &attempt(), &failed),
+            lines(Level::Info, &attempt(), &failed, &KnownKeys::default()),
             "gatewright: create_chat_completion attempt 2: POST \
              http://h:1/v1/chat/completions?api_key=redacted&page=1: connection (refused\\u{1b}[2J\\n[redacted]) \
              after 0.000 s\n"
@@ -212,7 +209,7 @@ mod tests {
     #[test]
     fn debug_shows_headers_and_the_beginning_of_bodies_and_no_secret() {
         let body = format!("{{\"echo\":\"sk-canary canary-query\",\"text\":\"{}\"}}", "x".repeat(5000));
-        let shown = lines(Level::Debug, &attempt(), &answered(&body));
+        let shown = lines(Level::Debug, &attempt(), &answered(&body), &KnownKeys::default());
         assert!(!shown.contains("canary"), "{shown}");
         assert!(shown.contains(r#""x-tenant": "blue""#) && shown.contains(r#"> {"model":"m"}"#), "{shown}");
         assert!(
@@ -223,10 +220,21 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_the_clients_that_the_attempt_does_not_carry_is_redacted_too() {
+        let keys = KnownKeys::default();
+        for key in ["canary-own", "canary-own-later"] {
+            keys.remember(&ApiKey::new(key).expect("a key"));
+        }
+        let body = r#"{"keys":"canary-own canary-own-later"}"#;
+        let shown = lines(Level::Debug, &attempt(), &answered(body), &keys);
+        assert!(!shown.contains("canary") && !shown.contains("-later"), "{shown}");
+    }
+
+    #[test]
     fn a_secret_at_the_cut_is_redacted_whole() {
         for before in MAX_SHOWN_BODY_BYTES - 9..=MAX_SHOWN_BODY_BYTES {
-            let shown =
-                lines(Level::Debug, &attempt(), &answered(&format!("{}sk-canary", "x".repeat(before))));
+            let answered = answered(&format!("{}sk-canary", "x".repeat(before)));
+            let shown = lines(Level::Debug, &attempt(), &answered, &KnownKeys::default());
             assert!(!shown.contains("xs"), "{before}");
         }
     }

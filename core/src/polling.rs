@@ -95,7 +95,7 @@ impl Schedule {
 
     /// What the next look-up that succeeds finds. May be dropped and called again.
     ///
-    /// Look-ups that fail in a way that passes (no connection, a timeout, 408, 409, 429, 5xx, each after the
+    /// Look-ups that fail in a way that passes (no connection, a timeout, 408, 409, 429, 5xx but 501, each after the
     /// client's own retries) are made again after a pause, the one the gateway asks for if that is longer, until the
     /// deadline; as long as the gateway has not answered once, they are final like all others.
     ///

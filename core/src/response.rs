@@ -9,7 +9,8 @@ use http::HeaderMap;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind};
-use crate::operation::Operation;
+use crate::error_body::Signs;
+use crate::operation::{Operation, StreamMode};
 
 /// Headers that carry the gateway's id of a request, the preferred first.
 const REQUEST_ID_HEADERS: &[&str] =
@@ -87,17 +88,46 @@ impl RawResponse {
         }
     }
 
+    /// Tells what cannot be the operation's answer from one, by its first byte and by the members that say it is an
+    /// error: whether it has the right form is the caller's to find out. Errors: Decode, with what an error document
+    /// says in the place of an answer.
+    pub(crate) fn check(&self, operation: &Operation) -> Result<(), Error> {
+        match self.body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'{') => {}
+            // What streams as events may come as an array of them.
+            Some(b'[') if operation.stream == StreamMode::Always => return Ok(()),
+            Some(b'[') => return Err(self.undecodable(operation, "it is an array, not an object")),
+            Some(_) => return Err(self.undecodable(operation, "it is not a JSON document")),
+            None => return Err(self.undecodable(operation, "its body is empty")),
+        }
+        // Almost no answer has the word.
+        let may_be_error = memchr::memmem::find(&self.body, b"\"error\"").is_some();
+        let signs = may_be_error.then(|| Signs::of(&self.body)).flatten();
+        // What has an id is there, and failed: a task or a response tells so itself.
+        if !signs.is_some_and(|signs| signs.is_error() && !signs.has_id()) {
+            return Ok(());
+        }
+        let message = || "the answer is an error without a message".to_owned();
+        let error = Error::from_body(ErrorKind::Decode, self.body.clone(), message);
+        Err(self.describe(error, operation))
+    }
+
     /// The error for a body that is not what the operation returns; it carries this answer's status, headers,
     /// request id and body. `reason`: what the reader stumbled on.
     pub fn undecodable(&self, operation: &Operation, reason: impl fmt::Display) -> Error {
-        Error::new(ErrorKind::Decode, format!("the answer cannot be read: {reason}"))
+        let error = Error::new(ErrorKind::Decode, format!("the answer cannot be read: {reason}"));
+        self.describe(error.with_body(self.body.clone()), operation)
+    }
+
+    /// Writes what is known of the answer onto an error that it led to.
+    fn describe(&self, error: Error, operation: &Operation) -> Error {
+        error
             .with_operation(operation)
             .with_status(self.status)
             .with_request_id(self.request_id())
             .with_headers(self.headers.clone())
             .with_attempts(self.attempts)
             .with_elapsed(self.elapsed)
-            .with_body(self.body.clone())
     }
 }
 

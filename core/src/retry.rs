@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn retried_are_connections_timeouts_408_409_429_and_5xx_and_nothing_else() {
+    fn retried_are_connections_timeouts_408_409_429_and_5xx_but_501_and_nothing_else() {
         for status in [408, 409, 429, 500, 502, 503, 504, 529] {
             let kind = ErrorKind::from_status(status);
             assert!(pause(failure(kind), attempt()).is_some(), "{status}");

@@ -1,8 +1,10 @@
 //! Secrets: the API key in a type that does not show it, where it comes from, and what else must not be shown.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
 use url::Url;
@@ -39,6 +41,48 @@ impl ApiKey {
     pub(crate) fn authorization(&self) -> HeaderValue {
         self.authorization.clone()
     }
+}
+
+/// So many keys of a client are remembered: of a provider's, the latest.
+const MAX_KNOWN_KEYS: usize = 8;
+
+/// The keys a client has had, to be found wherever a gateway quotes one of them: also one that the attempt at hand
+/// does not carry.
+#[derive(Default)]
+pub(crate) struct KnownKeys(Mutex<VecDeque<HeaderValue>>);
+
+impl KnownKeys {
+    pub(crate) fn remember(&self, key: &ApiKey) {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if keys.contains(&key.authorization) {
+            return;
+        }
+        if keys.len() == MAX_KNOWN_KEYS {
+            keys.pop_front();
+        }
+        keys.push_back(key.authorization());
+    }
+
+    /// The secrets to look for in a text, these keys among them, longest first: one may be the beginning of another.
+    pub(crate) fn with(&self, others: impl IntoIterator<Item = String>) -> Vec<String> {
+        let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets: Vec<String> = keys.iter().filter_map(credential).chain(others).collect();
+        secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.dedup();
+        secrets
+    }
+}
+
+impl fmt::Debug for KnownKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+/// What is secret of a header's value: without the scheme, such as Bearer.
+pub(crate) fn credential(value: &HeaderValue) -> Option<String> {
+    value.to_str().ok()?.rsplit(' ').next().map(str::to_owned)
 }
 
 impl fmt::Debug for ApiKey {
@@ -98,6 +142,33 @@ pub(crate) async fn provided(provider: &dyn ApiKeyProvider, refresh: bool) -> Re
     }
 }
 
+/// A secret value shorter than this, in bytes, is not searched for in texts: it would be found in ordinary words.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// A text without the secrets, as [`KnownKeys::with`] gives them.
+pub(crate) fn redacted(text: String, secrets: &[String]) -> String {
+    secrets.iter().fold(text, |text, secret| text.replace(secret, REDACTED))
+}
+
+/// The same of bytes, which need not be a text.
+pub(crate) fn redacted_bytes(bytes: Bytes, secrets: &[String]) -> Bytes {
+    secrets.iter().fold(bytes, |bytes, secret| {
+        let mut found = memchr::memmem::find_iter(&bytes, secret).peekable();
+        if found.peek().is_none() {
+            drop(found);
+            return bytes;
+        }
+        let (mut clean, mut copied) = (Vec::with_capacity(bytes.len()), 0);
+        for start in found {
+            clean.extend_from_slice(&bytes[copied..start]);
+            clean.extend_from_slice(REDACTED.as_bytes());
+            copied = start + secret.len();
+        }
+        clean.extend_from_slice(&bytes[copied..]);
+        clean.into()
+    })
+}
+
 /// Shown instead of a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
 /// The same where brackets would be escaped.
@@ -152,6 +223,29 @@ mod tests {
         assert_eq!(format!("{key:?}"), "[redacted]");
         assert!(!format!("{:?}", key.authorization()).contains("canary"));
         assert_eq!(key.authorization(), "Bearer sk-canary");
+    }
+
+    #[test]
+    fn the_latest_keys_are_known_and_short_ones_are_not_looked_for() {
+        let known = KnownKeys::default();
+        for number in 10..20 {
+            known.remember(&ApiKey::new(&format!("canary-{number}")).expect("a key"));
+            known.remember(&ApiKey::new("canary-19").expect("a key"));
+        }
+        known.remember(&ApiKey::new("short").expect("a key"));
+        let secrets = known.with(["canary-19-longer".to_owned(), "word".to_owned()]);
+        assert_eq!(secrets[0], "canary-19-longer");
+        assert_eq!(secrets.len(), MAX_KNOWN_KEYS, "{secrets:?}");
+        assert!(secrets.contains(&"canary-18".to_owned()) && !secrets.contains(&"canary-10".to_owned()));
+        assert_eq!(format!("{known:?}"), "[redacted]");
+    }
+
+    #[test]
+    fn secrets_are_redacted_from_bytes_that_are_no_text() {
+        let secrets = ["canary-1".to_owned(), "canary".to_owned()];
+        let clean = redacted_bytes(Bytes::from_static(b"\xffcanary-1\xfecanarycanary"), &secrets);
+        assert_eq!(clean, &b"\xff[redacted]\xfe[redacted][redacted]"[..]);
+        assert_eq!(redacted_bytes(Bytes::from_static(b"\xff"), &secrets), &b"\xff"[..]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send 
 pub(crate) struct Bounds {
     /// Without a byte.
     pub(crate) idle: Duration,
-    /// Without an event: keep-alive comments and events without data do not count.
+    /// Without an event of an answer: keep-alive comments, events without data and pings do not count.
     pub(crate) event_idle: Duration,
     /// Of a body that turns out to be one JSON document, and of the document that a stream amounts to.
     pub(crate) max_body_bytes: usize,

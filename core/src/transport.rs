@@ -27,7 +27,7 @@ use crate::operation::Operation;
 use crate::options::{Call, RequestOptions};
 use crate::response::{Head, RawResponse};
 use crate::retry;
-use crate::secret::{self, ApiKeyProvider, KeySource};
+use crate::secret::{self, ApiKeyProvider, KeySource, KnownKeys};
 use crate::stream::{Bounds, RawStream};
 use crate::trace::CallSpan;
 
@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) validate: bool,
     pub(crate) user_agent: String,
     pub(crate) connecting: Connecting,
+    /// The client's own, as far as they are known yet.
+    pub(crate) known_keys: Arc<KnownKeys>,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) telemetry: bool,
@@ -162,13 +164,7 @@ impl Transport {
             unreachable!("a document is read whole by exchange");
         };
         let response = RawResponse::new(answer.head, body);
-        // Every operation answers with an object or an array. The first byte tells a page or a text from one
-        // without a parse, which is the caller's.
-        match response.body.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'{' | b'[') => Ok(response),
-            Some(_) => Err(response.undecodable(operation, "it is not a JSON document")),
-            None => Err(response.undecodable(operation, "its body is empty")),
-        }
+        response.check(operation).map(|()| response)
     }
 
     /// Sends a raw call and gives its answer as a stream.
@@ -228,7 +224,7 @@ impl Transport {
         let max_retries = options.max_retries.unwrap_or(self.settings.max_retries);
         let mut provider = match &self.key {
             KeySource::Provider(provider) if !request.headers().contains_key(AUTHORIZATION) => {
-                set_key(&mut request, &**provider, false, &deadline)
+                set_key(&mut request, &**provider, false, &deadline, &self.settings.known_keys)
                     .await
                     .map_err(|error| error.with_operation(operation))?;
                 Some(&**provider)
@@ -261,7 +257,8 @@ impl Transport {
                 && let Some(provider) = provider.take()
             {
                 // A key that ran out is no failure of the gateway's: this try is not one of the retries.
-                set_key(&mut request, provider, true, &deadline).await.map_err(told)?;
+                let known = &self.settings.known_keys;
+                set_key(&mut request, provider, true, &deadline, known).await.map_err(told)?;
                 continue;
             }
             let failure = retry::Failure {
@@ -290,6 +287,7 @@ async fn set_key(
     provider: &dyn ApiKeyProvider,
     refresh: bool,
     deadline: &Deadline<'_>,
+    known: &KnownKeys,
 ) -> Result<(), Error> {
     let asked = secret::provided(provider, refresh);
     let Ok(key) = tokio::time::timeout(deadline.remaining(), asked).await else {
@@ -297,7 +295,9 @@ async fn set_key(
             format!("the API key provider gave no key within {:?}, the call's deadline", deadline.timeout);
         return Err(Error::new(ErrorKind::Timeout, message));
     };
-    request.headers_mut().insert(AUTHORIZATION, key?.authorization());
+    let key = key?;
+    known.remember(&key);
+    request.headers_mut().insert(AUTHORIZATION, key.authorization());
     Ok(())
 }
 

@@ -30,8 +30,8 @@ impl VideosGenerations<'_> {
     /// two, unknown ones included, count as under way.
     ///
     /// Once the gateway has answered a look-up, the wait outlives look-ups that fail in a way that passes (no
-    /// connection, a timeout, 408, 409, 429, 5xx, each after the client's own retries): it looks again until the
-    /// deadline.
+    /// connection, a timeout, 408, 409, 429, 5xx but 501, each after the client's own retries): it looks again until
+    /// the deadline.
     ///
     /// Errors: TaskFailed with the task's own message (2.7) and record; Timeout, with the latest failure as its
     /// source if there was one; those of the look-up.

@@ -4,8 +4,9 @@
     python validate_reports.py                     # makes a data set, and a cluster on this machine
     python validate_reports.py s3-mounted/reports  # partitions: the folder's *.ndjson, one report per line
 
-A partition is read line by line where it is judged; only counts and the first few verdicts travel back. On a
-cluster that runs already, set RAY_ADDRESS; every node needs the gatewright package and sees the folder.
+A partition is read line by line where it is judged, blank lines passed over; only counts and the first few
+verdicts travel back. On a cluster that runs already, set RAY_ADDRESS; every node needs the gatewright package
+and sees the folder.
 """
 
 from __future__ import annotations

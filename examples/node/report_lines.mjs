@@ -14,7 +14,9 @@ for await (const { line, outcome } of Readable.from(lines, { objectMode: false }
   console.log(`line ${line}: ${outcome.valid ? "valid" : outcome.violations[0].message}`);
 }
 
-for await (const { position, outcome } of report.validateMany([good, broken], { ordered: true })) {
+// Strings are paths; a document is its bytes, or { text }.
+const documents = [{ text: good }, { text: broken }];
+for await (const { position, outcome } of report.validateMany(documents, { ordered: true })) {
   console.log(`document ${position}: ${outcome?.valid ? "valid" : "invalid"}`);
 }
 

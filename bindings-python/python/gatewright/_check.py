@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import math
 import os
 import platform
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -122,17 +124,21 @@ def check(
     on_progress: Progress | None = None,
     **options: Unpack[CheckOptions],
 ) -> CheckResult:
-    """Checks whether a service is compatible. Ctrl-C ends the run.
+    """Checks whether a service is compatible.
+
+    Ctrl-C ends the run at once. The `KeyboardInterrupt` then has an attribute `result`, the `CheckResult` of
+    what was done: its report is whole, with the cells that were not reached marked `aborted:`.
 
     Args:
         endpoint: Address of the service, without the base path.
         api_key: Key that the requests carry. Default: `GATEWRIGHT_API_KEY`.
         on_progress: Called with each event. `planned` has `cells` and `to_run`; `started` has `index`, `id`,
-            `model`; `finished` has `index`, `check`. What it raises ends the run.
+            `model`; `finished` has these and `check`. What it raises ends the run.
         options: See `CheckOptions`.
 
     Raises:
         ConfigurationError: An option is unknown or out of bounds, or there is no key. Nothing was sent.
+        KeyboardInterrupt: Ctrl-C, with the `result` so far.
     """
     run = _begin(endpoint, api_key, options)
     try:
@@ -142,6 +148,12 @@ def check(
                 return CheckResult(run)
             if event is not None and on_progress is not None:
                 on_progress(json.loads(event))
+    except KeyboardInterrupt as interrupt:
+        run.cancel()
+        while run.next(_WAIT_MS)[0]:
+            pass
+        _hand_over(run, interrupt)
+        raise
     except BaseException:
         run.cancel()
         raise
@@ -154,7 +166,13 @@ async def check_async(
     on_progress: Progress | None = None,
     **options: Unpack[CheckOptions],
 ) -> CheckResult:
-    """As `check`, on an asyncio event loop. Cancelling the task ends the run."""
+    """As `check`, on an asyncio event loop.
+
+    Cancelling the task ends the run at once. The `CancelledError` then has the attribute `result`, as the
+    `KeyboardInterrupt` of `check` has it. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError`
+    instead, whose `__cause__` it is; before Python 3.11, whoever awaits a task gets another `CancelledError`,
+    whose `__context__` it is.
+    """
     run = _begin(endpoint, api_key, options)
     try:
         while True:
@@ -163,24 +181,51 @@ async def check_async(
                 return CheckResult(run)
             if event is not None and on_progress is not None:
                 on_progress(json.loads(event))
+    except asyncio.CancelledError as cancelled:
+        run.cancel()
+        while (await asyncio.to_thread(run.next, _WAIT_MS))[0]:
+            pass
+        _hand_over(run, cancelled)
+        raise
     except BaseException:
         run.cancel()
         raise
 
 
+def _hand_over(run: CheckRun, interruption: BaseException) -> None:
+    """Puts what a run left behind into the exception that ended it.
+
+    An attribute of the exception that is there, and not one of another class: `asyncio.timeout` knows the
+    cancellations that it asked for by their very class.
+    """
+    # Only a kit that broke leaves nothing behind; that must not hide the interruption.
+    with contextlib.suppress(RuntimeError):
+        interruption.result = CheckResult(run)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _begin(endpoint: str, api_key: str | None, options: CheckOptions) -> CheckRun:
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: _plain(name, value) for name, value in options.items() if value is not None}
     # The kit knows its options; an unknown one is refused there.
-    document = {"runtime_version": f"v{platform.python_version()}", **given, "endpoint": endpoint}
+    document = {
+        "runtime_version": f"v{platform.python_version()}",
+        **given,
+        "endpoint": _plain("endpoint", endpoint),
+    }
     key = os.environ.get("GATEWRIGHT_API_KEY", "") if api_key is None else api_key
     try:
-        return CheckRun(json.dumps(document, default=_plain), key)
+        return CheckRun(json.dumps(document), key)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
 
 
-def _plain(value: object) -> str:
-    """Paths as text."""
+def _plain(name: str, value: object) -> object:
+    """An option as JSON has it: a path as text; so is a number that JSON lacks, for the kit to refuse."""
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
-    raise TypeError(f"an option of the check kit cannot be {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{name} cannot be {value!r}: {error}") from None
+    return value

@@ -6,7 +6,7 @@ import sys
 
 from gatewright._asyncio import finish, running_loop
 from gatewright._native import NativeClient
-from gatewright._options import over
+from gatewright._options import over, without_secrets
 from gatewright._resources import AsyncResources, Resources
 
 TYPE_CHECKING = False
@@ -131,10 +131,13 @@ class _Configured:
         return self.__copy__()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The configuration; the key is in it only where the client was made with `pickle_key=True`."""
+        """The configuration; secrets are in it only where the client was made with `pickle_key=True`."""
         state = {name: value for name, value in self.__dict__.items() if name != "_native"}
         if self._pickle_key:
             state["_key"] = self._native.key
+        else:
+            state["_settings"] = without_secrets(self._settings)
+            state["_options"] = without_secrets(self._options)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -153,9 +156,10 @@ class Client(_Configured, Resources):
     in parent and child; streams stay with the process that opened them. Ctrl-C ends a call that blocks. All
     clients of a process share at most 4 threads, which do not hold up its end.
 
-    It pickles as its configuration (headers and addresses given to it included) without its key: where it
-    is unpickled, the key comes from `GATEWRIGHT_API_KEY`, or ConfigurationError is raised. With
-    `pickle_key=True` the key goes along.
+    It pickles as its configuration without its secrets: where it is unpickled, the key comes from
+    `GATEWRIGHT_API_KEY`, or ConfigurationError is raised. Left out are also headers and query parameters that
+    are secret by their name (`authorization`, `x-api-key`, `cookie`, …) and a proxy's user and password. With
+    `pickle_key=True` all of them go along.
 
     Args:
         base_url: The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default:
@@ -184,7 +188,7 @@ class Client(_Configured, Resources):
         middleware: Objects with `before(attempt)` and `after(attempt, outcome)`; see `gatewright.middleware`.
         validate: Whether requests for models of the catalog are checked against their limits before they
             are sent: raises InvalidRequestError with every violation and its section. Default no.
-        pickle_key: Whether a pickle of the client holds the key. Default no.
+        pickle_key: Whether a pickle of the client holds the key and the other secrets. Default no.
 
     Raises:
         ConfigurationError: The key is missing, or an option is malformed.

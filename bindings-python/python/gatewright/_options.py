@@ -38,6 +38,33 @@ else:
     CallOptions = dict
 
 
+_SECRET_WORDS = ("auth", "cookie", "credential", "passw", "secret", "signature", "token")
+
+
+def without_secrets(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a client or a call without headers and query parameters that are secret by their name (the
+    names that the log redacts), and without user and password of a proxy."""
+    clean = dict(options)
+    for name in ("default_headers", "default_query", "extra_headers", "extra_query"):
+        pairs = clean.get(name)
+        if pairs is not None:
+            clean[name] = {key: value for key, value in pairs.items() if not _is_secret_name(key)}
+    proxy = clean.get("proxy")
+    if isinstance(proxy, str):
+        before, separator, after = proxy.rpartition("@")
+        if separator:
+            scheme, slashes, _ = before.partition("://")
+            clean["proxy"] = f"{scheme}{slashes}{after}" if slashes else after
+    return clean
+
+
+def _is_secret_name(name: str) -> bool:
+    name = name.lower()
+    if any(word in name for word in _SECRET_WORDS):
+        return True
+    return name.endswith("key") and name != "idempotency-key"
+
+
 def over(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """Options, with defaults where they say nothing; headers, query parameters and body members add up."""
     merged = dict(defaults)

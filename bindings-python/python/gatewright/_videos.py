@@ -45,8 +45,8 @@ class VideosGenerations(resources.VideosGenerations):
         """Waits until a task is completed and returns it; states it does not know count as under way.
 
         Once the gateway has answered a look-up, the wait outlives look-ups that fail in a way that passes (no
-        connection, a timeout, 408, 409, 429, 5xx, each after the client's own retries): it looks again until
-        the deadline. Ctrl-C ends it; the task goes on.
+        connection, a timeout, 408, 409, 429, 5xx but 501, each after the client's own retries): it looks
+        again until the deadline. Ctrl-C ends it; the task goes on.
 
         Args:
             task_id: The id from submission.

@@ -37,7 +37,10 @@ __all__ = [
 ]
 
 Document: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
-"""A document: its bytes, its text, or as a path the file that holds it."""
+"""A document: its bytes, its text, or as a path the file that holds it.
+
+What takes many, `validate_many`, takes a `str` for a path: lists of files are what there are many of.
+"""
 
 
 class Violation(NamedTuple):
@@ -121,16 +124,25 @@ class Validator:
         [False, False]
 
         Args:
-            documents: Documents, each as `validate` takes it. A file of one document per line, opened in
-                binary mode, is such an iterable.
+            documents: Paths, as `str` or `os.PathLike`, and documents, as bytes. A file of one document per
+                line, opened in binary mode, is such an iterable: items that are blank lines (white space that
+                ends in a line break) are passed over, and counted in the positions all the same.
             ordered: Whether results come in the order of the documents, or as they are ready.
             threads: How many, at most 64; 0 for one per core.
         """
+        if isinstance(documents, (str, bytes, bytearray, memoryview, os.PathLike)):
+            raise TypeError(
+                f"validate_many takes an iterable of documents, not one {type(documents).__name__}"
+            )
         pool = ReportPool(self._native, threads, ordered)
-        sources: dict[int, Document] = {}
-        for index, document in enumerate(documents):
-            sources[index] = document
-            if isinstance(document, os.PathLike):
+        sources: dict[int, tuple[int, Document]] = {}
+        number = 0
+        for position, document in enumerate(documents):
+            if _is_blank_line(document):
+                continue
+            sources[number] = (position, document)
+            number += 1
+            if isinstance(document, (str, os.PathLike)):
                 room = pool.submit(None, os.fspath(document))
             else:
                 room = pool.submit(_content(document), None)
@@ -220,7 +232,7 @@ class Judged(NamedTuple):
     """One result of `validate_many`."""
 
     position: int
-    """How many documents came before this one."""
+    """How many items came before this one; of a file opened in binary mode, its line less one."""
     source: Document
     """The document as it was given."""
     outcome: Outcome | None
@@ -270,7 +282,7 @@ def validate(
 ) -> Outcome:
     """Validates one document; see `Validator` for the options and `Validator.validate` for the argument.
 
-    A `str` is the document's text, not a file name: give `pathlib.Path(name)` for a file.
+    A `str` is the document's text here: give `pathlib.Path(name)` for a file.
     """
     return _standard(strict, models, kit_name).validate(document)
 
@@ -284,7 +296,10 @@ def validate_many(
     ordered: bool = False,
     threads: int = 0,
 ) -> Iterator[Judged]:
-    """Validates documents on threads and yields the results as they come; see `Validator.validate_many`."""
+    """Validates documents on threads and yields the results as they come; see `Validator.validate_many`.
+
+    A `str` is a path here, as in `validate_many(glob.glob("runs/*.json"))`; a document is given as bytes.
+    """
     validator = _standard(strict, models, kit_name)
     return validator.validate_many(documents, ordered=ordered, threads=threads)
 
@@ -332,12 +347,23 @@ def _outcome(verdict: dict[str, Any]) -> Outcome:
     )
 
 
-def _judged(fetched: tuple[int, dict[str, Any] | None, str | None], sources: dict[int, Document]) -> Judged:
-    position, verdict, problem = fetched
-    source = sources.pop(position)
+def _judged(
+    fetched: tuple[int, dict[str, Any] | None, str | None], sources: dict[int, tuple[int, Document]]
+) -> Judged:
+    number, verdict, problem = fetched
+    position, source = sources.pop(number)
     if verdict is not None:
         return Judged(position, source, _outcome(verdict), None)
     return Judged(position, source, None, _file_error(f"{source!s}: {problem}"))
+
+
+def _is_blank_line(document: Document) -> bool:
+    """Whether it is a line of a file with nothing in it. Nothing at all is an empty document."""
+    return (
+        isinstance(document, (bytes, bytearray))
+        and document.endswith(b"\n")
+        and not document.strip(b" \t\r\n")
+    )
 
 
 def _text(made: tuple[str, None] | tuple[None, dict[str, Any]]) -> str:

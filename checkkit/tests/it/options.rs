@@ -52,6 +52,8 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
         ("endpoint ends with the base path /v1", |options| options.endpoint = "https://h/v1/".to_owned()),
         ("base_path does not start with /", |options| options.base_path = "v1".to_owned()),
         ("base_path holds characters", |options| options.base_path = "/v1?x".to_owned()),
+        ("base_path holds //", |options| options.base_path = "//evil.example".to_owned()),
+        ("base_path holds //", |options| options.base_path = "/v1//".to_owned()),
         ("base_path holds characters", |options| options.base_path = "/a/../b".to_owned()),
         ("models: \"model-mars\" is none of model-sol, model-terra, model-luna", |options| {
             options.models = vec!["model-mars".to_owned()];
@@ -117,7 +119,7 @@ async fn configuration_and_environment_stand_in_the_report() {
         serde_json::from_str(&valid_document(&report, &Profile::default())).expect("a document");
     assert_eq!(document["endpoint"], format!("{}/gate", server.url()));
     let expected = serde_json::json!({
-        "base_path": "/api/v2/", "agent_timeout_ms": 8000, "agent_mode": "skipped", "full": true,
+        "base_path": "/api/v2", "agent_timeout_ms": 8000, "agent_mode": "skipped", "full": true,
         "models": ["model-luna", "model-sol"],
         "retries": { "api": 0, "agent_request": 0, "agent_stream": 0 }, "timeout_ms": 7000,
     });

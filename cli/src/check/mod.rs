@@ -56,10 +56,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     agent_env: Vec<String>,
     /// Time limit of a request, 1000 to 120000 ms
-    #[arg(long, value_name = "MS", default_value_t = DEFAULT_TIMEOUT_MS)]
+    #[arg(long, value_name = "MS", default_value_t = DEFAULT_TIMEOUT_MS, allow_negative_numbers = true,
+          value_parser = milliseconds::<1000, 120_000>)]
     timeout_ms: u64,
     /// Time limit of a run of the agent, 5000 to 300000 ms
-    #[arg(long, value_name = "MS", default_value_t = DEFAULT_AGENT_TIMEOUT_MS)]
+    #[arg(long, value_name = "MS", default_value_t = DEFAULT_AGENT_TIMEOUT_MS, allow_negative_numbers = true,
+          value_parser = milliseconds::<5000, 300_000>)]
     agent_timeout_ms: u64,
     /// Run these checks alone
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = check_id())]
@@ -79,10 +81,10 @@ pub(crate) struct Arguments {
     /// Where to write the report; - is standard output
     #[arg(long, short, value_name = "FILE", default_value = "report.json")]
     out: PathBuf,
-    /// Write a page of the report, too
+    /// Write a page of the report, too; - is standard output
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the report as JUnit XML, too
+    /// Write the report as JUnit XML, too; - is standard output
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print what failed for a CI system to show
@@ -124,14 +126,22 @@ fn check_id() -> impl clap::builder::TypedValueParser<Value = CheckId> {
     })
 }
 
+/// A time limit. Only what is no number of its type is refused here, the bounds are the check kit's to hold it to.
+fn milliseconds<const MIN: u64, const MAX: u64>(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("must be a whole number of milliseconds from {MIN} to {MAX} (2.12)"))
+}
+
 pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let profile = arguments.profile.read()?;
     let baseline = arguments.baseline.as_deref().map(|file| read_baseline(file, &profile)).transpose()?;
+    let inputs = [("--baseline", arguments.baseline.as_deref()), ("--profile", arguments.profile.file())];
+    let inputs: Vec<_> = inputs.into_iter().filter_map(|(option, file)| Some((option, file?))).collect();
     let outputs = Outputs::new(
         &arguments.out,
         arguments.html.as_deref(),
         arguments.junit.as_deref(),
         arguments.evidence.as_deref(),
+        &inputs,
     )?;
     let key = std::env::var(API_KEY_VARIABLE).unwrap_or_default();
     let key =
@@ -158,7 +168,11 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     };
     line.end();
     let written = outputs.write(&finished);
-    print(&finished, &outputs, annotate == Some(AnnotationsFor::Github), baseline.as_ref())?;
+    let printed = print(&finished, &outputs, annotate == Some(AnnotationsFor::Github), baseline.as_ref());
+    // With a closed terminal there is nobody to tell.
+    if !finished.interrupted {
+        printed?;
+    }
     if let Err(problem) = written {
         say(&problem);
         return Ok(UNWRITABLE);
@@ -191,14 +205,14 @@ fn read_baseline(file: &Path, profile: &Profile) -> Result<Report, Failure> {
     crate::report::input::report(file, &validator)
 }
 
-/// What people see at the end: where the report itself goes to standard output, on standard error.
+/// What people see at the end: where a document goes to standard output, on standard error.
 fn print(
     finished: &Finished,
     outputs: &Outputs,
     annotate: bool,
     baseline: Option<&Report>,
 ) -> io::Result<()> {
-    let to_stderr = outputs.prints_report();
+    let to_stderr = outputs.take_standard_output();
     let colour =
         if to_stderr { crate::report::colour(&io::stderr()) } else { crate::report::colour(&io::stdout()) };
     let mut text = terminal(&finished.report, colour);

@@ -55,6 +55,12 @@ enum FailOn {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let inputs = [
+        ("OLD", Some(&*arguments.old)),
+        ("NEW", Some(&*arguments.new)),
+        ("--profile", arguments.profile.file()),
+    ];
+    super::keep(&inputs, arguments.out.as_deref())?;
     let validator = arguments.profile.validator(false)?;
     let (old, new) = (report(&arguments.old, &validator)?, report(&arguments.new, &validator)?);
     let thresholds = Thresholds { percent: arguments.slower_percent, ms: arguments.slower_ms };

@@ -25,6 +25,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let inputs = [("FILE", Some(&*arguments.file)), ("--profile", arguments.profile.file())];
+    super::keep(&inputs, arguments.out.as_deref())?;
     let report = super::input::report(&arguments.file, &arguments.profile.validator(false)?)?;
     let evidence = match &arguments.evidence {
         Some(folder) => evidence::read(folder, arguments.out.as_deref())?,

@@ -83,8 +83,8 @@ pub(super) struct Reading {
 /// All documents that the arguments name, in their order; in folders by name. Nothing is opened before its turn.
 ///
 /// A folder stands for the files below it that end in `.json`, `.ndjson` or `.jsonl`; an argument that is no file and
-/// holds `*`, `?` or `[` is a pattern. A folder or pattern without any file is said on standard error, and
-/// `Source::Failed` like all that cannot be read.
+/// holds `*`, `?` or `[` is a pattern. A folder or pattern without any file, and a file of lines without any document, is
+/// said on standard error, and `Source::Failed` like all that cannot be read.
 pub(super) fn inputs(places: &[PathBuf], reading: Reading) -> impl Iterator<Item = Input> {
     places.iter().flat_map(|place| files(place)).flat_map(move |file| match file {
         Ok(file) => documents(file, reading),
@@ -101,9 +101,10 @@ pub(super) fn size(places: &[PathBuf]) -> Option<u64> {
     Some(files.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum())
 }
 
-type Files = Box<dyn Iterator<Item = Result<PathBuf, (String, io::Error)>>>;
+pub(super) type Files = Box<dyn Iterator<Item = Result<PathBuf, (String, io::Error)>>>;
 
-fn files(place: &Path) -> Files {
+/// The files that an argument stands for.
+pub(super) fn files(place: &Path) -> Files {
     let name = place.to_string_lossy().into_owned();
     if is_stdin(place) || place.is_file() {
         return Box::new(std::iter::once(Ok(place.to_owned())));
@@ -177,6 +178,11 @@ fn documents(file: PathBuf, reading: Reading) -> Inputs {
 }
 
 fn lines<R: BufRead + 'static>(name: String, lines: Lines<R>) -> Inputs {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        let error = io::Error::new(io::ErrorKind::UnexpectedEof, "no document in this file");
+        return one(name, Source::Failed(error));
+    }
     Box::new(lines.map(move |line| match line {
         Ok(Line { number, bytes, .. }) => {
             Input { name: name.clone(), line: Some(number), source: Source::Bytes(bytes) }

@@ -21,6 +21,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let inputs = [("FILE", Some(&*arguments.file)), ("--profile", arguments.profile.file())];
+    super::keep(&inputs, arguments.out.as_deref())?;
     let report = super::input::report(&arguments.file, &arguments.profile.validator(false)?)?;
     super::write(&junit(&report), arguments.out.as_deref())?;
     Ok(0)

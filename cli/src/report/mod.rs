@@ -82,6 +82,24 @@ pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+/// Errors: the place that is written to is one of the files that are read, which would be lost.
+fn keep(inputs: &[(&str, Option<&Path>)], out: Option<&Path>) -> Result<(), Failure> {
+    let Some(out) = out.filter(|out| !input::is_stdin(out)) else { return Ok(()) };
+    let replaced = |file: &Path| !input::is_stdin(file) && gatewright_checkkit::same_place(file, out);
+    match inputs.iter().find(|(_, file)| file.is_some_and(replaced)) {
+        Some((name, _)) => Err(same_file(name, "--out", out)),
+        None => Ok(()),
+    }
+}
+
+/// Two arguments that must not, name the same file.
+pub(crate) fn same_file(one: &str, other: &str, file: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{one} and {other} are the same file, {}: one would replace the other; give another place",
+        file.display()
+    ))
+}
+
 /// Writes text to a file, whole or not at all, or to standard output.
 fn write(text: &str, place: Option<&Path>) -> Result<(), Failure> {
     match place {

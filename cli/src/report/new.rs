@@ -21,6 +21,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
+    super::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
     let profile = arguments.profile.read()?;
     let report = Report::skeleton(&profile, &arguments.endpoint).to_json();
     let validator = Validator::builder().profile(&profile).build();

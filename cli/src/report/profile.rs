@@ -1,6 +1,6 @@
 //! `--profile FILE`: a deployment's own kit name and model ids.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gatewright::report::{Profile, Validator};
@@ -20,6 +20,11 @@ pub(crate) struct ProfileOption {
 }
 
 impl ProfileOption {
+    /// The file, if one is named.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.profile.as_deref()
+    }
+
     /// Errors: the file cannot be read, or is no profile.
     pub(crate) fn read(&self) -> Result<Profile, Failure> {
         let Some(file) = &self.profile else { return Ok(Profile::default()) };

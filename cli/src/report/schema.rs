@@ -17,6 +17,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
+    super::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
     super::write(&arguments.profile.validator(false)?.schema(), arguments.out.as_deref())?;
     Ok(0)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gatewright::report::{Pool, Trend};
 
-use super::input::{Input, Reading, inputs};
+use super::input::{Input, Reading, files, inputs};
 use super::profile::ProfileOption;
 use crate::outcome::{Failure, Outcome, USAGE, say};
 
@@ -23,6 +23,14 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
+    super::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
+    if arguments.out.is_some() {
+        for place in &arguments.places {
+            for file in files(place).flatten() {
+                super::keep(&[("DIR", Some(&file))], arguments.out.as_deref())?;
+            }
+        }
+    }
     let validator = arguments.profile.validator(false)?;
     let reading = Reading { by_line: false, max_bytes: validator.max_bytes() };
     let reader = validator.clone();

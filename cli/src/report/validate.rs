@@ -36,8 +36,9 @@ pub(super) struct Arguments {
     #[arg(long, short)]
     quiet: bool,
     /// Documents to judge at a time, at most 64; 0 is one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    jobs: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u8).range(0..=64))]
+    jobs: u8,
     /// Reports: files, folders (all .json, .ndjson and .jsonl below), patterns; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -85,7 +86,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             if quiet && clean { String::new() } else { described(format, name, document, &verdict, colour) };
         Judgement { text, valid: verdict.valid, bytes: document.len() }
     };
-    let pool = Pool::new(&validator, arguments.jobs, true, make)
+    let pool = Pool::new(&validator, arguments.jobs.into(), true, make)
         .map_err(|error| Failure::Failed(format!("no threads to judge on: {error}")))?;
     let mut out = Out::new(&arguments.files);
     let mut code = 0;

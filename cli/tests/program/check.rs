@@ -147,14 +147,90 @@ fn report_on_standard_output_is_alone_there() {
 }
 
 #[test]
+fn page_or_junit_on_standard_output_is_alone_there() {
+    let gateway = Serving::start(&[], None);
+    for (option, start) in [("--html", "<!DOCTYPE html>"), ("--junit", "<?xml")] {
+        let place = Place::new();
+        let arguments = ["--only", "models_endpoint", "--out", &place.path("r.json"), option, "-"];
+        let (code, out, err) = outcome(check(&gateway, &arguments).current_dir(place.0.path()));
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.starts_with(start) && err.starts_with("PASS  "), "{out}{err}");
+        assert_eq!(place.names(), ["r.json"]);
+    }
+}
+
+#[test]
+fn report_may_replace_its_own_baseline() {
+    let gateway = Serving::start(&[], None);
+    let place = Place::new();
+    let file = place.path("r.json");
+    assert_eq!(run(&["report", "new", "--out", &file]).status.code(), Some(0));
+    let arguments = ["--only", "models_endpoint", "--baseline", &file, "--out", &file, "--base-path", "/v1/"];
+    assert_eq!(outcome(&mut check(&gateway, &arguments)).0, Some(0));
+    assert_eq!(place.json("r.json")["summary"]["passed"], 1);
+    assert_eq!(place.json("r.json")["configuration"]["base_path"], "/v1");
+}
+
+/// Commands about reports write over none of the files that they read.
+#[test]
+fn report_is_not_replaced_by_what_is_made_of_it() {
+    let place = Place::new();
+    let file = place.path("r.json");
+    assert_eq!(run(&["report", "new", "--out", &file]).status.code(), Some(0));
+    let before = place.text("r.json");
+    let again = place.path("./r.json");
+    let commands: [&[&str]; 5] = [
+        &["report", "html", &file, "-o", &again],
+        &["report", "junit", &file, "-o", &again],
+        &["report", "diff", &file, &file, "-o", &again],
+        &["report", "trend", &file, "-o", &again],
+        &["report", "schema", "--profile", &file, "-o", &again],
+    ];
+    for command in commands {
+        let (code, _, err) = told(&run(command));
+        assert_eq!(code, Some(2), "{command:?}");
+        assert!(err.contains("and --out are the same file"), "{err}");
+        assert_eq!(place.text("r.json"), before, "{command:?}");
+    }
+    let shown = run(&["report", "show", &file]).stdout;
+    assert!(shown.starts_with(b"SKIP, nothing was checked  "));
+}
+
+#[test]
+fn nothing_to_judge_and_too_many_jobs_are_wrong_usage() {
+    let place = Place::new();
+    let file = place.path("e.ndjson");
+    std::fs::write(&file, "\n").expect("written");
+    let (code, _, err) = told(&run(&["report", "validate", &file]));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("no document in this file"), "{err}");
+    let (code, _, err) = told(&run(&["report", "validate", "--jobs", "65", &file]));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("65 is not in 0..=64"), "{err}");
+}
+
+#[test]
 fn wrong_configuration_exits_with_2_and_nothing_is_written() {
     let place = Place::new();
     let out = place.path("r.json");
     std::fs::write(place.path("bad.json"), "{}").expect("written");
     let (missing, bad) = (place.path("missing/r.json"), place.path("bad.json"));
+    let (roundabout, valid) = (place.path("./r.json"), place.path("valid.json"));
+    assert_eq!(run(&["report", "new", "--out", &valid]).status.code(), Some(0));
+    let before = place.text("valid.json");
     let cases: &[(&str, &[&str])] = &[
         ("timeout_ms must be from 1000 to 120000, not 500 (2.12)", &["--timeout-ms", "500"]),
         ("agent_timeout_ms must be from 5000 to 300000, not 1 (2.12)", &["--agent-timeout-ms", "1"]),
+        ("from 1000 to 120000 (2.12)", &["--timeout-ms", "-1"]),
+        ("from 1000 to 120000 (2.12)", &["--timeout-ms", "99999999999999999999"]),
+        ("from 5000 to 300000 (2.12)", &["--agent-timeout-ms", "-1"]),
+        ("base_path holds //", &["--base-path", "//evil.example"]),
+        ("--out and --html are the same file", &["--html", &out]),
+        ("--out and --junit are the same file", &["--junit", &roundabout]),
+        ("--baseline and --html are the same file", &["--baseline", &valid, "--html", &valid]),
+        ("--profile and --junit are the same file", &["--profile", &bad, "--junit", &bad]),
+        ("--html and --junit are both -", &["--html", "-", "--junit", "-"]),
+        ("there is no folder", &["--junit", &missing]),
         ("\"model-mars\" is none of model-sol", &["--models", "model-mars"]),
         ("base_path does not start with /", &["--base-path", "v1"]),
         ("invalid value 'responses_txt'", &["--only", "responses_txt"]),
@@ -177,7 +253,8 @@ fn wrong_configuration_exits_with_2_and_nothing_is_written() {
     }
     let (code, _, err) = told(&run(&["check", "--endpoint", "http://127.0.0.1:9", "--out", &out]));
     assert_eq!((code, err.as_str()), (Some(2), "gatewright: the API key is empty: set GATEWRIGHT_API_KEY\n"));
-    assert_eq!(place.names(), ["bad.json"]);
+    assert_eq!(place.names(), ["bad.json", "valid.json"]);
+    assert_eq!(place.text("valid.json"), before);
 }
 
 #[test]
@@ -232,16 +309,17 @@ fn half_a_service() -> (String, Receiver<()>) {
     (url, receiver)
 }
 
-/// Ctrl-C, and the signal that ends a job.
+/// Ctrl-C, the signal that ends a job, and that of a closed terminal.
 #[cfg(unix)]
 #[test]
 fn interrupted_run_exits_with_130_and_leaves_a_valid_report() {
-    for signal in ["-INT", "-TERM"] {
+    for signal in ["-INT", "-TERM", "-HUP"] {
         let (url, second_request) = half_a_service();
         let place = Place::new();
         let out = place.path("r.json");
         let mut command = gatewright();
-        command.args(["check", "--endpoint", &url, "--timeout-ms", "120000", "--out", &out]);
+        let page = place.path("r.html");
+        command.args(["check", "--endpoint", &url, "--timeout-ms", "120000", "--out", &out, "--html", &page]);
         let mut child = command
             .env("GATEWRIGHT_API_KEY", "k")
             .stdin(Stdio::null())
@@ -259,7 +337,10 @@ fn interrupted_run_exits_with_130_and_leaves_a_valid_report() {
         let report = place.json("r.json");
         assert_eq!(report["checks"][0]["status"], "pass");
         assert_eq!(report["checks"][2]["reason"], "aborted: the run was interrupted");
-        assert_eq!(place.names(), ["r.json"]);
+        assert_eq!(place.names(), ["r.html", "r.json"]);
+        assert!(place.text("r.html").contains("</span>, interrupted "));
+        let shown = run(&["report", "show", &out]).stdout;
+        assert!(shown.starts_with(b"PASS, interrupted  http://"), "{signal}");
     }
 }
 

@@ -13,7 +13,7 @@ use crate::log;
 use crate::middleware::Middleware;
 use crate::options::RequestOptions;
 use crate::retry::DEFAULT_MAX_RETRIES;
-use crate::secret::{ApiKey, ApiKeyProvider, KeySource};
+use crate::secret::{ApiKey, ApiKeyProvider, KeySource, KnownKeys};
 use crate::tls::{CA_BUNDLE_VARIABLE, Tls};
 use crate::transport::{Connecting, Proxy, ProxyUrl, Settings, Transport, check_default_headers};
 
@@ -271,9 +271,13 @@ impl ClientBuilder {
             },
             tls: Tls::new(ca_bundle, self.client_certificate)?,
         };
+        let known_keys = Arc::new(KnownKeys::default());
+        if let KeySource::Fixed(key) = &key {
+            known_keys.remember(key);
+        }
         let mut middleware = self.middleware;
         // Innermost, where what is logged is what is sent.
-        middleware.extend(log::from_environment().map(|log| Arc::new(log) as Arc<dyn Middleware>));
+        middleware.extend(log::from_environment(&known_keys).map(|log| Arc::new(log) as Arc<dyn Middleware>));
         let settings = Settings {
             timeout: self.timeout.unwrap_or(DEFAULT_TIMEOUT),
             first_byte_timeout: self.first_byte_timeout,
@@ -288,6 +292,7 @@ impl ClientBuilder {
                 .user_agent
                 .unwrap_or_else(|| concat!("gatewright/", env!("CARGO_PKG_VERSION")).to_owned()),
             connecting,
+            known_keys,
             middleware,
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock)),
             telemetry: self.telemetry,

@@ -71,6 +71,36 @@ pub(super) fn tally(report: &Report) -> [(Status, usize); 3] {
         .map(|status| (status, report.checks.iter().filter(|check| check.status == status).count()))
 }
 
+/// The verdict for people: [`Report::overall_status`] says `pass` of a report in which nothing passed, too.
+pub(super) struct Headline {
+    /// `Skip` where no check was run.
+    pub(super) verdict: Status,
+    /// What the verdict does not tell, to follow it; empty as a rule.
+    pub(super) remarks: String,
+}
+
+impl Headline {
+    pub(super) fn of(report: &Report) -> Self {
+        let run = report.checks.iter().any(|check| check.status != Status::Skip);
+        let aborted = |reason: &str| reason.starts_with("aborted:");
+        let mut remarks = String::new();
+        if report.checks.iter().any(|check| check.reason.as_deref().is_some_and(aborted)) {
+            remarks.push_str(", interrupted");
+        }
+        if !run {
+            remarks.push_str(", nothing was checked");
+        }
+        let verdict = if !report.passed() {
+            Status::Fail
+        } else if run {
+            Status::Pass
+        } else {
+            Status::Skip
+        };
+        Self { verdict, remarks }
+    }
+}
+
 /// How a count of checks with this result reads.
 pub(super) fn participle(status: Status) -> &'static str {
     match status {

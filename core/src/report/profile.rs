@@ -39,10 +39,21 @@ pub struct Profile {
 impl Profile {
     /// Reads the JSON of a profile.
     ///
-    /// Errors: what is wrong, without the file's name: no JSON, an unknown member, an empty or repeated id,
-    /// more than [`MAX_PROFILE_MODELS`] models.
+    /// Errors: what is wrong, without the file's name: no JSON object, an unknown member, an empty list of models, an
+    /// empty or repeated id, more than [`MAX_PROFILE_MODELS`] models.
     pub fn read(json: &[u8]) -> Result<Self, String> {
-        let profile: Self = serde_json::from_slice(json).map_err(|error| format!("no profile: {error}"))?;
+        let no_profile = |error: serde_json::Error| format!("no profile: {error}");
+        // A list of the members' values would do for the derived reading, too.
+        if json.trim_ascii_start().starts_with(b"[") {
+            serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(no_profile)?;
+            return Err("no profile: it is a list, not an object".to_owned());
+        }
+        let profile: Self = serde_json::from_slice(json).map_err(no_profile)?;
+        if profile.models.is_empty()
+            && serde_json::from_slice::<Json>(json).is_ok_and(|json| !json["models"].is_null())
+        {
+            return Err("/models is empty: leave it out for the specification's".to_owned());
+        }
         if profile.kit_name.as_deref() == Some("") {
             return Err("/kit_name is empty: leave it out for the specification's".to_owned());
         }
@@ -102,6 +113,10 @@ mod tests {
             (br#"{"models": ["a", ""]}"#, "/models/1 is empty"),
             (br#"{"models": ["a", "b", "a"]}"#, "/models/2: \"a\" is there already, at /models/0"),
             (br#"{"kit_name": ""}"#, "/kit_name is empty"),
+            (br#"{"models": []}"#, "/models is empty: leave it out"),
+            (b"[]", "no profile: it is a list"),
+            (br#" ["our", ["model-sol"]]"#, "no profile: it is a list"),
+            (b"null", "no profile: invalid type"),
             (b"[", "no profile: EOF"),
         ] {
             let error = Profile::read(json).expect_err(message);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::finding::visible;
-use super::matrix::{Matrix, duration, model_name, participle, tally};
+use super::matrix::{Headline, Matrix, duration, model_name, participle, tally};
 use super::model::{Check, Report, Status};
 
 const RED: &str = "\x1b[1;31m";
@@ -50,11 +50,11 @@ fn word(status: Status) -> &'static str {
 }
 
 fn head(text: &mut String, report: &Report, colour: bool) {
-    let verdict = if report.passed() { Status::Pass } else { Status::Fail };
+    let Headline { verdict, remarks } = Headline::of(report);
     let counts = tally(report).map(|(status, count)| format!("{count} {}", participle(status)));
     writeln!(
         text,
-        "{}  {}  {}\n{} {}, {}\n",
+        "{}{remarks}  {}  {}\n{} {}, {}\n",
         paint(&word(verdict).to_uppercase(), code_of(verdict), colour),
         paint(&visible(&report.address()), BOLD, colour),
         counts.join(", "),

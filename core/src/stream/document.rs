@@ -48,8 +48,8 @@ pub(super) fn events(operation: &Operation, body: &[u8]) -> (Vec<StreamEvent>, R
         };
         Error::new(kind, message).with_source(error).with_body(Bytes::copy_from_slice(body))
     };
-    if let (Protocol::Native, Some(rest)) = (operation.protocol, text.strip_prefix('[')) {
-        // The native protocol's stream without alt=sse: an array of chunks.
+    if let Some(rest) = text.strip_prefix('[') {
+        // An array of chunks: the native protocol's stream without alt=sse, and some servers' of others.
         let (chunks, end) = elements(rest);
         let chunks = chunks.iter().map(|chunk| event(None, chunk)).collect();
         return (chunks, end.map_err(described));
@@ -77,7 +77,7 @@ pub(super) fn events(operation: &Operation, body: &[u8]) -> (Vec<StreamEvent>, R
 }
 
 /// The elements of an array after its bracket, as far as it goes.
-fn elements(list: &str) -> (Vec<Value>, Result<(), serde_json::Error>) {
+pub(super) fn elements(list: &str) -> (Vec<Value>, Result<(), serde_json::Error>) {
     let mended = mend::text(list);
     let mut rest: &str = &mended;
     let mut elements = Vec::new();

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::mend;
 use crate::error::{Error, ErrorKind};
+use crate::error_body::{self, Signs};
 use crate::operation::{Operation, Protocol};
 use crate::sse::StreamEvent;
 
@@ -26,6 +27,10 @@ pub(super) const TERMINAL_TYPES: &[&str] = &["response.completed", "response.fai
 pub(super) enum Meaning {
     /// A chunk: hand it over and read on.
     Chunk,
+    /// An object that is no part of an answer: handed over as chunks are, but the answer has not begun with it.
+    Aside,
+    /// Several events in one: an array, whose elements are to be taken one by one.
+    List,
     /// A chunk that completes the answer, after which more may follow (usage, the terminator).
     Finish,
     /// A chunk that completes the answer and is the last.
@@ -34,7 +39,7 @@ pub(super) enum Meaning {
     Terminator,
     /// A heartbeat: not handed over.
     Nothing,
-    /// The stream carries an error instead of going on.
+    /// The stream carries an error instead of going on, or what is no chunk at all.
     Error(Error),
 }
 
@@ -46,8 +51,23 @@ pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> Meaning {
     if data == DONE || operation.terminator == Some(data) {
         return Meaning::Terminator;
     }
-    if event.event.as_deref() == Some("error") || is_error(data) {
+    if event.event.as_deref() == Some("error") {
         return Meaning::Error(in_band_error(data));
+    }
+    match data.as_bytes()[0] {
+        b'{' => {}
+        b'[' => return Meaning::List,
+        _ => return Meaning::Error(no_object(data)),
+    }
+    if may_hold_error(data) {
+        if is_error(data) {
+            return Meaning::Error(in_band_error(data));
+        }
+        if operation.protocol == Protocol::Chat
+            && let Some(error) = choice_error(data)
+        {
+            return Meaning::Error(error);
+        }
     }
     match operation.protocol {
         Protocol::Chat if has_value(data, &FINISH_REASON) => Meaning::Finish,
@@ -57,7 +77,8 @@ pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> Meaning {
             Meaning::Finish
         }
         Protocol::Responses if is_terminal(event) => Meaning::Terminal,
-        _ => Meaning::Chunk,
+        _ if is_of_answer(operation.protocol, event) => Meaning::Chunk,
+        _ => Meaning::Aside,
     }
 }
 
@@ -81,6 +102,39 @@ pub(super) fn in_band_error(data: &str) -> Error {
     Error::from_body(ErrorKind::Stream, body, || "the stream carried an error without a message".to_owned())
 }
 
+/// What is JSON but no object, or no JSON at all: no operation streams such.
+fn no_object(data: &str) -> Error {
+    let body = Bytes::copy_from_slice(data.as_bytes());
+    match mend::value(data) {
+        Ok(_) => {
+            let message = "an event of the stream is no JSON object, but a text, a number or a word";
+            Error::new(ErrorKind::Decode, message).with_body(body)
+        }
+        Err(error) => not_json(data, error),
+    }
+}
+
+/// The error for an event that cannot be parsed.
+pub(super) fn not_json(data: &str, error: serde_json::Error) -> Error {
+    let message = format!("an event of the stream is not JSON: {error}");
+    let body = Bytes::copy_from_slice(data.as_bytes());
+    Error::new(ErrorKind::Decode, message).with_source(error).with_body(body)
+}
+
+/// An error that a choice of a chat chunk tells of: by an `error` of its own, or by its finish reason.
+fn choice_error(data: &str) -> Option<Error> {
+    let chunk = mend::value(data).ok()?;
+    let mut choices = chunk.get("choices")?.as_array()?.iter();
+    let choice = choices.find(|choice| {
+        choice.get("error").is_some_and(error_body::says_something)
+            || choice.get("finish_reason").and_then(Value::as_str) == Some("error")
+    })?;
+    let told = Bytes::from(choice.to_string());
+    let error =
+        Error::from_body(ErrorKind::Stream, told, || "the answer ended with finish_reason error".to_owned());
+    Some(error.with_body(Bytes::copy_from_slice(data.as_bytes())))
+}
+
 type Word = LazyLock<Finder<'static>>;
 
 static ERROR: Word = LazyLock::new(|| Finder::new(b"\"error\""));
@@ -89,26 +143,57 @@ static FINISH_REASON: Word = LazyLock::new(|| Finder::new(b"\"finish_reason\""))
 static BLOCK_REASON: Word = LazyLock::new(|| Finder::new(b"\"blockReason\""));
 static FINISH_REASON_NATIVE: Word = LazyLock::new(|| Finder::new(b"\"finishReason\""));
 
-/// Whether a document is an error: `{"error": …}`, `{"object": "error"}` or `{"type": "error"}`, at the top.
-/// Within a string the quotes of the word would be escaped, so that the scan does not take text for a member.
-pub(super) fn is_error(data: &str) -> bool {
-    let bytes = data.as_bytes();
-    // The member is often there and null.
+/// Members one of which is in every chunk of an answer.
+static CHAT_MEMBERS: [Word; 2] =
+    [LazyLock::new(|| Finder::new(b"\"choices\"")), LazyLock::new(|| Finder::new(b"\"usage\""))];
+static NATIVE_MEMBERS: [Word; 3] = [
+    LazyLock::new(|| Finder::new(b"\"candidates\"")),
+    LazyLock::new(|| Finder::new(b"\"usageMetadata\"")),
+    LazyLock::new(|| Finder::new(b"\"promptFeedback\"")),
+];
+/// How the types of the responses protocol's events begin, and its lifecycle events' member.
+static RESPONSES_WORDS: [Word; 2] =
+    [LazyLock::new(|| Finder::new(b"\"response.")), LazyLock::new(|| Finder::new(b"\"response\""))];
+/// The terminal types, as they stand in data.
+static TERMINAL: [Word; 3] = [
+    LazyLock::new(|| Finder::new(b"response.completed")),
+    LazyLock::new(|| Finder::new(b"response.failed")),
+    LazyLock::new(|| Finder::new(b"response.incomplete")),
+];
+
+fn holds_any(data: &str, words: &[Word]) -> bool {
+    words.iter().any(|word| word.find(data.as_bytes()).is_some())
+}
+
+/// Whether an object is part of an answer, and not a sign of life in the form of one: `{}`, `{"type":"ping"}`.
+fn is_of_answer(protocol: Protocol, event: &StreamEvent) -> bool {
+    match protocol {
+        Protocol::Chat => holds_any(&event.data, &CHAT_MEMBERS),
+        Protocol::Native => holds_any(&event.data, &NATIVE_MEMBERS),
+        Protocol::Responses => {
+            event.event.as_deref().is_some_and(|name| name.starts_with("response."))
+                || holds_any(&event.data, &RESPONSES_WORDS)
+        }
+        Protocol::Media | Protocol::Models => true,
+    }
+}
+
+/// Whether it is worth a parse to find out whether a document is an error. Within a string the quotes of the word
+/// would be escaped, so that the scan does not take text for a member; the member is often there and null.
+fn may_hold_error(data: &str) -> bool {
     let is_null = |at: usize| {
         let value = data[at + ERROR.needle().len()..].trim_start().strip_prefix(':');
         value.is_some_and(|value| value.trim_start().starts_with("null"))
     };
-    if ERROR.find_iter(bytes).all(is_null) {
-        return false;
-    }
-    let Ok(Value::Object(object)) = mend::value(data) else { return false };
-    let says_error = |name: &str| object.get(name).and_then(Value::as_str) == Some("error");
-    let holds_error = match object.get("error") {
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(Value::Object(members)) => !members.is_empty(),
-        _ => false,
-    };
-    holds_error || says_error("object") || says_error("type")
+    !ERROR.find_iter(data.as_bytes()).all(is_null)
+}
+
+/// Whether a document is an error, as [`Signs`] has it.
+pub(super) fn is_error(data: &str) -> bool {
+    may_hold_error(data)
+        && Signs::of(data.as_bytes())
+            .or_else(|| Signs::of(mend::text(data).as_bytes()))
+            .is_some_and(|signs| signs.is_error())
 }
 
 /// Whether a member of this name has a value other than null and the empty string, anywhere in the document.
@@ -128,17 +213,16 @@ struct Typed<'a> {
     r#type: Option<Cow<'a, str>>,
 }
 
+/// Whether the event's name or the type in its data is a terminal one: some servers call every event `message`.
 fn is_terminal(event: &StreamEvent) -> bool {
-    let named = |name: &str| TERMINAL_TYPES.contains(&name);
-    match event.event.as_deref() {
-        Some(name) => named(name),
-        None => {
-            // Without a name the type is in the data; only lifecycle events hold the word, so deltas stop here.
-            TERMINAL_TYPES.iter().any(|name| event.data.contains(name))
-                && serde_json::from_str::<Typed<'_>>(&event.data)
-                    .is_ok_and(|typed| typed.r#type.as_deref().is_some_and(named))
-        }
-    }
+    let is_terminal = |name: &str| TERMINAL_TYPES.contains(&name);
+    let typed = |data: &str| serde_json::from_str::<Typed<'_>>(data).ok()?.r#type.map(Cow::into_owned);
+    event.event.as_deref().is_some_and(is_terminal)
+        // Only lifecycle events hold the words, so deltas stop here.
+        || holds_any(&event.data, &TERMINAL)
+            && typed(&event.data)
+                .or_else(|| typed(&mend::text(&event.data)))
+                .is_some_and(|name| is_terminal(&name))
 }
 
 /// The data of a named event, with the name as its `type` where it has none.
@@ -163,10 +247,13 @@ mod tests {
         let event = StreamEvent { event: name.map(str::to_owned), data: data.to_owned(), id: None };
         match meaning(operation, &event) {
             Meaning::Chunk => "chunk",
+            Meaning::Aside => "aside",
+            Meaning::List => "list",
             Meaning::Finish => "finish",
             Meaning::Terminal => "terminal",
             Meaning::Terminator => "terminator",
             Meaning::Nothing => "nothing",
+            Meaning::Error(error) if error.kind() == ErrorKind::Decode => "undecodable",
             Meaning::Error(error) => {
                 assert_eq!(error.kind(), ErrorKind::Stream);
                 "error"
@@ -195,7 +282,7 @@ mod tests {
 
     #[test]
     fn every_known_form_of_an_error_is_told_from_a_chunk() {
-        let chat = |data| of(&CREATE_CHAT_COMPLETION, None, data);
+        let chat = |data: &str| of(&CREATE_CHAT_COMPLETION, None, data);
         assert_eq!(chat(r#"{"error":{"message":"m"}}"#), "error");
         assert_eq!(chat(r#"{"error":"text"}"#), "error");
         assert_eq!(chat(r#"{"object":"error","message":"m"}"#), "error");
@@ -207,6 +294,56 @@ mod tests {
         assert_eq!(chat(r#"{"choices":[{"delta":{"content":"\"error\""}}]}"#), "chunk");
         assert_eq!(chat(r#"{"choices":[],"error" : null,"note":"\"error\""}"#), "chunk");
         assert_eq!(chat(r#"{"error":{"message":"\ud800","code":NaN}}"#), "error");
+        for error in [
+            r#"{"error":true}"#,
+            r#"{"error":["boom"]}"#,
+            r#"{"error":500,"message":"m"}"#,
+            r#"{"error":{}}"#,
+        ] {
+            assert_eq!(chat(error), "error", "{error}");
+        }
+        for none in ["null", "\"\"", "false", "0", "[]", "{}"] {
+            let chunk = format!(r#"{{"choices":[],"error":{none}}}"#);
+            assert_eq!(chat(&chunk), "chunk", "{chunk}");
+        }
+    }
+
+    #[test]
+    fn a_choice_that_failed_is_an_error_with_what_it_says() {
+        let chat = |data: &str| {
+            let event = StreamEvent { event: None, data: data.to_owned(), id: None };
+            match meaning(&CREATE_CHAT_COMPLETION, &event) {
+                Meaning::Error(error) => (error.message().to_owned(), error.code().map(str::to_owned)),
+                other => panic!("{data} means {other:?}"),
+            }
+        };
+        assert_eq!(
+            chat(
+                r#"{"choices":[{"delta":{},"error":{"message":"boom","code":502},"finish_reason":"error"}]}"#
+            ),
+            ("boom".to_owned(), Some("502".to_owned()))
+        );
+        assert_eq!(
+            chat(r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#),
+            ("the answer ended with finish_reason error".to_owned(), None)
+        );
+        let chunk = r#"{"choices":[{"delta":{"content":"error"},"error":"","finish_reason":null}]}"#;
+        assert_eq!(of(&CREATE_CHAT_COMPLETION, None, chunk), "chunk");
+    }
+
+    #[test]
+    fn what_is_no_object_is_no_chunk() {
+        for operation in [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &STREAM_GENERATE_CONTENT] {
+            for data in ["\"text\"", "7", "true", "rubbish"] {
+                assert_eq!(of(operation, None, data), "undecodable", "{data}");
+            }
+            assert_eq!(of(operation, None, "[{}]"), "list");
+            for data in ["{}", r#"{"type":"ping"}"#] {
+                assert_eq!(of(operation, Some("ping"), data), "aside", "{data}");
+            }
+        }
+        assert_eq!(of(&CREATE_CHAT_COMPLETION, None, r#"{"usage":{}}"#), "chunk");
+        assert_eq!(of(&STREAM_GENERATE_CONTENT, None, r#"{"usageMetadata":{}}"#), "chunk");
     }
 
     #[test]
@@ -222,6 +359,9 @@ mod tests {
             "chunk"
         );
         assert_eq!(named(Some("response.created"), r#"{"response":{"error":null}}"#), "chunk");
+        for name in [Some("message"), Some("response.output_text.delta"), None] {
+            assert_eq!(named(name, r#"{"type":"response.completed","response":{"x":NaN}}"#), "terminal");
+        }
     }
 
     #[test]

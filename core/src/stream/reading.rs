@@ -48,6 +48,9 @@ impl Reading {
 /// Something to hand over.
 pub(super) enum Ready {
     Chunk(StreamEvent),
+    /// A chunk that came in an array with others, after the frame of them all: at the level of frames it has been
+    /// handed over.
+    Element(StreamEvent),
     /// Where frames are asked for.
     Frame {
         frame: Box<Frame>,
@@ -113,22 +116,36 @@ impl RawStream {
 
     /// frame: the event's, without its data, where frames are asked for.
     fn take_event(&mut self, event: StreamEvent, frame: Option<Frame>) -> Result<(), Error> {
+        self.take_event_as(Ready::Chunk, event, frame)
+    }
+
+    /// ready: what a chunk without a frame is handed over as.
+    fn take_event_as(
+        &mut self,
+        ready: fn(StreamEvent) -> Ready,
+        event: StreamEvent,
+        frame: Option<Frame>,
+    ) -> Result<(), Error> {
         let meaning = meaning::meaning(self.operation, &event);
-        let is_chunk = matches!(meaning, Meaning::Chunk | Meaning::Finish | Meaning::Terminal);
-        if is_chunk {
+        let is_of_answer = matches!(meaning, Meaning::Chunk | Meaning::Finish | Meaning::Terminal);
+        if is_of_answer {
             self.begun = true;
             self.last_event = self.last_byte;
+        }
+        let is_chunk = is_of_answer || matches!(meaning, Meaning::Aside);
+        if matches!(meaning, Meaning::List) {
+            return self.take_list(ready, &event, frame);
         }
         match frame {
             Some(frame) => {
                 let frame = Box::new(Frame { data: Some(event.data), ..frame });
                 self.ready.push_back(Ready::Frame { frame, is_chunk });
             }
-            None if is_chunk => self.ready.push_back(Ready::Chunk(event)),
+            None if is_chunk => self.ready.push_back(ready(event)),
             None => {}
         }
         match meaning {
-            Meaning::Chunk | Meaning::Nothing => {}
+            Meaning::Chunk | Meaning::Aside | Meaning::List | Meaning::Nothing => {}
             Meaning::Finish => self.complete = true,
             Meaning::Terminal => {
                 self.complete = true;
@@ -141,6 +158,30 @@ impl RawStream {
             Meaning::Error(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// An event that holds several: each is taken as if it had come by itself.
+    fn take_list(
+        &mut self,
+        ready: fn(StreamEvent) -> Ready,
+        list: &StreamEvent,
+        frame: Option<Frame>,
+    ) -> Result<(), Error> {
+        let ready = if frame.is_some() { Ready::Element } else { ready };
+        let (elements, end) = document::elements(list.data.trim().strip_prefix('[').unwrap_or_default());
+        if let Some(frame) = frame {
+            let frame = Box::new(Frame { data: Some(list.data.clone()), ..frame });
+            self.ready.push_back(Ready::Frame { frame, is_chunk: false });
+        }
+        for element in elements {
+            // The name is that of the list: each element has its type.
+            let event = StreamEvent { event: None, data: element.to_string(), id: list.id.clone() };
+            self.take_event_as(ready, event, None)?;
+            if self.end.is_some() {
+                return Ok(());
+            }
+        }
+        end.map_err(|error| meaning::not_json(&list.data, error))
     }
 
     /// Collects JSON that stands bare between the fields, and tells an error from noise.
@@ -220,7 +261,7 @@ impl RawStream {
             self.keep(&event.data, Some(&event.data));
         } else {
             let mended = shape::mend_text(self.form(), &event.data, Mending::Structure);
-            let mended = mended.map_err(|error| not_json(&event.data, error))?;
+            let mended = mended.map_err(|error| meaning::not_json(&event.data, error))?;
             self.keep(&event.data, Some(&mended));
             event.data = mended;
         }
@@ -233,7 +274,7 @@ impl RawStream {
         self.normalise(&mut event);
         let value = serde_json::from_str(&event.data).or_else(|_| {
             let whole = shape::mend_text(self.form(), &event.data, Mending::Whole)
-                .map_err(|error| not_json(&event.data, error))?;
+                .map_err(|error| meaning::not_json(&event.data, error))?;
             serde_json::from_str(&whole).or_else(|error| {
                 let forced = shape::mend_text(self.form(), &whole, Mending::Forced);
                 let value = forced.and_then(|forced| serde_json::from_str(&forced));
@@ -255,7 +296,7 @@ impl RawStream {
         }
         self.normalise(&mut event);
         let text = text::text(self.operation.protocol, &event.data);
-        let text = text.map_err(|error| not_json(&event.data, error))?;
+        let text = text.map_err(|error| meaning::not_json(&event.data, error))?;
         self.keep_unseen(&event.data);
         Ok(text)
     }
@@ -266,6 +307,12 @@ impl RawStream {
     pub(super) fn take_frame(&mut self, ready: Ready) -> Result<Option<Frame>, Error> {
         let (frame, is_chunk) = match ready {
             Ready::Chunk(event) => (Frame::from(event), true),
+            Ready::Element(event) => {
+                if let Err(error) = self.take_chunk(Ready::Chunk(event)) {
+                    self.fail(error);
+                }
+                return Ok(None);
+            }
             Ready::Frame { frame, is_chunk } => (*frame, is_chunk),
         };
         if is_chunk && let Some(data) = &frame.data {
@@ -327,19 +374,13 @@ impl RawStream {
 impl Ready {
     fn into_chunk(self) -> Option<StreamEvent> {
         match self {
-            Self::Chunk(event) => Some(event),
+            Self::Chunk(event) | Self::Element(event) => Some(event),
             Self::Frame { frame, is_chunk } => {
                 let Frame { event, data, id, .. } = *frame;
                 data.filter(|_| is_chunk).map(|data| StreamEvent { event, data, id })
             }
         }
     }
-}
-
-fn not_json(data: &str, error: serde_json::Error) -> Error {
-    let message = format!("an event of the stream is not JSON: {error}");
-    let body = Bytes::copy_from_slice(data.as_bytes());
-    Error::new(ErrorKind::Decode, message).with_source(error).with_body(body)
 }
 
 fn of_another_form(data: &str, error: serde_json::Error) -> Error {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use http::header::LOCATION;
+use http::header::{AUTHORIZATION, LOCATION};
 use tokio::time::timeout;
 
 use super::{Deadline, Form, MAX_ERROR_BODY_BYTES, Success, Transport, request};
@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::middleware::{Answered, Attempt, Outcome};
 use crate::options::RequestOptions;
 use crate::response::{Head, request_id};
-use crate::{retry, tls};
+use crate::{retry, secret, tls};
 
 /// The body of an error is waited for this long: what has arrived by then will do.
 pub(crate) const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
@@ -98,6 +98,7 @@ impl Transport {
         let lease = self.pool.lease(deadline.remaining()).await?;
         let first_byte = options.first_byte_timeout.or(self.settings.first_byte_timeout);
         let remaining = deadline.remaining();
+        let authorization = request.headers().get(AUTHORIZATION).cloned();
         let limit = first_byte.map_or(remaining, |first_byte| first_byte.min(remaining));
         let response = match timeout(limit, self.http.execute(request)).await {
             Ok(Ok(response)) => response,
@@ -116,6 +117,9 @@ impl Transport {
         };
         if !response.status().is_success() {
             let body = read_some(response, deadline.remaining().min(ERROR_BODY_TIME)).await;
+            // Gateways quote the key they refuse, and errors are logged and reported.
+            let sent = authorization.as_ref().and_then(secret::credential);
+            let body = secret::redacted_bytes(body, &self.settings.known_keys.with(sent));
             let now = deadline.clock.system_time();
             let retry_after = retry::retry_after(&head.headers, now);
             return Err(status_error(head, body).with_retry_after(retry_after));

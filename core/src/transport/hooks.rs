@@ -109,21 +109,30 @@ impl ClientHooks<CallContext> for GeneratedClient {
                 (Outcome::Opened(head, held), response)
             }
             Ok(Answer { head, body: AnswerBody::Whole(body) }) => {
-                let mut response = http::Response::new(body.clone());
-                *response.status_mut() =
-                    http::StatusCode::from_u16(head.status).expect("it came from an answer");
-                *response.headers_mut() = head.headers.clone();
-                (Outcome::Answered(head, body), response.into())
+                let raw = RawResponse::new(head.clone(), body.clone());
+                match raw.check(context.operation) {
+                    Ok(()) => {
+                        let mut response = http::Response::new(body.clone());
+                        *response.status_mut() =
+                            http::StatusCode::from_u16(head.status).expect("it came from an answer");
+                        *response.headers_mut() = head.headers.clone();
+                        (Outcome::Answered(head, body), response.into())
+                    }
+                    Err(error) => (Outcome::Failed(error), no_answer()),
+                }
             }
-            Err(error) => {
-                let mut response = http::Response::new(Bytes::new());
-                *response.status_mut() = http::StatusCode::from_u16(NO_ANSWER_STATUS).expect("three digits");
-                (Outcome::Failed(error), response.into())
-            }
+            Err(error) => (Outcome::Failed(error), no_answer()),
         };
         context.set_outcome(outcome);
         Ok(response)
     }
+}
+
+/// What the generated client is given where the error is ours.
+fn no_answer() -> reqwest::Response {
+    let mut response = http::Response::new(Bytes::new());
+    *response.status_mut() = http::StatusCode::from_u16(NO_ANSWER_STATUS).expect("three digits");
+    response.into()
 }
 
 /// One typed call, as the generated resources make it: build the request with [`TypedCall::generated`], hand the

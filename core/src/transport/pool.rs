@@ -42,15 +42,21 @@ impl Pool {
         }
         let limit = self.timeout.min(remaining);
         let waited = tokio::time::timeout(limit, Arc::clone(&self.turns).acquire_owned()).await;
-        let turn = waited.map_err(|_| self.too_late(limit))?.expect("the semaphore is never closed");
+        let turn = waited.map_err(|_| self.too_late(remaining))?.expect("the semaphore is never closed");
         Ok(Lease { _turn: turn })
     }
 
-    fn too_late(&self, waited: Duration) -> Error {
+    /// The error of a wait that ended with the pool's timeout, or with the call's deadline, `remaining` away, if that
+    /// came first.
+    fn too_late(&self, remaining: Duration) -> Error {
+        let end = if remaining < self.timeout {
+            format!("before the call's deadline (timeout), which left {remaining:?}")
+        } else {
+            format!("within {:?} (pool_timeout)", self.timeout)
+        };
         let message = format!(
-            "none of the client's {} connections (max_connections) became free within {waited:?} \
-             (pool_timeout): close the streams that are done with, send fewer requests at once, or raise one of \
-             the two",
+            "none of the client's {} connections (max_connections) became free {end}: close the streams that are \
+             done with, send fewer requests at once, or raise one of the two",
             self.max_connections
         );
         Error::new(ErrorKind::PoolTimeout, message)

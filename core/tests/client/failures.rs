@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatewright::{Client, ErrorKind};
+use gatewright::{Client, ErrorKind, RequestOptions};
 
 use crate::server::{Script, Server};
 use crate::{chat_call, chat_request};
@@ -168,6 +168,59 @@ async fn bodies_beyond_the_bound_are_refused() {
 }
 
 #[tokio::test]
+async fn an_error_in_the_place_of_an_answer_is_told_as_one_whatever_the_status() {
+    let said = r#"{"error":{"message":"No room.","type":"server_error","param":"model","code":"full"}}"#;
+    let script = || Script::whole(200, &[("x-request-id", "req_9")], said);
+    let server = Server::start([script(), script()]).await;
+    let client = server.client();
+    let raw = client.call(chat_call()).await.unwrap_err();
+    let typed = client.chat().completions().create(&chat_request()).await.unwrap_err();
+    for error in [raw, typed] {
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Decode, "No room."));
+        assert_eq!((error.code(), error.param()), (Some("full"), Some("model")));
+        assert_eq!(error.error_type(), Some("server_error"));
+        assert_eq!((error.status(), error.request_id()), (Some(200), Some("req_9")));
+        assert_eq!(error.operation(), Some("create_chat_completion"));
+        assert_eq!(error.body().unwrap(), said);
+        assert_eq!(error.attempts(), 1);
+    }
+    for said in
+        [r#"{"object":"error","message":"m"}"#, r#"{"type":"error","message":"m"}"#, r#"{"error":"m"}"#]
+    {
+        let server = Server::start([Script::whole(200, &[], said)]).await;
+        let error = server.client().call(chat_call()).await.unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Decode, "m"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_has_an_error_in_it_is_no_error() {
+    for said in [
+        r#"{"id":"r","status":"failed","error":{"message":"too dark"}}"#,
+        r#"{"error":null,"choices":[]}"#,
+        r#"{"error":{},"choices":[]}"#,
+        r#"{"choices":[{"message":{"content":"error"},"finish_reason":"error"}]}"#,
+    ] {
+        let server = Server::start([Script::whole(200, &[], said)]).await;
+        let answer = server.client().call(chat_call()).await.unwrap();
+        assert_eq!(answer.body, said);
+    }
+}
+
+#[tokio::test]
+async fn an_array_in_the_place_of_a_document_is_not_an_answer() {
+    let script = || Script::whole(200, &[], r#"[{"id":"c"}]"#);
+    let server = Server::start([script(), script()]).await;
+    let client = server.client();
+    let raw = client.call(chat_call()).await.unwrap_err();
+    let typed = client.chat().completions().create(&chat_request()).await.unwrap_err();
+    for error in [raw, typed] {
+        assert_eq!(error.kind(), ErrorKind::Decode);
+        assert_eq!(error.message(), "the answer cannot be read: it is an array, not an object");
+    }
+}
+
+#[tokio::test]
 async fn no_error_shows_the_key() {
     let server = Server::start([Script::whole(401, &[], "{}"), Script::silence()]).await;
     for _ in 0..2 {
@@ -179,6 +232,46 @@ async fn no_error_shows_the_key() {
             cause = error.source();
         }
     }
+}
+
+#[tokio::test]
+async fn keys_that_the_gateway_quotes_are_redacted_in_what_the_error_says() {
+    let body = r#"{"error":{"message":"Incorrect API key: sk-canary, not canary-of-the-call","code":"sk-canary"},"key":"sk-canary"}"#;
+    let server = Server::start([Script::whole(401, &[], body), Script::whole(401, &[], body)]).await;
+    let client = server.builder().api_key("sk-canary").build().unwrap();
+    let options = RequestOptions {
+        extra_headers: vec![("authorization".to_owned(), "Bearer canary-of-the-call".to_owned())],
+        ..RequestOptions::default()
+    };
+    let own = client.call(chat_call()).await.unwrap_err();
+    assert_eq!(own.message(), "Incorrect API key: [redacted], not canary-of-the-call");
+    assert_eq!((own.code(), own.kind()), (Some("[redacted]"), ErrorKind::Authentication));
+    let other = client.call(chat_call().options(options)).await.unwrap_err();
+    let redacted = body.replace("sk-canary", "[redacted]").replace("canary-of-the-call", "[redacted]");
+    assert_eq!(other.body().unwrap(), redacted.as_bytes());
+    assert!(!format!("{other} {other:?}").contains("canary"), "{other:?}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_takes_no_connection_is_left_after_the_connect_timeout() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    // Its queue has room for one that nobody accepts; the next gets no answer.
+    let listener = socket.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let _queued = tokio::net::TcpStream::connect(address).await.unwrap();
+    let client = Client::builder()
+        .base_url(format!("http://{address}"))
+        .api_key("k")
+        .connect_timeout(Duration::from_millis(200))
+        .max_retries(0)
+        .build()
+        .unwrap();
+    let started = std::time::Instant::now();
+    let error = client.call(chat_call()).await.unwrap_err();
+    assert_eq!((error.kind(), error.status(), error.attempts()), (ErrorKind::Timeout, None, 1));
+    assert!(error.message().contains(&format!("no connection in time to http://{address}")), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[test]

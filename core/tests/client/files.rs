@@ -168,6 +168,10 @@ async fn an_answer_that_is_no_file_is_not_saved() {
     for (script, kind) in [
         (part("bytes 0-19/20", CONTENTS), ErrorKind::Decode),
         (Script::whole(200, &[("content-encoding", "gzip")], CONTENTS), ErrorKind::Decode),
+        (
+            Script::whole(200, &[("content-type", "Text/HTML; charset=utf-8")], "<h1>Sign in</h1>"),
+            ErrorKind::Decode,
+        ),
         (Script::whole(204, &[], ""), ErrorKind::Status),
         (Script::whole(302, &[("location", "ftp://h/a")], ""), ErrorKind::Status),
     ] {

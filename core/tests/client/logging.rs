@@ -1,6 +1,8 @@
 //! `GATEWRIGHT_LOG`: what a person reads on stderr.
 
-use gatewright::{Client, RequestOptions};
+use std::sync::Arc;
+
+use gatewright::{BoxFuture, Client, Error, RequestOptions};
 
 use crate::server::{Script, Server};
 use crate::{COMPLETION, chat_call, child};
@@ -55,6 +57,38 @@ async fn debug_adds_headers_and_bodies_without_their_secrets() {
     for shown in [r#""x-tenant": "blue""#, r#"  > {"model":"model-sol""#, r#"  < {"id":"c1""#] {
         assert!(text.contains(shown), "{shown}: {text}");
     }
+}
+
+#[tokio::test]
+async fn the_clients_own_keys_are_redacted_though_the_attempt_carries_another() {
+    if let Some(base) = child::task() {
+        let client = Client::builder().base_url(&base).api_key("canary-fixed").build().unwrap();
+        let options = RequestOptions {
+            extra_headers: vec![("authorization".to_owned(), "Bearer canary-of-the-call".to_owned())],
+            ..RequestOptions::default()
+        };
+        client.call(chat_call().options(options)).await.unwrap();
+        let provider = |refresh: bool| -> BoxFuture<'static, Result<String, Error>> {
+            let key = if refresh { "canary-new" } else { "canary-old" };
+            Box::pin(async move { Ok(key.to_owned()) })
+        };
+        let client = Client::builder().base_url(&base).api_key_provider(Arc::new(provider)).build().unwrap();
+        client.call(chat_call()).await.unwrap();
+        return;
+    }
+    let quoting = |status, keys| Script::whole(status, &[], format!(r#"{{"keys":"{keys}"}}"#));
+    let server = Server::start([
+        quoting(200, "canary-fixed canary-of-the-call"),
+        quoting(401, "canary-old"),
+        quoting(200, "canary-old canary-new"),
+    ])
+    .await;
+    let name = "logging::the_clients_own_keys_are_redacted_though_the_attempt_carries_another";
+    let output = child::run(name, &server.url(), &[("GATEWRIGHT_LOG", "debug")]).await;
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!text.contains("canary"), "{text}");
+    assert_eq!(text.matches("[redacted] [redacted]").count(), 2, "{text}");
 }
 
 #[tokio::test]

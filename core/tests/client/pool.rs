@@ -55,6 +55,8 @@ async fn the_deadline_of_the_call_bounds_the_wait_for_the_pool() {
     let started = Instant::now();
     let error = client.call(chat_call().options(options)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PoolTimeout);
+    assert!(error.message().contains("the call's deadline (timeout)"), "{error}");
+    assert!(!error.message().contains("pool_timeout"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 

@@ -99,6 +99,11 @@ class GatewrightError(Exception):
         self.response = response
         """The answer that the error was made of, where there was one: status, headers, request id, attempts."""
 
+    @property
+    def headers(self) -> dict[str, str] | None:
+        """Headers of that answer, as `response` has them."""
+        return None if self.response is None else self.response.headers
+
     def __reduce__(self) -> tuple[Any, ...]:
         # By itself an exception pickles without its cause.
         cause = {} if self.__cause__ is None else {"__cause__": self.__cause__}

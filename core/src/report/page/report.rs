@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::super::evidence::{Assertion, Evidence, EvidenceFile};
-use super::super::matrix::{Matrix, duration, model_name, participle, tally};
+use super::super::matrix::{Headline, Matrix, duration, model_name, participle, tally};
 use super::super::model::{Check, CheckError, Report, Status, Usage};
 use super::bar::bar;
-use super::{code, facts, page, shown, shown_lines, status, text, verdict};
+use super::{code, facts, page, shown, shown_lines, status, text};
 
 /// What stays as it is in the path of a link.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
@@ -29,12 +29,13 @@ pub fn html(report: &Report, evidence: &[EvidenceFile]) -> String {
             cell(index, check, found)
         })
         .collect();
-    let title = format!("{}: {}", report.overall_status, report.address());
+    let Headline { verdict, remarks } = Headline::of(report);
+    let title = format!("{}{remarks}: {}", verdict.name(), report.address());
     page(
         &title,
         &html! {
             header {
-                h1 { (verdict(report.overall_status)) " " span.address { (shown(&report.address())) } }
+                h1 { (status(verdict)) (remarks) " " span.address { (shown(&report.address())) } }
                 p {
                     (counts(report)) ". " (shown(&report.kit.name)) " " (shown(&report.kit.version)) ", "
                     time datetime=(shown(&report.generated_at)) { (shown(&report.generated_at)) } "."

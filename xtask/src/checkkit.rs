@@ -15,6 +15,8 @@ use crate::process::{cargo, command, files_of, output, root, run};
 const REPORTING_TESTS: [&str; 4] = ["scenarios", "misbehaving", "agents", "cancellation"];
 /// The models of section 2.12.
 const MODELS: [&str; 3] = ["model-sol", "model-terra", "model-luna"];
+/// Faults of the gateway that the agent must stumble over. The others are tried by the kit's own tests.
+const FAULTS_FOR_THE_AGENT: [&str; 5] = ["status=503", "truncate", "stream_error", "no_terminal", "bad_json"];
 
 /// Runs the kit against the gateway and another server, and lets ajv judge every report.
 pub(crate) fn check_with_others() -> Result<()> {
@@ -29,10 +31,13 @@ pub(crate) fn check_with_others() -> Result<()> {
     eprintln!("    the gateway, by the agent, too");
     let gateway = LocalGateway::start()?;
     let mut check = check_command(&reports, "gateway");
-    check.args(["--full", "--agent-mode", "all-models", "--agent-program"]);
-    check.arg(root().join("tests/agent/node_modules/.bin/codex"));
+    check.args(["--full", "--agent-mode", "all-models", "--agent-program"]).arg(agent());
     run(gateway.reach_from(&mut check))?;
     expect_passes(&reports.join("gateway.json"), 16)?;
+    for fault in FAULTS_FOR_THE_AGENT {
+        eprintln!("    the agent, on a gateway with {fault}");
+        expect_failing_agent(&reports, fault)?;
+    }
     eprintln!("    another maker's server");
     let other = OtherServer::start()?;
     let mut check = check_command(&reports, "other");
@@ -53,6 +58,29 @@ fn check_command(reports: &Path, name: &str) -> Command {
     check.arg("check").arg("--out").arg(place(".json")).arg("--html").arg(place(".html"));
     check.arg("--evidence").arg(place("-evidence"));
     check
+}
+
+/// The agent's pinned program.
+fn agent() -> PathBuf {
+    root().join("tests/agent/node_modules/.bin/codex")
+}
+
+/// The agent's cell alone fails, and for the agent's own reasons.
+fn expect_failing_agent(reports: &Path, fault: &str) -> Result<()> {
+    let faulty = format!("{fault}@create_response");
+    let gateway = LocalGateway::start_with(&["--fault", &faulty])?;
+    let report = reports.join(format!("agent-{fault}.json"));
+    let mut check = command(program());
+    check.args(["check", "--only", "agent_cli_smoke", "--agent-mode", "one-model", "--agent-program"]);
+    check.arg(agent()).arg("--out").arg(&report);
+    let status = gateway.reach_from(&mut check).stdout(Stdio::null()).status()?;
+    let document: Value = serde_json::from_slice(&std::fs::read(&report)?)?;
+    let checks = document["checks"].as_array().context("a report has checks")?;
+    let failed: Vec<&Value> = checks.iter().filter(|check| check["status"] == "fail").collect();
+    match failed.as_slice() {
+        [only] if status.code() == Some(1) && only["error"]["category"] == "agent" => Ok(()),
+        _ => bail!("{fault}: expected the agent's cell to fail ({status}), found {failed:?}"),
+    }
 }
 
 fn expect_passes(report: &Path, expected: u64) -> Result<()> {

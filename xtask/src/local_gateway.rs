@@ -18,8 +18,14 @@ pub(crate) struct LocalGateway {
 impl LocalGateway {
     /// Starts `gatewright serve` and waits until it listens.
     pub(crate) fn start() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same, with further arguments.
+    pub(crate) fn start_with(arguments: &[&str]) -> Result<Self> {
         let mut child = command(program())
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .args(arguments)
             .env_remove("GATEWRIGHT_API_KEY")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -28,8 +28,8 @@ const TESTS: &[(u32, &str, &str)] = &[
 /// Cases that are about the framing or the connection, and so the same in each protocol, and those that are about
 /// one protocol's members: what is left must be held in each of the three.
 const IN_EACH_PROTOCOL: &[u32] = &[
-    1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15, 18, 19, 20, 21, 22, 24, 25, 29, 30, 31, 34, 35, 36, 37, 38, 39,
-    40, 41, 42, 43, 45, 46, 47, 48, 49, 50, 51, 52,
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 29, 30, 31, 32, 33,
+    34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 45, 46, 47, 48, 49, 50, 51, 52,
 ];
 
 #[derive(Deserialize)]

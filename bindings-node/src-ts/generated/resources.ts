@@ -11,6 +11,7 @@ import type {
   CompactedResponse,
   CountTokensRequest,
   CountTokensResponse,
+  DeletedResponse,
   GenerateContentRequest,
   GenerateContentResponse,
   ImageGenerationRequest,
@@ -18,10 +19,39 @@ import type {
   ModelList,
   NativeModelList,
   Response,
+  ResponseItemList,
   ResponseRequest,
   VideoGenerationRequest,
   VideoTask,
 } from "./types";
+
+/** Parameters of `responses.inputItems.list`. */
+export interface ListResponseInputItemsParams {
+  /**
+   * Most items on one page.
+   *
+   * 1 to 100. Default: `20`.
+   */
+  limit?: number;
+  /**
+   * asc for the oldest first.
+   *
+   * Default: `"desc"`.
+   */
+  order?: "asc" | "desc";
+  /**
+   * Id of the item that the page follows, last_id of the page before.
+   *
+   * At most 256 characters.
+   */
+  after?: string;
+  /**
+   * Id of the item that the page goes up to.
+   *
+   * At most 256 characters.
+   */
+  before?: string;
+}
 
 /** Parameters of `native.generateContent`. */
 export interface GenerateContentParams extends GenerateContentRequest {
@@ -105,8 +135,26 @@ export class ChatResource extends Resource {
   readonly completions: ChatCompletionsResource = new ChatCompletionsResource(this.connection);
 }
 
+/** `client.responses.inputItems` */
+export class ResponsesInputItemsResource extends Resource {
+  /**
+   * List the input items of a response
+   *
+   * What a stored response was made from, page by page: the items of the responses it went on from, then those of its own input.
+   *
+   * @param responseId The id of the response.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  list(responseId: string, params?: ListResponseInputItemsParams, options?: RequestOptions): ApiPromise<ResponseItemList> {
+    return this.send(operations.list_response_input_items, [responseId], params, options);
+  }
+}
+
 /** `client.responses` */
 export class ResponsesResource extends Resource {
+  readonly inputItems: ResponsesInputItemsResource = new ResponsesInputItemsResource(this.connection);
+
   /**
    * Create a response
    *
@@ -144,6 +192,32 @@ export class ResponsesResource extends Resource {
    */
   compact(params: CompactRequest, options?: RequestOptions): ApiPromise<CompactedResponse> {
     return this.send(operations.compact_response, [], params, options);
+  }
+
+  /**
+   * Retrieve a response
+   *
+   * A response that was stored, as it was answered.
+   *
+   * @param responseId The id of the response.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  retrieve(responseId: string, options?: RequestOptions): ApiPromise<Response> {
+    return this.send(operations.retrieve_response, [responseId], undefined, options);
+  }
+
+  /**
+   * Delete a response
+   *
+   * Forgets a stored response. Those that went on from it stay.
+   *
+   * @param responseId The id of the response.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  delete(responseId: string, options?: RequestOptions): ApiPromise<DeletedResponse> {
+    return this.send(operations.delete_response, [responseId], undefined, options);
   }
 }
 

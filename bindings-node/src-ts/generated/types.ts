@@ -169,7 +169,7 @@ export interface ChatCompletionRequest {
    *
    * Source: ours (the specification does not state it).
    */
-  tool_choice?: "none" | "auto" | "required" | (string & {}) | ChatNamedToolChoice;
+  tool_choice?: "none" | "auto" | "required" | (string & {}) | ChatToolChoice;
   /**
    * Whether several tools may be called at once.
    *
@@ -322,15 +322,93 @@ export interface ChatStreamOptions {
 }
 
 /**
- * A tool the model may call; kinds other than function pass through.
+ * A tool the model may call; unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
-export interface ChatTool {
+export type ChatTool = ChatFunctionTool | ChatCustomTool;
+
+/**
+ * A function as a tool.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatFunctionTool {
   /** Kind of the tool. */
-  type: "function" | (string & {});
+  type: "function";
   /** A function that the caller can run. */
-  function?: ChatFunction;
+  function: ChatFunction;
+}
+
+/**
+ * A tool that takes free text.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatCustomTool {
+  /** Kind of the tool. */
+  type: "custom";
+  /** A tool that takes free text and that the caller can run. */
+  custom: ChatCustom;
+}
+
+/**
+ * A tool that takes free text and that the caller can run.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatCustom {
+  /**
+   * Name of the tool.
+   *
+   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
+   */
+  name: string;
+  /** What it does and when to call it. */
+  description?: string;
+  /** What the text may be; without it, any text. Unknown kinds pass through. */
+  format?: ChatCustomFormat;
+}
+
+/**
+ * What the text may be; without it, any text. Unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type ChatCustomFormat = CustomTextFormat | ChatGrammarFormat;
+
+/**
+ * Any text.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface CustomTextFormat {
+  /** Kind of the format. */
+  type: "text";
+}
+
+/**
+ * Text of a grammar.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatGrammarFormat {
+  /** Kind of the format. */
+  type: "grammar";
+  /** A grammar and how it is written. */
+  grammar: CustomGrammar;
+}
+
+/**
+ * A grammar and how it is written.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface CustomGrammar {
+  /** How it is written. */
+  syntax: "lark" | "regex";
+  /** The grammar. */
+  definition: string;
 }
 
 /**
@@ -342,7 +420,7 @@ export interface ChatFunction {
   /**
    * Name of the function.
    *
-   * 1 to 64 characters.
+   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
    */
   name: string;
   /** What it does and when to call it. */
@@ -354,37 +432,111 @@ export interface ChatFunction {
 }
 
 /**
- * Forces one tool.
+ * Which tools are called; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type ChatToolChoice = ChatNamedToolChoice | ChatNamedCustomToolChoice | ChatAllowedToolsChoice;
+
+/**
+ * Forces one function.
  *
  * Source: ours (the specification does not state it).
  */
 export interface ChatNamedToolChoice {
   /** Kind of the tool. */
   type: "function";
-  /** A function by name. */
-  function: ChatFunctionName;
+  /** A tool by name. */
+  function: ChatToolName;
 }
 
 /**
- * A function by name.
+ * Forces one custom tool.
  *
  * Source: ours (the specification does not state it).
  */
-export interface ChatFunctionName {
-  /** Name of the function. */
+export interface ChatNamedCustomToolChoice {
+  /** Kind of the tool. */
+  type: "custom";
+  /** A tool by name. */
+  custom: ChatToolName;
+}
+
+/**
+ * Leaves some of the tools to choose from.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatAllowedToolsChoice {
+  /** Kind of the choice. */
+  type: "allowed_tools";
+  /** Some of the tools, and whether one must be called. */
+  allowed_tools: ChatAllowedTools;
+}
+
+/**
+ * Some of the tools, and whether one must be called.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatAllowedTools {
+  /** required forces a call. */
+  mode: "auto" | "required";
+  /**
+   * The tools, named as in a choice that forces one.
+   *
+   * At least 1 item.
+   */
+  tools: ChatToolChoice[];
+}
+
+/**
+ * A tool by name.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatToolName {
+  /** Name of the tool. */
   name: string;
 }
 
 /**
- * Form the answer must have.
+ * Form the answer must have; unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
-export interface ChatResponseFormat {
+export type ChatResponseFormat = TextFormat | JsonObjectFormat | ChatJsonSchemaResponseFormat;
+
+/**
+ * Plain text.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface TextFormat {
   /** Kind of the form. */
-  type: "text" | "json_object" | "json_schema" | (string & {});
+  type: "text";
+}
+
+/**
+ * Any JSON object.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface JsonObjectFormat {
+  /** Kind of the form. */
+  type: "json_object";
+}
+
+/**
+ * JSON that follows a schema.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatJsonSchemaResponseFormat {
+  /** Kind of the form. */
+  type: "json_schema";
   /** A JSON Schema that the answer must follow. */
-  json_schema?: ChatJsonSchemaFormat;
+  json_schema: ChatJsonSchemaFormat;
 }
 
 /**
@@ -393,28 +545,65 @@ export interface ChatResponseFormat {
  * Source: ours (the specification does not state it).
  */
 export interface ChatJsonSchemaFormat {
-  /** Name of the form. */
+  /**
+   * Name of the form.
+   *
+   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
+   */
   name: string;
   /** What it is for. */
   description?: string;
   /** The JSON Schema. */
-  schema?: { [key: string]: unknown };
+  schema: { [key: string]: unknown };
   /** Whether it must be followed exactly. */
   strict?: boolean | null;
 }
 
 /**
- * A call of a tool.
+ * A call of a tool; unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
-export interface ChatToolCall {
+export type ChatToolCall = ChatFunctionToolCall | ChatCustomToolCall;
+
+/**
+ * A call of a function.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatFunctionToolCall {
   /** Id of the call; a tool message names it. */
   id: string;
   /** Kind of the tool. */
-  type: "function" | (string & {});
+  type: "function";
   /** A function and its arguments. */
   function: ChatFunctionCall;
+}
+
+/**
+ * A call of a custom tool.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatCustomToolCall {
+  /** Id of the call; a tool message names it. */
+  id: string;
+  /** Kind of the tool. */
+  type: "custom";
+  /** A custom tool and the text for it. */
+  custom: ChatCustomCall;
+}
+
+/**
+ * A custom tool and the text for it.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatCustomCall {
+  /** Name of the tool. */
+  name: string;
+  /** Free text for the tool. */
+  input: string;
 }
 
 /**
@@ -696,9 +885,11 @@ export interface ChatToolCallDelta {
   /** On the first piece. */
   id?: string | null;
   /** Kind of the tool. */
-  type?: "function" | (string & {}) | null;
+  type?: "function" | "custom" | (string & {}) | null;
   /** A piece of a function call. */
   function?: ChatFunctionCallDelta;
+  /** A piece of a custom tool's call. */
+  custom?: ChatCustomCallDelta;
 }
 
 /**
@@ -711,6 +902,18 @@ export interface ChatFunctionCallDelta {
   name?: string | null;
   /** New piece of the arguments' JSON text. */
   arguments?: string | null;
+}
+
+/**
+ * A piece of a custom tool's call.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatCustomCallDelta {
+  /** On the first piece. */
+  name?: string | null;
+  /** New piece of the text. */
+  input?: string | null;
 }
 
 /**
@@ -756,7 +959,7 @@ export interface ResponseRequest {
    *
    * Source: ours (the specification does not state it).
    */
-  tool_choice?: "none" | "auto" | "required" | (string & {}) | ResponseNamedToolChoice;
+  tool_choice?: "none" | "auto" | "required" | (string & {}) | ResponseToolChoice;
   /**
    * Whether several tools may be called at once.
    *
@@ -842,7 +1045,7 @@ export interface ResponseRequest {
  *
  * Source: ours (the specification does not state it).
  */
-export type InputItem = InputMessage | FunctionCallOutputItem | FunctionCallItem | ReasoningItem | CompactionItem | CompactionTriggerItem;
+export type InputItem = InputMessage | FunctionCallOutputItem | FunctionCallItem | CustomToolCallOutputItem | CustomToolCallItem | ReasoningItem | CompactionItem | CompactionTriggerItem;
 
 /**
  * A message; type may be left out.
@@ -855,7 +1058,7 @@ export interface InputMessage {
   /** Id of the item. */
   id?: string | null;
   /** Who speaks. */
-  role: "user" | "assistant" | "system" | "developer" | (string & {});
+  role: "user" | "assistant" | "system" | "developer";
   /** The text or its parts. */
   content: string | InputContent[];
   /** State of a message that is sent back. */
@@ -1024,15 +1227,44 @@ export interface CustomToolCallItem {
 }
 
 /**
- * A tool; only function tools are described, other kinds pass through.
+ * The result of a custom tool's call.
  *
  * Source: ours (the specification does not state it).
  */
-export interface ResponseTool {
+export interface CustomToolCallOutputItem {
+  /** Kind of the item. */
+  type: "custom_tool_call_output";
+  /** Id of the item. */
+  id?: string | null;
+  /** The call_id of the call. */
+  call_id: string;
+  /** The result, as text or parts. */
+  output: string | InputContent[];
+  /** State of the item. */
+  status?: string | null;
+}
+
+/**
+ * A tool; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type ResponseTool = ResponseFunctionTool | ResponseCustomTool | ResponseWebSearchTool;
+
+/**
+ * A function that the caller can run.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseFunctionTool {
   /** Kind of the tool. */
-  type: "function" | "custom" | "web_search" | "namespace" | (string & {});
-  /** Name of the tool. */
-  name?: string;
+  type: "function";
+  /**
+   * Name of the tool.
+   *
+   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
+   */
+  name: string;
   /** What it does and when to call it. */
   description?: string | null;
   /** JSON Schema of the arguments. */
@@ -1042,15 +1274,103 @@ export interface ResponseTool {
 }
 
 /**
- * Forces one tool.
+ * A tool that takes free text and that the caller can run.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseCustomTool {
+  /** Kind of the tool. */
+  type: "custom";
+  /**
+   * Name of the tool.
+   *
+   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
+   */
+  name: string;
+  /** What it does and when to call it. */
+  description?: string | null;
+  /** What the text may be; without it, any text. Unknown kinds pass through. */
+  format?: ResponseCustomFormat;
+}
+
+/**
+ * What the text may be; without it, any text. Unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type ResponseCustomFormat = CustomTextFormat | ResponseGrammarFormat;
+
+/**
+ * Text of a grammar.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseGrammarFormat {
+  /** Kind of the format. */
+  type: "grammar";
+  /** How the grammar is written. */
+  syntax: "lark" | "regex";
+  /** The grammar. */
+  definition: string;
+}
+
+/**
+ * A search that the provider runs; its options pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseWebSearchTool {
+  /** Kind of the tool. */
+  type: "web_search";
+}
+
+/**
+ * Which tools are called; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type ResponseToolChoice = ResponseNamedToolChoice | ResponseNamedCustomToolChoice | ResponseAllowedToolsChoice;
+
+/**
+ * Forces one function.
  *
  * Source: ours (the specification does not state it).
  */
 export interface ResponseNamedToolChoice {
   /** Kind of the tool. */
-  type: "function" | "custom" | (string & {});
+  type: "function";
   /** Name of the tool. */
-  name?: string;
+  name: string;
+}
+
+/**
+ * Forces one custom tool.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseNamedCustomToolChoice {
+  /** Kind of the tool. */
+  type: "custom";
+  /** Name of the tool. */
+  name: string;
+}
+
+/**
+ * Leaves some of the tools to choose from.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseAllowedToolsChoice {
+  /** Kind of the choice. */
+  type: "allowed_tools";
+  /** required forces a call. */
+  mode: "auto" | "required";
+  /**
+   * The tools, named as in a choice that forces one.
+   *
+   * At least 1 item.
+   */
+  tools: ResponseToolChoice[];
 }
 
 /**
@@ -1059,24 +1379,37 @@ export interface ResponseNamedToolChoice {
  * Source: ours (the specification does not state it).
  */
 export interface ResponseTextOptions {
-  /** Form the answer must have. */
+  /** Form the answer must have; unknown kinds pass through. */
   format?: ResponseTextFormat;
   /** How long answers are. */
   verbosity?: "low" | "medium" | "high" | (string & {}) | null;
 }
 
 /**
- * Form the answer must have.
+ * Form the answer must have; unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
-export interface ResponseTextFormat {
+export type ResponseTextFormat = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat;
+
+/**
+ * JSON that follows a schema.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseJsonSchemaFormat {
   /** Kind of the form. */
-  type: "text" | "json_object" | "json_schema" | (string & {});
-  /** Name of the form. */
-  name?: string;
+  type: "json_schema";
+  /**
+   * Name of the form.
+   *
+   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
+   */
+  name: string;
+  /** What it is for. */
+  description?: string | null;
   /** The JSON Schema. */
-  schema?: { [key: string]: unknown };
+  schema: { [key: string]: unknown };
   /** Whether it must be followed exactly. */
   strict?: boolean | null;
 }
@@ -1308,11 +1641,70 @@ export interface CompactedResponse {
 }
 
 /**
+ * One page of the items that a response was made from.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseItemList {
+  /** Kind of the record. */
+  object: "list";
+  /** The items. */
+  data: ResponseItem[];
+  /** Id of the first item; null on an empty page. */
+  first_id: string | null;
+  /** Id of the last item, and so after of the next page; null on an empty page. */
+  last_id: string | null;
+  /** Whether another page follows. */
+  has_more: boolean;
+  /** The items of `data`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<ResponseItem>;
+}
+
+/**
+ * An item that a response was made from, as it is kept; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type ResponseItem = ResponseMessageItem | FunctionCallItem | FunctionCallOutputItem | CustomToolCallItem | CustomToolCallOutputItem | ReasoningItem | CompactionItem;
+
+/**
+ * A message of the conversation.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseMessageItem {
+  /** Kind of the item. */
+  type: "message";
+  /** Id of the item. */
+  id: string;
+  /** Who speaks. */
+  role: "user" | "assistant" | "system" | "developer" | (string & {});
+  /** The parts. */
+  content: InputContent[];
+  /** State of the item. */
+  status?: string | null;
+}
+
+/**
+ * A response is no longer kept.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface DeletedResponse {
+  /** Id of the response. */
+  id: string;
+  /** Kind of the record. */
+  object: "response" | (string & {});
+  /** Always true. */
+  deleted: boolean;
+}
+
+/**
  * One event of a responses stream; unknown types pass through.
  *
  * Source: ours (the specification does not state it).
  */
-export type ResponseStreamEvent = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseErrorEvent;
+export type ResponseStreamEvent = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseCustomToolCallInputDeltaEvent | ResponseCustomToolCallInputDoneEvent | ResponseErrorEvent;
 
 /**
  * The response exists.
@@ -1632,6 +2024,58 @@ export interface ResponseFunctionCallArgumentsDoneEvent {
   name?: string;
   /** The whole JSON text. */
   arguments: string;
+}
+
+/**
+ * New piece of a custom tool's text.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseCustomToolCallInputDeltaEvent {
+  /** Name of the event. */
+  type: "response.custom_tool_call_input.delta";
+  /**
+   * Rises strictly over the stream.
+   *
+   * At least 0.
+   */
+  sequence_number?: number;
+  /** Id of the item. */
+  item_id: string;
+  /**
+   * Place among the output items.
+   *
+   * At least 0.
+   */
+  output_index: number;
+  /** The new piece. */
+  delta: string;
+}
+
+/**
+ * A custom tool's text is complete.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ResponseCustomToolCallInputDoneEvent {
+  /** Name of the event. */
+  type: "response.custom_tool_call_input.done";
+  /**
+   * Rises strictly over the stream.
+   *
+   * At least 0.
+   */
+  sequence_number?: number;
+  /** Id of the item. */
+  item_id: string;
+  /**
+   * Place among the output items.
+   *
+   * At least 0.
+   */
+  output_index: number;
+  /** The whole text. */
+  input: string;
 }
 
 /**

@@ -5,6 +5,7 @@
 /// Operations whose result is iterated over the items of one member, and that member.
 #[rustfmt::skip]
 pub(crate) const ITERABLE: &[(&str, &str)] = &[
+    ("list_response_input_items", "data"),
     ("list_models", "data"),
     ("list_native_models", "models"),
 ];

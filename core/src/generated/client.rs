@@ -256,6 +256,151 @@ Sends a `POST` request to `/v1/responses/compact`
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
+    /**Retrieve a response
+
+A response that was stored, as it was answered.
+
+Sends a `GET` request to `/v1/responses/{response_id}`
+
+Arguments:
+- `response_id`: The id of the response.
+*/
+    pub async fn retrieve_response<'a>(
+        &'a self,
+        response_id: &'a str,
+    ) -> Result<ResponseValue<types::Response>, Error<()>> {
+        let url = format!(
+            "{}/v1/responses/{}", self.baseurl, encode_path(& response_id.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "retrieve_response",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Delete a response
+
+Forgets a stored response. Those that went on from it stay.
+
+Sends a `DELETE` request to `/v1/responses/{response_id}`
+
+Arguments:
+- `response_id`: The id of the response.
+*/
+    pub async fn delete_response<'a>(
+        &'a self,
+        response_id: &'a str,
+    ) -> Result<ResponseValue<types::DeletedResponse>, Error<()>> {
+        let url = format!(
+            "{}/v1/responses/{}", self.baseurl, encode_path(& response_id.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_response",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List the input items of a response
+
+What a stored response was made from, page by page: the items of the responses it went on from, then those of its own input.
+
+Sends a `GET` request to `/v1/responses/{response_id}/input_items`
+
+Arguments:
+- `response_id`: The id of the response.
+- `after`: Id of the item that the page follows, last_id of the page before.
+- `before`: Id of the item that the page goes up to.
+- `limit`: Most items on one page.
+- `order`: asc for the oldest first.
+*/
+    pub async fn list_response_input_items<'a>(
+        &'a self,
+        response_id: &'a str,
+        after: Option<&'a str>,
+        before: Option<&'a str>,
+        limit: Option<i64>,
+        order: Option<types::ListResponseInputItemsOrder>,
+    ) -> Result<ResponseValue<types::ResponseItemList>, Error<()>> {
+        let url = format!(
+            "{}/v1/responses/{}/input_items", self.baseurl, encode_path(& response_id
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("after", &after))
+            .query(&progenitor_client::QueryParam::new("before", &before))
+            .query(&progenitor_client::QueryParam::new("limit", &limit))
+            .query(&progenitor_client::QueryParam::new("order", &order))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_response_input_items",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
     /**List models
 
 The models that the key reaches.

@@ -237,6 +237,7 @@ impl ErrorCode {
         Self::UNSUPPORTED_MEDIA_TYPE,
         Self::MODEL_NOT_FOUND,
         Self::NOT_FOUND,
+        Self::PREVIOUS_RESPONSE_NOT_FOUND,
         Self::METHOD_NOT_ALLOWED,
         Self::FILE_EXPIRED,
         Self::INVALID_SIGNATURE,
@@ -337,6 +338,17 @@ impl ErrorCode {
         native_http: 404,
         native_reason: None,
         meaning: "No such path, task, response or file.",
+    };
+
+    /// previous_response_id names no response that is kept.
+    pub const PREVIOUS_RESPONSE_NOT_FOUND: Self = Self {
+        code: "previous_response_not_found",
+        error_type: "invalid_request_error",
+        status: 400,
+        native_status: "INVALID_ARGUMENT",
+        native_http: 400,
+        native_reason: None,
+        meaning: "previous_response_id names no response that is kept.",
     };
 
     /// The path exists, the method does not.

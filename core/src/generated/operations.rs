@@ -57,6 +57,60 @@ pub const COMPACT_RESPONSE: Operation = Operation {
     source: "4",
 };
 
+/// Retrieve a response (ours): `GET /v1/responses/{response_id}`.
+pub const RETRIEVE_RESPONSE: Operation = Operation {
+    id: "retrieve_response",
+    method: Method::Get,
+    path: "/v1/responses/{response_id}",
+    path_parameters: &["response_id"],
+    query_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Responses,
+    error_style: ErrorStyle::Standard,
+    resource: "responses",
+    name: "retrieve",
+    source: "ours",
+};
+
+/// Delete a response (ours): `DELETE /v1/responses/{response_id}`.
+pub const DELETE_RESPONSE: Operation = Operation {
+    id: "delete_response",
+    method: Method::Delete,
+    path: "/v1/responses/{response_id}",
+    path_parameters: &["response_id"],
+    query_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Responses,
+    error_style: ErrorStyle::Standard,
+    resource: "responses",
+    name: "delete",
+    source: "ours",
+};
+
+/// List the input items of a response (ours): `GET /v1/responses/{response_id}/input_items`.
+pub const LIST_RESPONSE_INPUT_ITEMS: Operation = Operation {
+    id: "list_response_input_items",
+    method: Method::Get,
+    path: "/v1/responses/{response_id}/input_items",
+    path_parameters: &["response_id"],
+    query_parameters: &["limit", "order", "after", "before"],
+    fixed_query: &[],
+    has_body: false,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Responses,
+    error_style: ErrorStyle::Standard,
+    resource: "responses.input_items",
+    name: "list",
+    source: "ours",
+};
+
 /// List models (4, 2.4): `GET /v1/models`.
 pub const LIST_MODELS: Operation = Operation {
     id: "list_models",
@@ -206,6 +260,9 @@ pub const ALL: &[&Operation] = &[
     &CREATE_CHAT_COMPLETION,
     &CREATE_RESPONSE,
     &COMPACT_RESPONSE,
+    &RETRIEVE_RESPONSE,
+    &DELETE_RESPONSE,
+    &LIST_RESPONSE_INPUT_ITEMS,
     &LIST_MODELS,
     &GENERATE_CONTENT,
     &STREAM_GENERATE_CONTENT,
@@ -222,6 +279,9 @@ pub fn by_id(id: &str) -> Option<&'static Operation> {
         "create_chat_completion" => Some(&CREATE_CHAT_COMPLETION),
         "create_response" => Some(&CREATE_RESPONSE),
         "compact_response" => Some(&COMPACT_RESPONSE),
+        "retrieve_response" => Some(&RETRIEVE_RESPONSE),
+        "delete_response" => Some(&DELETE_RESPONSE),
+        "list_response_input_items" => Some(&LIST_RESPONSE_INPUT_ITEMS),
         "list_models" => Some(&LIST_MODELS),
         "generate_content" => Some(&GENERATE_CONTENT),
         "stream_generate_content" => Some(&STREAM_GENERATE_CONTENT),

@@ -128,6 +128,67 @@ impl Responses<'_> {
         let answer = call.generated().compact_response(body).await;
         call.value(answer).await
     }
+
+    /// Retrieve a response.
+    ///
+    /// A response that was stored, as it was answered.
+    ///
+    /// response_id: The id of the response.
+    ///
+    /// Source: ours.
+    pub async fn retrieve(&self, response_id: &str) -> Result<Response<types::Response>, Error> {
+        let call = self.client.typed_call(&operations::RETRIEVE_RESPONSE, &[("response_id", response_id)])?;
+        let answer = call.generated().retrieve_response(response_id).await;
+        call.value(answer).await
+    }
+
+    /// Delete a response.
+    ///
+    /// Forgets a stored response. Those that went on from it stay.
+    ///
+    /// response_id: The id of the response.
+    ///
+    /// Source: ours.
+    pub async fn delete(&self, response_id: &str) -> Result<Response<types::DeletedResponse>, Error> {
+        let call = self.client.typed_call(&operations::DELETE_RESPONSE, &[("response_id", response_id)])?;
+        let answer = call.generated().delete_response(response_id).await;
+        call.value(answer).await
+    }
+
+    /// The operations of `responses.input_items`.
+    pub fn input_items(&self) -> ResponsesInputItems<'_> {
+        ResponsesInputItems { client: self.client }
+    }
+}
+
+/// The operations of `responses.input_items`.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponsesInputItems<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl ResponsesInputItems<'_> {
+    /// List the input items of a response.
+    ///
+    /// What a stored response was made from, page by page: the items of the responses it went on from, then
+    /// those of its own input.
+    ///
+    /// response_id: The id of the response.
+    ///
+    /// limit: Most items on one page.
+    ///
+    /// order: asc for the oldest first.
+    ///
+    /// after: Id of the item that the page follows, last_id of the page before.
+    ///
+    /// before: Id of the item that the page goes up to.
+    ///
+    /// Source: ours.
+    pub async fn list(&self, response_id: &str, after: Option<&str>, before: Option<&str>, limit: Option<i64>, order: Option<types::ListResponseInputItemsOrder>) -> Result<Response<types::ResponseItemList>, Error> {
+        let call = self.client.typed_call(&operations::LIST_RESPONSE_INPUT_ITEMS, &[("response_id", response_id)])?;
+        let answer = call.generated().list_response_input_items(response_id, after, before, limit, order).await;
+        call.value(answer).await
+    }
 }
 
 /// The operations of `models`.

@@ -8,6 +8,151 @@
     unreachable_pub,
     reason = "written by typify, for typify's style to decide"
 )]
+///Some of the tools, and whether one must be called.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatAllowedTools {
+    ///required forces a call.
+    pub mode: ChatAllowedToolsMode,
+    ///The tools, named as in a choice that forces one.
+    pub tools: ::std::vec::Vec<ChatToolChoice>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatAllowedTools {
+    pub fn builder() -> builder::ChatAllowedTools {
+        Default::default()
+    }
+}
+///Leaves some of the tools to choose from.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatAllowedToolsChoice {
+    ///Kind of the choice.
+    #[serde(rename = "type")]
+    pub type_: ChatAllowedToolsChoiceType,
+    pub allowed_tools: ChatAllowedTools,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatAllowedToolsChoice {
+    pub fn builder() -> builder::ChatAllowedToolsChoice {
+        Default::default()
+    }
+}
+///Kind of the choice.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatAllowedToolsChoiceType {
+    #[serde(rename = "allowed_tools")]
+    AllowedTools,
+}
+impl ::std::fmt::Display for ChatAllowedToolsChoiceType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::AllowedTools => f.write_str("allowed_tools"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatAllowedToolsChoiceType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "allowed_tools" => Ok(Self::AllowedTools),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatAllowedToolsChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatAllowedToolsChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatAllowedToolsChoiceType {
+    fn default() -> Self {
+        ChatAllowedToolsChoiceType::AllowedTools
+    }
+}
+///required forces a call.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatAllowedToolsMode {
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "required")]
+    Required,
+}
+impl ::std::fmt::Display for ChatAllowedToolsMode {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Auto => f.write_str("auto"),
+            Self::Required => f.write_str("required"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatAllowedToolsMode {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "auto" => Ok(Self::Auto),
+            "required" => Ok(Self::Required),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatAllowedToolsMode {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatAllowedToolsMode {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
 ///One answer.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -413,11 +558,11 @@ for ChatCompletionRequestStop {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ChatCompletionRequestToolChoice {
     String(::std::string::String),
-    ChatNamedToolChoice(ChatNamedToolChoice),
+    ChatToolChoice(ChatToolChoice),
 }
-impl ::std::convert::From<ChatNamedToolChoice> for ChatCompletionRequestToolChoice {
-    fn from(value: ChatNamedToolChoice) -> Self {
-        Self::ChatNamedToolChoice(value)
+impl ::std::convert::From<ChatToolChoice> for ChatCompletionRequestToolChoice {
+    fn from(value: ChatToolChoice) -> Self {
+        Self::ChatToolChoice(value)
     }
 }
 ///Parts of the generated tokens.
@@ -453,6 +598,224 @@ pub struct ChatContentPart {
 impl ChatContentPart {
     pub fn builder() -> builder::ChatContentPart {
         Default::default()
+    }
+}
+///A tool that takes free text and that the caller can run.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatCustom {
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    ///What it does and when to call it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub format: ::std::option::Option<ChatCustomFormat>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatCustom {
+    pub fn builder() -> builder::ChatCustom {
+        Default::default()
+    }
+}
+///A custom tool and the text for it.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatCustomCall {
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    ///Free text for the tool.
+    pub input: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatCustomCall {
+    pub fn builder() -> builder::ChatCustomCall {
+        Default::default()
+    }
+}
+///A piece of a custom tool's call.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatCustomCallDelta {
+    ///On the first piece.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+    ///New piece of the text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub input: ::std::option::Option<::std::string::String>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatCustomCallDelta {
+    pub fn builder() -> builder::ChatCustomCallDelta {
+        Default::default()
+    }
+}
+///What the text may be; without it, any text. Unknown kinds pass through.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatCustomFormat {
+    ///Kind of the format.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub grammar: ::std::option::Option<CustomGrammar>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatCustomFormat {
+    pub fn builder() -> builder::ChatCustomFormat {
+        Default::default()
+    }
+}
+///A tool that takes free text.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatCustomTool {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ChatCustomToolType,
+    pub custom: ChatCustom,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatCustomTool {
+    pub fn builder() -> builder::ChatCustomTool {
+        Default::default()
+    }
+}
+///A call of a custom tool.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatCustomToolCall {
+    ///Id of the call; a tool message names it.
+    pub id: ::std::string::String,
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ChatCustomToolCallType,
+    pub custom: ChatCustomCall,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatCustomToolCall {
+    pub fn builder() -> builder::ChatCustomToolCall {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatCustomToolCallType {
+    #[serde(rename = "custom")]
+    Custom,
+}
+impl ::std::fmt::Display for ChatCustomToolCallType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Custom => f.write_str("custom"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatCustomToolCallType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "custom" => Ok(Self::Custom),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatCustomToolCallType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatCustomToolCallType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatCustomToolCallType {
+    fn default() -> Self {
+        ChatCustomToolCallType::Custom
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatCustomToolType {
+    #[serde(rename = "custom")]
+    Custom,
+}
+impl ::std::fmt::Display for ChatCustomToolType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Custom => f.write_str("custom"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatCustomToolType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "custom" => Ok(Self::Custom),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatCustomToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatCustomToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatCustomToolType {
+    fn default() -> Self {
+        ChatCustomToolType::Custom
     }
 }
 ///The new piece; empty on the last chunk.
@@ -581,18 +944,225 @@ impl ChatFunctionCallDelta {
         Default::default()
     }
 }
-///A function by name.
+///A function as a tool.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ChatFunctionName {
-    ///Name of the function.
-    pub name: ::std::string::String,
+pub struct ChatFunctionTool {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ChatFunctionToolType,
+    pub function: ChatFunction,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
-impl ChatFunctionName {
-    pub fn builder() -> builder::ChatFunctionName {
+impl ChatFunctionTool {
+    pub fn builder() -> builder::ChatFunctionTool {
         Default::default()
+    }
+}
+///A call of a function.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatFunctionToolCall {
+    ///Id of the call; a tool message names it.
+    pub id: ::std::string::String,
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ChatFunctionToolCallType,
+    pub function: ChatFunctionCall,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatFunctionToolCall {
+    pub fn builder() -> builder::ChatFunctionToolCall {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatFunctionToolCallType {
+    #[serde(rename = "function")]
+    Function,
+}
+impl ::std::fmt::Display for ChatFunctionToolCallType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Function => f.write_str("function"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatFunctionToolCallType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "function" => Ok(Self::Function),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatFunctionToolCallType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatFunctionToolCallType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatFunctionToolCallType {
+    fn default() -> Self {
+        ChatFunctionToolCallType::Function
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatFunctionToolType {
+    #[serde(rename = "function")]
+    Function,
+}
+impl ::std::fmt::Display for ChatFunctionToolType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Function => f.write_str("function"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatFunctionToolType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "function" => Ok(Self::Function),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatFunctionToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatFunctionToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatFunctionToolType {
+    fn default() -> Self {
+        ChatFunctionToolType::Function
+    }
+}
+///Text of a grammar.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatGrammarFormat {
+    ///Kind of the format.
+    #[serde(rename = "type")]
+    pub type_: ChatGrammarFormatType,
+    pub grammar: CustomGrammar,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatGrammarFormat {
+    pub fn builder() -> builder::ChatGrammarFormat {
+        Default::default()
+    }
+}
+///Kind of the format.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatGrammarFormatType {
+    #[serde(rename = "grammar")]
+    Grammar,
+}
+impl ::std::fmt::Display for ChatGrammarFormatType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Grammar => f.write_str("grammar"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatGrammarFormatType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "grammar" => Ok(Self::Grammar),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatGrammarFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatGrammarFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatGrammarFormatType {
+    fn default() -> Self {
+        ChatGrammarFormatType::Grammar
     }
 }
 ///An image by address or as a data URL.
@@ -737,7 +1307,6 @@ pub struct ChatJsonSchemaFormat {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///The JSON Schema.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     ///Whether it must be followed exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -748,6 +1317,80 @@ pub struct ChatJsonSchemaFormat {
 impl ChatJsonSchemaFormat {
     pub fn builder() -> builder::ChatJsonSchemaFormat {
         Default::default()
+    }
+}
+///JSON that follows a schema.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatJsonSchemaResponseFormat {
+    ///Kind of the form.
+    #[serde(rename = "type")]
+    pub type_: ChatJsonSchemaResponseFormatType,
+    pub json_schema: ChatJsonSchemaFormat,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatJsonSchemaResponseFormat {
+    pub fn builder() -> builder::ChatJsonSchemaResponseFormat {
+        Default::default()
+    }
+}
+///Kind of the form.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatJsonSchemaResponseFormatType {
+    #[serde(rename = "json_schema")]
+    JsonSchema,
+}
+impl ::std::fmt::Display for ChatJsonSchemaResponseFormatType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::JsonSchema => f.write_str("json_schema"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatJsonSchemaResponseFormatType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "json_schema" => Ok(Self::JsonSchema),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatJsonSchemaResponseFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String>
+for ChatJsonSchemaResponseFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatJsonSchemaResponseFormatType {
+    fn default() -> Self {
+        ChatJsonSchemaResponseFormatType::JsonSchema
     }
 }
 ///One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours.
@@ -857,14 +1500,87 @@ impl ::std::convert::TryFrom<::std::string::String> for ChatMessageRole {
         value.parse()
     }
 }
-///Forces one tool.
+///Forces one custom tool.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatNamedCustomToolChoice {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ChatNamedCustomToolChoiceType,
+    pub custom: ChatToolName,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatNamedCustomToolChoice {
+    pub fn builder() -> builder::ChatNamedCustomToolChoice {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ChatNamedCustomToolChoiceType {
+    #[serde(rename = "custom")]
+    Custom,
+}
+impl ::std::fmt::Display for ChatNamedCustomToolChoiceType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Custom => f.write_str("custom"),
+        }
+    }
+}
+impl ::std::str::FromStr for ChatNamedCustomToolChoiceType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "custom" => Ok(Self::Custom),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ChatNamedCustomToolChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ChatNamedCustomToolChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ChatNamedCustomToolChoiceType {
+    fn default() -> Self {
+        ChatNamedCustomToolChoiceType::Custom
+    }
+}
+///Forces one function.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatNamedToolChoice {
     ///Kind of the tool.
     #[serde(rename = "type")]
     pub type_: ChatNamedToolChoiceType,
-    pub function: ChatFunctionName,
+    pub function: ChatToolName,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -945,13 +1661,13 @@ impl ChatPromptTokensDetails {
         Default::default()
     }
 }
-///Form the answer must have.
+///Form the answer must have; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatResponseFormat {
     ///Kind of the form.
     #[serde(rename = "type")]
-    pub type_: ChatResponseFormatType,
+    pub type_: ::std::string::String,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub json_schema: ::std::option::Option<ChatJsonSchemaFormat>,
     #[serde(flatten)]
@@ -960,48 +1676,6 @@ pub struct ChatResponseFormat {
 impl ChatResponseFormat {
     pub fn builder() -> builder::ChatResponseFormat {
         Default::default()
-    }
-}
-///Kind of the form.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
-#[serde(transparent)]
-#[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ChatResponseFormatType(pub ::std::string::String);
-impl ::std::ops::Deref for ChatResponseFormatType {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
-        &self.0
-    }
-}
-impl ::std::convert::From<ChatResponseFormatType> for ::std::string::String {
-    fn from(value: ChatResponseFormatType) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ChatResponseFormatType {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
-    }
-}
-impl ::std::fmt::Display for ChatResponseFormatType {
-    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-impl ::std::str::FromStr for ChatResponseFormatType {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
     }
 }
 ///Options of a chat stream.
@@ -1093,15 +1767,17 @@ impl ::std::default::Default for ChatTextPartType {
         ChatTextPartType::Text
     }
 }
-///A tool the model may call; kinds other than function pass through.
+///A tool the model may call; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatTool {
     ///Kind of the tool.
     #[serde(rename = "type")]
-    pub type_: ChatToolType,
+    pub type_: ::std::string::String,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub function: ::std::option::Option<ChatFunction>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub custom: ::std::option::Option<ChatCustom>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1110,7 +1786,7 @@ impl ChatTool {
         Default::default()
     }
 }
-///A call of a tool.
+///A call of a tool; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCall {
@@ -1118,8 +1794,11 @@ pub struct ChatToolCall {
     pub id: ::std::string::String,
     ///Kind of the tool.
     #[serde(rename = "type")]
-    pub type_: ChatToolCallType,
-    pub function: ChatFunctionCall,
+    pub type_: ::std::string::String,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub function: ::std::option::Option<ChatFunctionCall>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub custom: ::std::option::Option<ChatCustomCall>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1143,6 +1822,8 @@ pub struct ChatToolCallDelta {
     pub type_: ::std::option::Option<ChatToolCallDeltaType>,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub function: ::std::option::Option<ChatFunctionCallDelta>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub custom: ::std::option::Option<ChatCustomCallDelta>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1193,88 +1874,39 @@ impl ::std::str::FromStr for ChatToolCallDeltaType {
         Ok(Self(value.to_string()))
     }
 }
-///Kind of the tool.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
-#[serde(transparent)]
+///Which tools are called; unknown kinds pass through.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ChatToolCallType(pub ::std::string::String);
-impl ::std::ops::Deref for ChatToolCallType {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
-        &self.0
+pub struct ChatToolChoice {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub function: ::std::option::Option<ChatToolName>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub custom: ::std::option::Option<ChatToolName>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub allowed_tools: ::std::option::Option<ChatAllowedTools>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatToolChoice {
+    pub fn builder() -> builder::ChatToolChoice {
+        Default::default()
     }
 }
-impl ::std::convert::From<ChatToolCallType> for ::std::string::String {
-    fn from(value: ChatToolCallType) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ChatToolCallType {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
-    }
-}
-impl ::std::fmt::Display for ChatToolCallType {
-    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-impl ::std::str::FromStr for ChatToolCallType {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
-///Kind of the tool.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
-#[serde(transparent)]
+///A tool by name.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ChatToolType(pub ::std::string::String);
-impl ::std::ops::Deref for ChatToolType {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
-        &self.0
-    }
+pub struct ChatToolName {
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
-impl ::std::convert::From<ChatToolType> for ::std::string::String {
-    fn from(value: ChatToolType) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ChatToolType {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
-    }
-}
-impl ::std::fmt::Display for ChatToolType {
-    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-impl ::std::str::FromStr for ChatToolType {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
+impl ChatToolName {
+    pub fn builder() -> builder::ChatToolName {
+        Default::default()
     }
 }
 ///Tokens used.
@@ -1547,13 +2179,157 @@ impl CountTokensResponse {
         Default::default()
     }
 }
+///A grammar and how it is written.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct CustomGrammar {
+    ///How it is written.
+    pub syntax: CustomGrammarSyntax,
+    ///The grammar.
+    pub definition: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl CustomGrammar {
+    pub fn builder() -> builder::CustomGrammar {
+        Default::default()
+    }
+}
+///How it is written.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum CustomGrammarSyntax {
+    #[serde(rename = "lark")]
+    Lark,
+    #[serde(rename = "regex")]
+    Regex,
+}
+impl ::std::fmt::Display for CustomGrammarSyntax {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Lark => f.write_str("lark"),
+            Self::Regex => f.write_str("regex"),
+        }
+    }
+}
+impl ::std::str::FromStr for CustomGrammarSyntax {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "lark" => Ok(Self::Lark),
+            "regex" => Ok(Self::Regex),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for CustomGrammarSyntax {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for CustomGrammarSyntax {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+///Any text.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct CustomTextFormat {
+    ///Kind of the format.
+    #[serde(rename = "type")]
+    pub type_: CustomTextFormatType,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl CustomTextFormat {
+    pub fn builder() -> builder::CustomTextFormat {
+        Default::default()
+    }
+}
+///Kind of the format.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum CustomTextFormatType {
+    #[serde(rename = "text")]
+    Text,
+}
+impl ::std::fmt::Display for CustomTextFormatType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Text => f.write_str("text"),
+        }
+    }
+}
+impl ::std::str::FromStr for CustomTextFormatType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "text" => Ok(Self::Text),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for CustomTextFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for CustomTextFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for CustomTextFormatType {
+    fn default() -> Self {
+        CustomTextFormatType::Text
+    }
+}
 ///A call of a custom tool.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CustomToolCallItem {
     ///Kind of the item.
     #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    pub type_: CustomToolCallItemType,
     ///Id of the item.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
@@ -1572,6 +2348,219 @@ pub struct CustomToolCallItem {
 impl CustomToolCallItem {
     pub fn builder() -> builder::CustomToolCallItem {
         Default::default()
+    }
+}
+///Kind of the item.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum CustomToolCallItemType {
+    #[serde(rename = "custom_tool_call")]
+    CustomToolCall,
+}
+impl ::std::fmt::Display for CustomToolCallItemType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::CustomToolCall => f.write_str("custom_tool_call"),
+        }
+    }
+}
+impl ::std::str::FromStr for CustomToolCallItemType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "custom_tool_call" => Ok(Self::CustomToolCall),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for CustomToolCallItemType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for CustomToolCallItemType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for CustomToolCallItemType {
+    fn default() -> Self {
+        CustomToolCallItemType::CustomToolCall
+    }
+}
+///The result of a custom tool's call.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct CustomToolCallOutputItem {
+    ///Kind of the item.
+    #[serde(rename = "type")]
+    pub type_: CustomToolCallOutputItemType,
+    ///Id of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub id: ::std::option::Option<::std::string::String>,
+    ///The call_id of the call.
+    pub call_id: ::std::string::String,
+    ///The result, as text or parts.
+    pub output: CustomToolCallOutputItemOutput,
+    ///State of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub status: ::std::option::Option<::std::string::String>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl CustomToolCallOutputItem {
+    pub fn builder() -> builder::CustomToolCallOutputItem {
+        Default::default()
+    }
+}
+///The result, as text or parts.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum CustomToolCallOutputItemOutput {
+    String(::std::string::String),
+    Array(::std::vec::Vec<InputContent>),
+}
+impl ::std::convert::From<::std::vec::Vec<InputContent>>
+for CustomToolCallOutputItemOutput {
+    fn from(value: ::std::vec::Vec<InputContent>) -> Self {
+        Self::Array(value)
+    }
+}
+///Kind of the item.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum CustomToolCallOutputItemType {
+    #[serde(rename = "custom_tool_call_output")]
+    CustomToolCallOutput,
+}
+impl ::std::fmt::Display for CustomToolCallOutputItemType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::CustomToolCallOutput => f.write_str("custom_tool_call_output"),
+        }
+    }
+}
+impl ::std::str::FromStr for CustomToolCallOutputItemType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "custom_tool_call_output" => Ok(Self::CustomToolCallOutput),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for CustomToolCallOutputItemType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for CustomToolCallOutputItemType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for CustomToolCallOutputItemType {
+    fn default() -> Self {
+        CustomToolCallOutputItemType::CustomToolCallOutput
+    }
+}
+///A response is no longer kept.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct DeletedResponse {
+    ///Id of the response.
+    pub id: ::std::string::String,
+    ///Kind of the record.
+    pub object: DeletedResponseObject,
+    ///Always true.
+    pub deleted: bool,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl DeletedResponse {
+    pub fn builder() -> builder::DeletedResponse {
+        Default::default()
+    }
+}
+///Kind of the record.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[serde(transparent)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct DeletedResponseObject(pub ::std::string::String);
+impl ::std::ops::Deref for DeletedResponseObject {
+    type Target = ::std::string::String;
+    fn deref(&self) -> &::std::string::String {
+        &self.0
+    }
+}
+impl ::std::convert::From<DeletedResponseObject> for ::std::string::String {
+    fn from(value: DeletedResponseObject) -> Self {
+        value.0
+    }
+}
+impl ::std::convert::From<::std::string::String> for DeletedResponseObject {
+    fn from(value: ::std::string::String) -> Self {
+        Self(value)
+    }
+}
+impl ::std::fmt::Display for DeletedResponseObject {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+impl ::std::str::FromStr for DeletedResponseObject {
+    type Err = ::std::convert::Infallible;
+    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+        Ok(Self(value.to_string()))
     }
 }
 ///A function call of the model.
@@ -2350,6 +3339,9 @@ pub struct InputItem {
     ///The arguments as JSON text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub arguments: ::std::option::Option<::std::string::String>,
+    ///Free text for the tool.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub input: ::std::option::Option<::std::string::String>,
     ///Summary parts.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub summary: ::std::vec::Vec<
@@ -2397,6 +3389,7 @@ impl ::std::convert::From<::std::vec::Vec<InputContent>> for InputItemOutput {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
+    Copy,
     Debug,
     Eq,
     Hash,
@@ -2404,34 +3397,55 @@ impl ::std::convert::From<::std::vec::Vec<InputContent>> for InputItemOutput {
     PartialEq,
     PartialOrd
 )]
-#[serde(transparent)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct InputItemRole(pub ::std::string::String);
-impl ::std::ops::Deref for InputItemRole {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
-        &self.0
-    }
-}
-impl ::std::convert::From<InputItemRole> for ::std::string::String {
-    fn from(value: InputItemRole) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for InputItemRole {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
-    }
+pub enum InputItemRole {
+    #[serde(rename = "user")]
+    User,
+    #[serde(rename = "assistant")]
+    Assistant,
+    #[serde(rename = "system")]
+    System,
+    #[serde(rename = "developer")]
+    Developer,
 }
 impl ::std::fmt::Display for InputItemRole {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-        self.0.fmt(f)
+        match *self {
+            Self::User => f.write_str("user"),
+            Self::Assistant => f.write_str("assistant"),
+            Self::System => f.write_str("system"),
+            Self::Developer => f.write_str("developer"),
+        }
     }
 }
 impl ::std::str::FromStr for InputItemRole {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "user" => Ok(Self::User),
+            "assistant" => Ok(Self::Assistant),
+            "system" => Ok(Self::System),
+            "developer" => Ok(Self::Developer),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for InputItemRole {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for InputItemRole {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
     }
 }
 ///A message; type may be left out.
@@ -2477,6 +3491,7 @@ impl ::std::convert::From<::std::vec::Vec<InputContent>> for InputMessageContent
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
+    Copy,
     Debug,
     Eq,
     Hash,
@@ -2484,34 +3499,55 @@ impl ::std::convert::From<::std::vec::Vec<InputContent>> for InputMessageContent
     PartialEq,
     PartialOrd
 )]
-#[serde(transparent)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct InputMessageRole(pub ::std::string::String);
-impl ::std::ops::Deref for InputMessageRole {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
-        &self.0
-    }
-}
-impl ::std::convert::From<InputMessageRole> for ::std::string::String {
-    fn from(value: InputMessageRole) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for InputMessageRole {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
-    }
+pub enum InputMessageRole {
+    #[serde(rename = "user")]
+    User,
+    #[serde(rename = "assistant")]
+    Assistant,
+    #[serde(rename = "system")]
+    System,
+    #[serde(rename = "developer")]
+    Developer,
 }
 impl ::std::fmt::Display for InputMessageRole {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-        self.0.fmt(f)
+        match *self {
+            Self::User => f.write_str("user"),
+            Self::Assistant => f.write_str("assistant"),
+            Self::System => f.write_str("system"),
+            Self::Developer => f.write_str("developer"),
+        }
     }
 }
 impl ::std::str::FromStr for InputMessageRole {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "user" => Ok(Self::User),
+            "assistant" => Ok(Self::Assistant),
+            "system" => Ok(Self::System),
+            "developer" => Ok(Self::Developer),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for InputMessageRole {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for InputMessageRole {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
     }
 }
 ///Kind of the item.
@@ -2638,6 +3674,134 @@ impl ::std::convert::TryFrom<::std::string::String> for InputTextContentType {
 impl ::std::default::Default for InputTextContentType {
     fn default() -> Self {
         InputTextContentType::InputText
+    }
+}
+///Any JSON object.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct JsonObjectFormat {
+    ///Kind of the form.
+    #[serde(rename = "type")]
+    pub type_: JsonObjectFormatType,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl JsonObjectFormat {
+    pub fn builder() -> builder::JsonObjectFormat {
+        Default::default()
+    }
+}
+///Kind of the form.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum JsonObjectFormatType {
+    #[serde(rename = "json_object")]
+    JsonObject,
+}
+impl ::std::fmt::Display for JsonObjectFormatType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::JsonObject => f.write_str("json_object"),
+        }
+    }
+}
+impl ::std::str::FromStr for JsonObjectFormatType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "json_object" => Ok(Self::JsonObject),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for JsonObjectFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for JsonObjectFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for JsonObjectFormatType {
+    fn default() -> Self {
+        JsonObjectFormatType::JsonObject
+    }
+}
+///`ListResponseInputItemsOrder`
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ListResponseInputItemsOrder {
+    #[serde(rename = "asc")]
+    Asc,
+    #[serde(rename = "desc")]
+    Desc,
+}
+impl ::std::fmt::Display for ListResponseInputItemsOrder {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Asc => f.write_str("asc"),
+            Self::Desc => f.write_str("desc"),
+        }
+    }
+}
+impl ::std::str::FromStr for ListResponseInputItemsOrder {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "asc" => Ok(Self::Asc),
+            "desc" => Ok(Self::Desc),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ListResponseInputItemsOrder {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ListResponseInputItemsOrder {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
     }
 }
 ///A model.
@@ -3898,6 +5062,138 @@ impl Response {
         Default::default()
     }
 }
+///Leaves some of the tools to choose from.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseAllowedToolsChoice {
+    ///Kind of the choice.
+    #[serde(rename = "type")]
+    pub type_: ResponseAllowedToolsChoiceType,
+    ///required forces a call.
+    pub mode: ResponseAllowedToolsChoiceMode,
+    ///The tools, named as in a choice that forces one.
+    pub tools: ::std::vec::Vec<ResponseToolChoice>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseAllowedToolsChoice {
+    pub fn builder() -> builder::ResponseAllowedToolsChoice {
+        Default::default()
+    }
+}
+///required forces a call.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseAllowedToolsChoiceMode {
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "required")]
+    Required,
+}
+impl ::std::fmt::Display for ResponseAllowedToolsChoiceMode {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Auto => f.write_str("auto"),
+            Self::Required => f.write_str("required"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseAllowedToolsChoiceMode {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "auto" => Ok(Self::Auto),
+            "required" => Ok(Self::Required),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseAllowedToolsChoiceMode {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseAllowedToolsChoiceMode {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+///Kind of the choice.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseAllowedToolsChoiceType {
+    #[serde(rename = "allowed_tools")]
+    AllowedTools,
+}
+impl ::std::fmt::Display for ResponseAllowedToolsChoiceType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::AllowedTools => f.write_str("allowed_tools"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseAllowedToolsChoiceType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "allowed_tools" => Ok(Self::AllowedTools),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseAllowedToolsChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseAllowedToolsChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseAllowedToolsChoiceType {
+    fn default() -> Self {
+        ResponseAllowedToolsChoiceType::AllowedTools
+    }
+}
 ///Terminal: the whole response.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -3984,6 +5280,210 @@ pub struct ResponseCreatedEvent {
 impl ResponseCreatedEvent {
     pub fn builder() -> builder::ResponseCreatedEvent {
         Default::default()
+    }
+}
+///What the text may be; without it, any text. Unknown kinds pass through.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseCustomFormat {
+    ///Kind of the format.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///How the grammar is written.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub syntax: ::std::option::Option<ResponseCustomFormatSyntax>,
+    ///The grammar.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub definition: ::std::option::Option<::std::string::String>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseCustomFormat {
+    pub fn builder() -> builder::ResponseCustomFormat {
+        Default::default()
+    }
+}
+///How the grammar is written.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseCustomFormatSyntax {
+    #[serde(rename = "lark")]
+    Lark,
+    #[serde(rename = "regex")]
+    Regex,
+}
+impl ::std::fmt::Display for ResponseCustomFormatSyntax {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Lark => f.write_str("lark"),
+            Self::Regex => f.write_str("regex"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseCustomFormatSyntax {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "lark" => Ok(Self::Lark),
+            "regex" => Ok(Self::Regex),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseCustomFormatSyntax {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseCustomFormatSyntax {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+///A tool that takes free text and that the caller can run.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseCustomTool {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ResponseCustomToolType,
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    ///What it does and when to call it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub format: ::std::option::Option<ResponseCustomFormat>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseCustomTool {
+    pub fn builder() -> builder::ResponseCustomTool {
+        Default::default()
+    }
+}
+///New piece of a custom tool's text.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseCustomToolCallInputDeltaEvent {
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    ///Id of the item.
+    pub item_id: ::std::string::String,
+    ///Place among the output items.
+    pub output_index: i64,
+    ///The new piece.
+    pub delta: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseCustomToolCallInputDeltaEvent {
+    pub fn builder() -> builder::ResponseCustomToolCallInputDeltaEvent {
+        Default::default()
+    }
+}
+///A custom tool's text is complete.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseCustomToolCallInputDoneEvent {
+    ///Name of the event.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Rises strictly over the stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sequence_number: ::std::option::Option<i64>,
+    ///Id of the item.
+    pub item_id: ::std::string::String,
+    ///Place among the output items.
+    pub output_index: i64,
+    ///The whole text.
+    pub input: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseCustomToolCallInputDoneEvent {
+    pub fn builder() -> builder::ResponseCustomToolCallInputDoneEvent {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseCustomToolType {
+    #[serde(rename = "custom")]
+    Custom,
+}
+impl ::std::fmt::Display for ResponseCustomToolType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Custom => f.write_str("custom"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseCustomToolType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "custom" => Ok(Self::Custom),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseCustomToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseCustomToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseCustomToolType {
+    fn default() -> Self {
+        ResponseCustomToolType::Custom
     }
 }
 ///Why a response failed.
@@ -4103,6 +5603,223 @@ impl ResponseFunctionCallArgumentsDoneEvent {
         Default::default()
     }
 }
+///A function that the caller can run.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseFunctionTool {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ResponseFunctionToolType,
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    ///What it does and when to call it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
+    ///JSON Schema of the arguments.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub parameters: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
+    ///Whether arguments must follow the schema exactly.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub strict: ::std::option::Option<bool>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseFunctionTool {
+    pub fn builder() -> builder::ResponseFunctionTool {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseFunctionToolType {
+    #[serde(rename = "function")]
+    Function,
+}
+impl ::std::fmt::Display for ResponseFunctionToolType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Function => f.write_str("function"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseFunctionToolType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "function" => Ok(Self::Function),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseFunctionToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseFunctionToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseFunctionToolType {
+    fn default() -> Self {
+        ResponseFunctionToolType::Function
+    }
+}
+///Text of a grammar.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseGrammarFormat {
+    ///Kind of the format.
+    #[serde(rename = "type")]
+    pub type_: ResponseGrammarFormatType,
+    ///How the grammar is written.
+    pub syntax: ResponseGrammarFormatSyntax,
+    ///The grammar.
+    pub definition: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseGrammarFormat {
+    pub fn builder() -> builder::ResponseGrammarFormat {
+        Default::default()
+    }
+}
+///How the grammar is written.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseGrammarFormatSyntax {
+    #[serde(rename = "lark")]
+    Lark,
+    #[serde(rename = "regex")]
+    Regex,
+}
+impl ::std::fmt::Display for ResponseGrammarFormatSyntax {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Lark => f.write_str("lark"),
+            Self::Regex => f.write_str("regex"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseGrammarFormatSyntax {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "lark" => Ok(Self::Lark),
+            "regex" => Ok(Self::Regex),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseGrammarFormatSyntax {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseGrammarFormatSyntax {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+///Kind of the format.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseGrammarFormatType {
+    #[serde(rename = "grammar")]
+    Grammar,
+}
+impl ::std::fmt::Display for ResponseGrammarFormatType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Grammar => f.write_str("grammar"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseGrammarFormatType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "grammar" => Ok(Self::Grammar),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseGrammarFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseGrammarFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseGrammarFormatType {
+    fn default() -> Self {
+        ResponseGrammarFormatType::Grammar
+    }
+}
 ///The model works.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -4216,25 +5933,94 @@ impl ResponseInputTokensDetails {
         Default::default()
     }
 }
-///Forces one tool.
+///An item that a response was made from, as it is kept; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ResponseNamedToolChoice {
-    ///Kind of the tool.
+pub struct ResponseItem {
+    ///Kind of the item.
     #[serde(rename = "type")]
-    pub type_: ResponseNamedToolChoiceType,
-    ///Name of the tool.
+    pub type_: ::std::string::String,
+    ///Id of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub id: ::std::option::Option<::std::string::String>,
+    ///Who speaks.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub role: ::std::option::Option<ResponseItemRole>,
+    ///The parts.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub content: ::std::vec::Vec<InputContent>,
+    ///State of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub status: ::std::option::Option<::std::string::String>,
+    ///Goes back with the result.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub call_id: ::std::option::Option<::std::string::String>,
+    ///Name of the function.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
+    ///The arguments as JSON text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub arguments: ::std::option::Option<::std::string::String>,
+    ///The result, as text or parts.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub output: ::std::option::Option<ResponseItemOutput>,
+    ///Free text for the tool.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub input: ::std::option::Option<::std::string::String>,
+    ///Summary parts.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub summary: ::std::vec::Vec<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
+    ///Opaque; goes back unchanged.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub encrypted_content: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
-impl ResponseNamedToolChoice {
-    pub fn builder() -> builder::ResponseNamedToolChoice {
+impl ResponseItem {
+    pub fn builder() -> builder::ResponseItem {
         Default::default()
     }
 }
-///Kind of the tool.
+///One page of the items that a response was made from.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseItemList {
+    ///Kind of the record.
+    pub object: ::std::string::String,
+    ///The items.
+    pub data: ::std::vec::Vec<ResponseItem>,
+    ///Id of the first item; null on an empty page.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub first_id: ::std::option::Option<::std::string::String>,
+    ///Id of the last item, and so after of the next page; null on an empty page.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub last_id: ::std::option::Option<::std::string::String>,
+    ///Whether another page follows.
+    pub has_more: bool,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseItemList {
+    pub fn builder() -> builder::ResponseItemList {
+        Default::default()
+    }
+}
+///The result, as text or parts.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseItemOutput {
+    String(::std::string::String),
+    Array(::std::vec::Vec<InputContent>),
+}
+impl ::std::convert::From<::std::vec::Vec<InputContent>> for ResponseItemOutput {
+    fn from(value: ::std::vec::Vec<InputContent>) -> Self {
+        Self::Array(value)
+    }
+}
+///Who speaks.
 #[derive(
     ::serde::Deserialize,
     ::serde::Serialize,
@@ -4248,32 +6034,329 @@ impl ResponseNamedToolChoice {
 )]
 #[serde(transparent)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ResponseNamedToolChoiceType(pub ::std::string::String);
-impl ::std::ops::Deref for ResponseNamedToolChoiceType {
+pub struct ResponseItemRole(pub ::std::string::String);
+impl ::std::ops::Deref for ResponseItemRole {
     type Target = ::std::string::String;
     fn deref(&self) -> &::std::string::String {
         &self.0
     }
 }
-impl ::std::convert::From<ResponseNamedToolChoiceType> for ::std::string::String {
-    fn from(value: ResponseNamedToolChoiceType) -> Self {
+impl ::std::convert::From<ResponseItemRole> for ::std::string::String {
+    fn from(value: ResponseItemRole) -> Self {
         value.0
     }
 }
-impl ::std::convert::From<::std::string::String> for ResponseNamedToolChoiceType {
+impl ::std::convert::From<::std::string::String> for ResponseItemRole {
     fn from(value: ::std::string::String) -> Self {
         Self(value)
     }
 }
-impl ::std::fmt::Display for ResponseNamedToolChoiceType {
+impl ::std::fmt::Display for ResponseItemRole {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for ResponseNamedToolChoiceType {
+impl ::std::str::FromStr for ResponseItemRole {
     type Err = ::std::convert::Infallible;
     fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
         Ok(Self(value.to_string()))
+    }
+}
+///JSON that follows a schema.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseJsonSchemaFormat {
+    ///Kind of the form.
+    #[serde(rename = "type")]
+    pub type_: ResponseJsonSchemaFormatType,
+    ///Name of the form.
+    pub name: ::std::string::String,
+    ///What it is for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
+    ///The JSON Schema.
+    pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    ///Whether it must be followed exactly.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub strict: ::std::option::Option<bool>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseJsonSchemaFormat {
+    pub fn builder() -> builder::ResponseJsonSchemaFormat {
+        Default::default()
+    }
+}
+///Kind of the form.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseJsonSchemaFormatType {
+    #[serde(rename = "json_schema")]
+    JsonSchema,
+}
+impl ::std::fmt::Display for ResponseJsonSchemaFormatType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::JsonSchema => f.write_str("json_schema"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseJsonSchemaFormatType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "json_schema" => Ok(Self::JsonSchema),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseJsonSchemaFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseJsonSchemaFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseJsonSchemaFormatType {
+    fn default() -> Self {
+        ResponseJsonSchemaFormatType::JsonSchema
+    }
+}
+///A message of the conversation.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseMessageItem {
+    ///Kind of the item.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Id of the item.
+    pub id: ::std::string::String,
+    ///Who speaks.
+    pub role: ResponseMessageItemRole,
+    ///The parts.
+    pub content: ::std::vec::Vec<InputContent>,
+    ///State of the item.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub status: ::std::option::Option<::std::string::String>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseMessageItem {
+    pub fn builder() -> builder::ResponseMessageItem {
+        Default::default()
+    }
+}
+///Who speaks.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[serde(transparent)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseMessageItemRole(pub ::std::string::String);
+impl ::std::ops::Deref for ResponseMessageItemRole {
+    type Target = ::std::string::String;
+    fn deref(&self) -> &::std::string::String {
+        &self.0
+    }
+}
+impl ::std::convert::From<ResponseMessageItemRole> for ::std::string::String {
+    fn from(value: ResponseMessageItemRole) -> Self {
+        value.0
+    }
+}
+impl ::std::convert::From<::std::string::String> for ResponseMessageItemRole {
+    fn from(value: ::std::string::String) -> Self {
+        Self(value)
+    }
+}
+impl ::std::fmt::Display for ResponseMessageItemRole {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+impl ::std::str::FromStr for ResponseMessageItemRole {
+    type Err = ::std::convert::Infallible;
+    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+        Ok(Self(value.to_string()))
+    }
+}
+///Forces one custom tool.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseNamedCustomToolChoice {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ResponseNamedCustomToolChoiceType,
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseNamedCustomToolChoice {
+    pub fn builder() -> builder::ResponseNamedCustomToolChoice {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseNamedCustomToolChoiceType {
+    #[serde(rename = "custom")]
+    Custom,
+}
+impl ::std::fmt::Display for ResponseNamedCustomToolChoiceType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Custom => f.write_str("custom"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseNamedCustomToolChoiceType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "custom" => Ok(Self::Custom),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseNamedCustomToolChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String>
+for ResponseNamedCustomToolChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseNamedCustomToolChoiceType {
+    fn default() -> Self {
+        ResponseNamedCustomToolChoiceType::Custom
+    }
+}
+///Forces one function.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseNamedToolChoice {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ResponseNamedToolChoiceType,
+    ///Name of the tool.
+    pub name: ::std::string::String,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseNamedToolChoice {
+    pub fn builder() -> builder::ResponseNamedToolChoice {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseNamedToolChoiceType {
+    #[serde(rename = "function")]
+    Function,
+}
+impl ::std::fmt::Display for ResponseNamedToolChoiceType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Function => f.write_str("function"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseNamedToolChoiceType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "function" => Ok(Self::Function),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseNamedToolChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseNamedToolChoiceType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseNamedToolChoiceType {
+    fn default() -> Self {
+        ResponseNamedToolChoiceType::Function
     }
 }
 ///A new item.
@@ -4526,11 +6609,11 @@ impl ::std::convert::From<::std::vec::Vec<InputItem>> for ResponseRequestInput {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub enum ResponseRequestToolChoice {
     String(::std::string::String),
-    ResponseNamedToolChoice(ResponseNamedToolChoice),
+    ResponseToolChoice(ResponseToolChoice),
 }
-impl ::std::convert::From<ResponseNamedToolChoice> for ResponseRequestToolChoice {
-    fn from(value: ResponseNamedToolChoice) -> Self {
-        Self::ResponseNamedToolChoice(value)
+impl ::std::convert::From<ResponseToolChoice> for ResponseRequestToolChoice {
+    fn from(value: ResponseToolChoice) -> Self {
+        Self::ResponseToolChoice(value)
     }
 }
 ///What happens to input that is too long.
@@ -4654,6 +6737,9 @@ pub struct ResponseStreamEvent {
     ///The whole JSON text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub arguments: ::std::option::Option<::std::string::String>,
+    ///The whole text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub input: ::std::option::Option<::std::string::String>,
     ///Machine-readable code.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub code: ::std::option::Option<::std::string::String>,
@@ -4726,16 +6812,19 @@ impl ResponseTextDoneEvent {
         Default::default()
     }
 }
-///Form the answer must have.
+///Form the answer must have; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextFormat {
     ///Kind of the form.
     #[serde(rename = "type")]
-    pub type_: ResponseTextFormatType,
+    pub type_: ::std::string::String,
     ///Name of the form.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
+    ///What it is for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
     ///The JSON Schema.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -4748,48 +6837,6 @@ pub struct ResponseTextFormat {
 impl ResponseTextFormat {
     pub fn builder() -> builder::ResponseTextFormat {
         Default::default()
-    }
-}
-///Kind of the form.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
-#[serde(transparent)]
-#[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ResponseTextFormatType(pub ::std::string::String);
-impl ::std::ops::Deref for ResponseTextFormatType {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
-        &self.0
-    }
-}
-impl ::std::convert::From<ResponseTextFormatType> for ::std::string::String {
-    fn from(value: ResponseTextFormatType) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ResponseTextFormatType {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
-    }
-}
-impl ::std::fmt::Display for ResponseTextFormatType {
-    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-impl ::std::str::FromStr for ResponseTextFormatType {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
     }
 }
 ///Form of the text.
@@ -4851,13 +6898,13 @@ impl ::std::str::FromStr for ResponseTextOptionsVerbosity {
         Ok(Self(value.to_string()))
     }
 }
-///A tool; only function tools are described, other kinds pass through.
+///A tool; unknown kinds pass through.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTool {
     ///Kind of the tool.
     #[serde(rename = "type")]
-    pub type_: ResponseToolType,
+    pub type_: ::std::string::String,
     ///Name of the tool.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
@@ -4872,6 +6919,8 @@ pub struct ResponseTool {
     ///Whether arguments must follow the schema exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub format: ::std::option::Option<ResponseCustomFormat>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4880,11 +6929,36 @@ impl ResponseTool {
         Default::default()
     }
 }
-///Kind of the tool.
+///Which tools are called; unknown kinds pass through.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseToolChoice {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+    ///Name of the tool.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+    ///required forces a call.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub mode: ::std::option::Option<ResponseToolChoiceMode>,
+    ///The tools, named as in a choice that forces one.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub tools: ::std::vec::Vec<ResponseToolChoice>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseToolChoice {
+    pub fn builder() -> builder::ResponseToolChoice {
+        Default::default()
+    }
+}
+///required forces a call.
 #[derive(
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
+    Copy,
     Debug,
     Eq,
     Hash,
@@ -4892,34 +6966,47 @@ impl ResponseTool {
     PartialEq,
     PartialOrd
 )]
-#[serde(transparent)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
-pub struct ResponseToolType(pub ::std::string::String);
-impl ::std::ops::Deref for ResponseToolType {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
-        &self.0
-    }
+pub enum ResponseToolChoiceMode {
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "required")]
+    Required,
 }
-impl ::std::convert::From<ResponseToolType> for ::std::string::String {
-    fn from(value: ResponseToolType) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ResponseToolType {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
-    }
-}
-impl ::std::fmt::Display for ResponseToolType {
+impl ::std::fmt::Display for ResponseToolChoiceMode {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-        self.0.fmt(f)
+        match *self {
+            Self::Auto => f.write_str("auto"),
+            Self::Required => f.write_str("required"),
+        }
     }
 }
-impl ::std::str::FromStr for ResponseToolType {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
+impl ::std::str::FromStr for ResponseToolChoiceMode {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "auto" => Ok(Self::Auto),
+            "required" => Ok(Self::Required),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseToolChoiceMode {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseToolChoiceMode {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
     }
 }
 ///Tokens used.
@@ -4942,6 +7029,78 @@ pub struct ResponseUsage {
 impl ResponseUsage {
     pub fn builder() -> builder::ResponseUsage {
         Default::default()
+    }
+}
+///A search that the provider runs; its options pass through.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ResponseWebSearchTool {
+    ///Kind of the tool.
+    #[serde(rename = "type")]
+    pub type_: ResponseWebSearchToolType,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ResponseWebSearchTool {
+    pub fn builder() -> builder::ResponseWebSearchTool {
+        Default::default()
+    }
+}
+///Kind of the tool.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum ResponseWebSearchToolType {
+    #[serde(rename = "web_search")]
+    WebSearch,
+}
+impl ::std::fmt::Display for ResponseWebSearchToolType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::WebSearch => f.write_str("web_search"),
+        }
+    }
+}
+impl ::std::str::FromStr for ResponseWebSearchToolType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "web_search" => Ok(Self::WebSearch),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ResponseWebSearchToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ResponseWebSearchToolType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for ResponseWebSearchToolType {
+    fn default() -> Self {
+        ResponseWebSearchToolType::WebSearch
     }
 }
 ///What went wrong; all four members are always present.
@@ -5023,6 +7182,78 @@ impl ::std::str::FromStr for StandardErrorType {
     type Err = ::std::convert::Infallible;
     fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
         Ok(Self(value.to_string()))
+    }
+}
+///Plain text.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TextFormat {
+    ///Kind of the form.
+    #[serde(rename = "type")]
+    pub type_: TextFormatType,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl TextFormat {
+    pub fn builder() -> builder::TextFormat {
+        Default::default()
+    }
+}
+///Kind of the form.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub enum TextFormatType {
+    #[serde(rename = "text")]
+    Text,
+}
+impl ::std::fmt::Display for TextFormatType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Text => f.write_str("text"),
+        }
+    }
+}
+impl ::std::str::FromStr for TextFormatType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "text" => Ok(Self::Text),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for TextFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for TextFormatType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::default::Default for TextFormatType {
+    fn default() -> Self {
+        TextFormatType::Text
     }
 }
 ///Why a task failed; members other than message are not shown.
@@ -5321,6 +7552,164 @@ impl ::std::str::FromStr for VideoTaskStatus {
 }
 /// Types for composing complex structures.
 pub mod builder {
+    #[derive(Clone, Debug)]
+    pub struct ChatAllowedTools {
+        mode: ::std::result::Result<super::ChatAllowedToolsMode, ::std::string::String>,
+        tools: ::std::result::Result<
+            ::std::vec::Vec<super::ChatToolChoice>,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatAllowedTools {
+        fn default() -> Self {
+            Self {
+                mode: Err("no value supplied for mode".to_string()),
+                tools: Err("no value supplied for tools".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatAllowedTools {
+        pub fn mode<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatAllowedToolsMode>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.mode = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for mode: {e}"));
+            self
+        }
+        pub fn tools<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::vec::Vec<super::ChatToolChoice>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.tools = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for tools: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatAllowedTools> for super::ChatAllowedTools {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatAllowedTools,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                mode: value.mode?,
+                tools: value.tools?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatAllowedTools> for ChatAllowedTools {
+        fn from(value: super::ChatAllowedTools) -> Self {
+            Self {
+                mode: Ok(value.mode),
+                tools: Ok(value.tools),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatAllowedToolsChoice {
+        allowed_tools: ::std::result::Result<
+            super::ChatAllowedTools,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            super::ChatAllowedToolsChoiceType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatAllowedToolsChoice {
+        fn default() -> Self {
+            Self {
+                allowed_tools: Err("no value supplied for allowed_tools".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatAllowedToolsChoice {
+        pub fn allowed_tools<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatAllowedTools>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.allowed_tools = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for allowed_tools: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatAllowedToolsChoiceType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatAllowedToolsChoice>
+    for super::ChatAllowedToolsChoice {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatAllowedToolsChoice,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                allowed_tools: value.allowed_tools?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatAllowedToolsChoice> for ChatAllowedToolsChoice {
+        fn from(value: super::ChatAllowedToolsChoice) -> Self {
+            Self {
+                allowed_tools: Ok(value.allowed_tools),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
     #[derive(Clone, Debug)]
     pub struct ChatChoice {
         finish_reason: ::std::result::Result<
@@ -6699,6 +9088,494 @@ pub mod builder {
         }
     }
     #[derive(Clone, Debug)]
+    pub struct ChatCustom {
+        description: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        format: ::std::result::Result<
+            ::std::option::Option<super::ChatCustomFormat>,
+            ::std::string::String,
+        >,
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatCustom {
+        fn default() -> Self {
+            Self {
+                description: Ok(Default::default()),
+                format: Ok(Default::default()),
+                name: Err("no value supplied for name".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatCustom {
+        pub fn description<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.description = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for description: {e}")
+                });
+            self
+        }
+        pub fn format<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatCustomFormat>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.format = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for format: {e}"));
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatCustom> for super::ChatCustom {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatCustom,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                description: value.description?,
+                format: value.format?,
+                name: value.name?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatCustom> for ChatCustom {
+        fn from(value: super::ChatCustom) -> Self {
+            Self {
+                description: Ok(value.description),
+                format: Ok(value.format),
+                name: Ok(value.name),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatCustomCall {
+        input: ::std::result::Result<::std::string::String, ::std::string::String>,
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatCustomCall {
+        fn default() -> Self {
+            Self {
+                input: Err("no value supplied for input".to_string()),
+                name: Err("no value supplied for name".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatCustomCall {
+        pub fn input<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.input = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for input: {e}"));
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatCustomCall> for super::ChatCustomCall {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatCustomCall,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                input: value.input?,
+                name: value.name?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatCustomCall> for ChatCustomCall {
+        fn from(value: super::ChatCustomCall) -> Self {
+            Self {
+                input: Ok(value.input),
+                name: Ok(value.name),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatCustomCallDelta {
+        input: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        name: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatCustomCallDelta {
+        fn default() -> Self {
+            Self {
+                input: Ok(Default::default()),
+                name: Ok(Default::default()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatCustomCallDelta {
+        pub fn input<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.input = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for input: {e}"));
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatCustomCallDelta> for super::ChatCustomCallDelta {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatCustomCallDelta,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                input: value.input?,
+                name: value.name?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatCustomCallDelta> for ChatCustomCallDelta {
+        fn from(value: super::ChatCustomCallDelta) -> Self {
+            Self {
+                input: Ok(value.input),
+                name: Ok(value.name),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatCustomFormat {
+        grammar: ::std::result::Result<
+            ::std::option::Option<super::CustomGrammar>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatCustomFormat {
+        fn default() -> Self {
+            Self {
+                grammar: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatCustomFormat {
+        pub fn grammar<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::CustomGrammar>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.grammar = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for grammar: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatCustomFormat> for super::ChatCustomFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatCustomFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                grammar: value.grammar?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatCustomFormat> for ChatCustomFormat {
+        fn from(value: super::ChatCustomFormat) -> Self {
+            Self {
+                grammar: Ok(value.grammar),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatCustomTool {
+        custom: ::std::result::Result<super::ChatCustom, ::std::string::String>,
+        type_: ::std::result::Result<super::ChatCustomToolType, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatCustomTool {
+        fn default() -> Self {
+            Self {
+                custom: Err("no value supplied for custom".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatCustomTool {
+        pub fn custom<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatCustom>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.custom = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for custom: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatCustomToolType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatCustomTool> for super::ChatCustomTool {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatCustomTool,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                custom: value.custom?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatCustomTool> for ChatCustomTool {
+        fn from(value: super::ChatCustomTool) -> Self {
+            Self {
+                custom: Ok(value.custom),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatCustomToolCall {
+        custom: ::std::result::Result<super::ChatCustomCall, ::std::string::String>,
+        id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        type_: ::std::result::Result<
+            super::ChatCustomToolCallType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatCustomToolCall {
+        fn default() -> Self {
+            Self {
+                custom: Err("no value supplied for custom".to_string()),
+                id: Err("no value supplied for id".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatCustomToolCall {
+        pub fn custom<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatCustomCall>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.custom = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for custom: {e}"));
+            self
+        }
+        pub fn id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.id = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for id: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatCustomToolCallType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatCustomToolCall> for super::ChatCustomToolCall {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatCustomToolCall,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                custom: value.custom?,
+                id: value.id?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatCustomToolCall> for ChatCustomToolCall {
+        fn from(value: super::ChatCustomToolCall) -> Self {
+            Self {
+                custom: Ok(value.custom),
+                id: Ok(value.id),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
     pub struct ChatDelta {
         content: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
@@ -7110,30 +9987,44 @@ pub mod builder {
         }
     }
     #[derive(Clone, Debug)]
-    pub struct ChatFunctionName {
-        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+    pub struct ChatFunctionTool {
+        function: ::std::result::Result<super::ChatFunction, ::std::string::String>,
+        type_: ::std::result::Result<super::ChatFunctionToolType, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             ::std::string::String,
         >,
     }
-    impl ::std::default::Default for ChatFunctionName {
+    impl ::std::default::Default for ChatFunctionTool {
         fn default() -> Self {
             Self {
-                name: Err("no value supplied for name".to_string()),
+                function: Err("no value supplied for function".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
                 extra: Ok(::std::default::Default::default()),
             }
         }
     }
-    impl ChatFunctionName {
-        pub fn name<T>(mut self, value: T) -> Self
+    impl ChatFunctionTool {
+        pub fn function<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::string::String>,
+            T: ::std::convert::TryInto<super::ChatFunction>,
             T::Error: ::std::fmt::Display,
         {
-            self.name = value
+            self.function = value
                 .try_into()
-                .map_err(|e| format!("error converting supplied value for name: {e}"));
+                .map_err(|e| {
+                    format!("error converting supplied value for function: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatFunctionToolType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
             self
         }
         pub fn extra<T>(mut self, value: T) -> Self
@@ -7149,21 +10040,193 @@ pub mod builder {
             self
         }
     }
-    impl ::std::convert::TryFrom<ChatFunctionName> for super::ChatFunctionName {
+    impl ::std::convert::TryFrom<ChatFunctionTool> for super::ChatFunctionTool {
         type Error = super::error::ConversionError;
         fn try_from(
-            value: ChatFunctionName,
+            value: ChatFunctionTool,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
-                name: value.name?,
+                function: value.function?,
+                type_: value.type_?,
                 extra: value.extra?,
             })
         }
     }
-    impl ::std::convert::From<super::ChatFunctionName> for ChatFunctionName {
-        fn from(value: super::ChatFunctionName) -> Self {
+    impl ::std::convert::From<super::ChatFunctionTool> for ChatFunctionTool {
+        fn from(value: super::ChatFunctionTool) -> Self {
             Self {
-                name: Ok(value.name),
+                function: Ok(value.function),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatFunctionToolCall {
+        function: ::std::result::Result<super::ChatFunctionCall, ::std::string::String>,
+        id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        type_: ::std::result::Result<
+            super::ChatFunctionToolCallType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatFunctionToolCall {
+        fn default() -> Self {
+            Self {
+                function: Err("no value supplied for function".to_string()),
+                id: Err("no value supplied for id".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatFunctionToolCall {
+        pub fn function<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatFunctionCall>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.function = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for function: {e}")
+                });
+            self
+        }
+        pub fn id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.id = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for id: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatFunctionToolCallType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatFunctionToolCall> for super::ChatFunctionToolCall {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatFunctionToolCall,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                function: value.function?,
+                id: value.id?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatFunctionToolCall> for ChatFunctionToolCall {
+        fn from(value: super::ChatFunctionToolCall) -> Self {
+            Self {
+                function: Ok(value.function),
+                id: Ok(value.id),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatGrammarFormat {
+        grammar: ::std::result::Result<super::CustomGrammar, ::std::string::String>,
+        type_: ::std::result::Result<
+            super::ChatGrammarFormatType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatGrammarFormat {
+        fn default() -> Self {
+            Self {
+                grammar: Err("no value supplied for grammar".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatGrammarFormat {
+        pub fn grammar<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::CustomGrammar>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.grammar = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for grammar: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatGrammarFormatType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatGrammarFormat> for super::ChatGrammarFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatGrammarFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                grammar: value.grammar?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatGrammarFormat> for ChatGrammarFormat {
+        fn from(value: super::ChatGrammarFormat) -> Self {
+            Self {
+                grammar: Ok(value.grammar),
+                type_: Ok(value.type_),
                 extra: Ok(value.extra),
             }
         }
@@ -7344,7 +10407,7 @@ pub mod builder {
             Self {
                 description: Ok(Default::default()),
                 name: Err("no value supplied for name".to_string()),
-                schema: Ok(Default::default()),
+                schema: Err("no value supplied for schema".to_string()),
                 strict: Ok(Default::default()),
                 extra: Ok(::std::default::Default::default()),
             }
@@ -7429,6 +10492,89 @@ pub mod builder {
                 name: Ok(value.name),
                 schema: Ok(value.schema),
                 strict: Ok(value.strict),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatJsonSchemaResponseFormat {
+        json_schema: ::std::result::Result<
+            super::ChatJsonSchemaFormat,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            super::ChatJsonSchemaResponseFormatType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatJsonSchemaResponseFormat {
+        fn default() -> Self {
+            Self {
+                json_schema: Err("no value supplied for json_schema".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatJsonSchemaResponseFormat {
+        pub fn json_schema<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatJsonSchemaFormat>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.json_schema = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for json_schema: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatJsonSchemaResponseFormatType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatJsonSchemaResponseFormat>
+    for super::ChatJsonSchemaResponseFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatJsonSchemaResponseFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                json_schema: value.json_schema?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatJsonSchemaResponseFormat>
+    for ChatJsonSchemaResponseFormat {
+        fn from(value: super::ChatJsonSchemaResponseFormat) -> Self {
+            Self {
+                json_schema: Ok(value.json_schema),
+                type_: Ok(value.type_),
                 extra: Ok(value.extra),
             }
         }
@@ -7567,8 +10713,86 @@ pub mod builder {
         }
     }
     #[derive(Clone, Debug)]
+    pub struct ChatNamedCustomToolChoice {
+        custom: ::std::result::Result<super::ChatToolName, ::std::string::String>,
+        type_: ::std::result::Result<
+            super::ChatNamedCustomToolChoiceType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatNamedCustomToolChoice {
+        fn default() -> Self {
+            Self {
+                custom: Err("no value supplied for custom".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatNamedCustomToolChoice {
+        pub fn custom<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatToolName>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.custom = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for custom: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ChatNamedCustomToolChoiceType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatNamedCustomToolChoice>
+    for super::ChatNamedCustomToolChoice {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatNamedCustomToolChoice,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                custom: value.custom?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatNamedCustomToolChoice>
+    for ChatNamedCustomToolChoice {
+        fn from(value: super::ChatNamedCustomToolChoice) -> Self {
+            Self {
+                custom: Ok(value.custom),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
     pub struct ChatNamedToolChoice {
-        function: ::std::result::Result<super::ChatFunctionName, ::std::string::String>,
+        function: ::std::result::Result<super::ChatToolName, ::std::string::String>,
         type_: ::std::result::Result<
             super::ChatNamedToolChoiceType,
             ::std::string::String,
@@ -7590,7 +10814,7 @@ pub mod builder {
     impl ChatNamedToolChoice {
         pub fn function<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<super::ChatFunctionName>,
+            T: ::std::convert::TryInto<super::ChatToolName>,
             T::Error: ::std::fmt::Display,
         {
             self.function = value
@@ -7716,10 +10940,7 @@ pub mod builder {
             ::std::option::Option<super::ChatJsonSchemaFormat>,
             ::std::string::String,
         >,
-        type_: ::std::result::Result<
-            super::ChatResponseFormatType,
-            ::std::string::String,
-        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             ::std::string::String,
@@ -7751,7 +10972,7 @@ pub mod builder {
         }
         pub fn type_<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<super::ChatResponseFormatType>,
+            T: ::std::convert::TryInto<::std::string::String>,
             T::Error: ::std::fmt::Display,
         {
             self.type_ = value
@@ -7932,11 +11153,15 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct ChatTool {
+        custom: ::std::result::Result<
+            ::std::option::Option<super::ChatCustom>,
+            ::std::string::String,
+        >,
         function: ::std::result::Result<
             ::std::option::Option<super::ChatFunction>,
             ::std::string::String,
         >,
-        type_: ::std::result::Result<super::ChatToolType, ::std::string::String>,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             ::std::string::String,
@@ -7945,6 +11170,7 @@ pub mod builder {
     impl ::std::default::Default for ChatTool {
         fn default() -> Self {
             Self {
+                custom: Ok(Default::default()),
                 function: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
                 extra: Ok(::std::default::Default::default()),
@@ -7952,6 +11178,16 @@ pub mod builder {
         }
     }
     impl ChatTool {
+        pub fn custom<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatCustom>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.custom = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for custom: {e}"));
+            self
+        }
         pub fn function<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<super::ChatFunction>>,
@@ -7966,7 +11202,7 @@ pub mod builder {
         }
         pub fn type_<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<super::ChatToolType>,
+            T: ::std::convert::TryInto<::std::string::String>,
             T::Error: ::std::fmt::Display,
         {
             self.type_ = value
@@ -7993,6 +11229,7 @@ pub mod builder {
             value: ChatTool,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                custom: value.custom?,
                 function: value.function?,
                 type_: value.type_?,
                 extra: value.extra?,
@@ -8002,6 +11239,7 @@ pub mod builder {
     impl ::std::convert::From<super::ChatTool> for ChatTool {
         fn from(value: super::ChatTool) -> Self {
             Self {
+                custom: Ok(value.custom),
                 function: Ok(value.function),
                 type_: Ok(value.type_),
                 extra: Ok(value.extra),
@@ -8010,9 +11248,16 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct ChatToolCall {
-        function: ::std::result::Result<super::ChatFunctionCall, ::std::string::String>,
+        custom: ::std::result::Result<
+            ::std::option::Option<super::ChatCustomCall>,
+            ::std::string::String,
+        >,
+        function: ::std::result::Result<
+            ::std::option::Option<super::ChatFunctionCall>,
+            ::std::string::String,
+        >,
         id: ::std::result::Result<::std::string::String, ::std::string::String>,
-        type_: ::std::result::Result<super::ChatToolCallType, ::std::string::String>,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             ::std::string::String,
@@ -8021,7 +11266,8 @@ pub mod builder {
     impl ::std::default::Default for ChatToolCall {
         fn default() -> Self {
             Self {
-                function: Err("no value supplied for function".to_string()),
+                custom: Ok(Default::default()),
+                function: Ok(Default::default()),
                 id: Err("no value supplied for id".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
                 extra: Ok(::std::default::Default::default()),
@@ -8029,9 +11275,19 @@ pub mod builder {
         }
     }
     impl ChatToolCall {
+        pub fn custom<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatCustomCall>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.custom = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for custom: {e}"));
+            self
+        }
         pub fn function<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<super::ChatFunctionCall>,
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatFunctionCall>>,
             T::Error: ::std::fmt::Display,
         {
             self.function = value
@@ -8053,7 +11309,7 @@ pub mod builder {
         }
         pub fn type_<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<super::ChatToolCallType>,
+            T: ::std::convert::TryInto<::std::string::String>,
             T::Error: ::std::fmt::Display,
         {
             self.type_ = value
@@ -8080,6 +11336,7 @@ pub mod builder {
             value: ChatToolCall,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                custom: value.custom?,
                 function: value.function?,
                 id: value.id?,
                 type_: value.type_?,
@@ -8090,6 +11347,7 @@ pub mod builder {
     impl ::std::convert::From<super::ChatToolCall> for ChatToolCall {
         fn from(value: super::ChatToolCall) -> Self {
             Self {
+                custom: Ok(value.custom),
                 function: Ok(value.function),
                 id: Ok(value.id),
                 type_: Ok(value.type_),
@@ -8099,6 +11357,10 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct ChatToolCallDelta {
+        custom: ::std::result::Result<
+            ::std::option::Option<super::ChatCustomCallDelta>,
+            ::std::string::String,
+        >,
         function: ::std::result::Result<
             ::std::option::Option<super::ChatFunctionCallDelta>,
             ::std::string::String,
@@ -8120,6 +11382,7 @@ pub mod builder {
     impl ::std::default::Default for ChatToolCallDelta {
         fn default() -> Self {
             Self {
+                custom: Ok(Default::default()),
                 function: Ok(Default::default()),
                 id: Ok(Default::default()),
                 index: Ok(Default::default()),
@@ -8129,6 +11392,18 @@ pub mod builder {
         }
     }
     impl ChatToolCallDelta {
+        pub fn custom<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<super::ChatCustomCallDelta>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.custom = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for custom: {e}"));
+            self
+        }
         pub fn function<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
@@ -8194,6 +11469,7 @@ pub mod builder {
             value: ChatToolCallDelta,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                custom: value.custom?,
                 function: value.function?,
                 id: value.id?,
                 index: value.index?,
@@ -8205,10 +11481,184 @@ pub mod builder {
     impl ::std::convert::From<super::ChatToolCallDelta> for ChatToolCallDelta {
         fn from(value: super::ChatToolCallDelta) -> Self {
             Self {
+                custom: Ok(value.custom),
                 function: Ok(value.function),
                 id: Ok(value.id),
                 index: Ok(value.index),
                 type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatToolChoice {
+        allowed_tools: ::std::result::Result<
+            ::std::option::Option<super::ChatAllowedTools>,
+            ::std::string::String,
+        >,
+        custom: ::std::result::Result<
+            ::std::option::Option<super::ChatToolName>,
+            ::std::string::String,
+        >,
+        function: ::std::result::Result<
+            ::std::option::Option<super::ChatToolName>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatToolChoice {
+        fn default() -> Self {
+            Self {
+                allowed_tools: Ok(Default::default()),
+                custom: Ok(Default::default()),
+                function: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatToolChoice {
+        pub fn allowed_tools<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatAllowedTools>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.allowed_tools = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for allowed_tools: {e}")
+                });
+            self
+        }
+        pub fn custom<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatToolName>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.custom = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for custom: {e}"));
+            self
+        }
+        pub fn function<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatToolName>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.function = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for function: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatToolChoice> for super::ChatToolChoice {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatToolChoice,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                allowed_tools: value.allowed_tools?,
+                custom: value.custom?,
+                function: value.function?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatToolChoice> for ChatToolChoice {
+        fn from(value: super::ChatToolChoice) -> Self {
+            Self {
+                allowed_tools: Ok(value.allowed_tools),
+                custom: Ok(value.custom),
+                function: Ok(value.function),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatToolName {
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatToolName {
+        fn default() -> Self {
+            Self {
+                name: Err("no value supplied for name".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatToolName {
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatToolName> for super::ChatToolName {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatToolName,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                name: value.name?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatToolName> for ChatToolName {
+        fn from(value: super::ChatToolName) -> Self {
+            Self {
+                name: Ok(value.name),
                 extra: Ok(value.extra),
             }
         }
@@ -8901,6 +12351,140 @@ pub mod builder {
         }
     }
     #[derive(Clone, Debug)]
+    pub struct CustomGrammar {
+        definition: ::std::result::Result<::std::string::String, ::std::string::String>,
+        syntax: ::std::result::Result<super::CustomGrammarSyntax, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for CustomGrammar {
+        fn default() -> Self {
+            Self {
+                definition: Err("no value supplied for definition".to_string()),
+                syntax: Err("no value supplied for syntax".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl CustomGrammar {
+        pub fn definition<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.definition = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for definition: {e}")
+                });
+            self
+        }
+        pub fn syntax<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::CustomGrammarSyntax>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.syntax = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for syntax: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<CustomGrammar> for super::CustomGrammar {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: CustomGrammar,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                definition: value.definition?,
+                syntax: value.syntax?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::CustomGrammar> for CustomGrammar {
+        fn from(value: super::CustomGrammar) -> Self {
+            Self {
+                definition: Ok(value.definition),
+                syntax: Ok(value.syntax),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct CustomTextFormat {
+        type_: ::std::result::Result<super::CustomTextFormatType, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for CustomTextFormat {
+        fn default() -> Self {
+            Self {
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl CustomTextFormat {
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::CustomTextFormatType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<CustomTextFormat> for super::CustomTextFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: CustomTextFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::CustomTextFormat> for CustomTextFormat {
+        fn from(value: super::CustomTextFormat) -> Self {
+            Self {
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
     pub struct CustomToolCallItem {
         call_id: ::std::result::Result<::std::string::String, ::std::string::String>,
         id: ::std::result::Result<
@@ -8913,7 +12497,10 @@ pub mod builder {
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
-        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        type_: ::std::result::Result<
+            super::CustomToolCallItemType,
+            ::std::string::String,
+        >,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             ::std::string::String,
@@ -8987,7 +12574,7 @@ pub mod builder {
         }
         pub fn type_<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::string::String>,
+            T: ::std::convert::TryInto<super::CustomToolCallItemType>,
             T::Error: ::std::fmt::Display,
         {
             self.type_ = value
@@ -9033,6 +12620,229 @@ pub mod builder {
                 name: Ok(value.name),
                 status: Ok(value.status),
                 type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct CustomToolCallOutputItem {
+        call_id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        id: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        output: ::std::result::Result<
+            super::CustomToolCallOutputItemOutput,
+            ::std::string::String,
+        >,
+        status: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            super::CustomToolCallOutputItemType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for CustomToolCallOutputItem {
+        fn default() -> Self {
+            Self {
+                call_id: Err("no value supplied for call_id".to_string()),
+                id: Ok(Default::default()),
+                output: Err("no value supplied for output".to_string()),
+                status: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl CustomToolCallOutputItem {
+        pub fn call_id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.call_id = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for call_id: {e}")
+                });
+            self
+        }
+        pub fn id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.id = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for id: {e}"));
+            self
+        }
+        pub fn output<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::CustomToolCallOutputItemOutput>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.output = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for output: {e}"));
+            self
+        }
+        pub fn status<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.status = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for status: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::CustomToolCallOutputItemType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<CustomToolCallOutputItem>
+    for super::CustomToolCallOutputItem {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: CustomToolCallOutputItem,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                call_id: value.call_id?,
+                id: value.id?,
+                output: value.output?,
+                status: value.status?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::CustomToolCallOutputItem>
+    for CustomToolCallOutputItem {
+        fn from(value: super::CustomToolCallOutputItem) -> Self {
+            Self {
+                call_id: Ok(value.call_id),
+                id: Ok(value.id),
+                output: Ok(value.output),
+                status: Ok(value.status),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct DeletedResponse {
+        deleted: ::std::result::Result<bool, ::std::string::String>,
+        id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        object: ::std::result::Result<
+            super::DeletedResponseObject,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for DeletedResponse {
+        fn default() -> Self {
+            Self {
+                deleted: Err("no value supplied for deleted".to_string()),
+                id: Err("no value supplied for id".to_string()),
+                object: Err("no value supplied for object".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl DeletedResponse {
+        pub fn deleted<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<bool>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.deleted = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for deleted: {e}")
+                });
+            self
+        }
+        pub fn id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.id = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for id: {e}"));
+            self
+        }
+        pub fn object<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::DeletedResponseObject>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.object = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for object: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<DeletedResponse> for super::DeletedResponse {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: DeletedResponse,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                deleted: value.deleted?,
+                id: value.id?,
+                object: value.object?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::DeletedResponse> for DeletedResponse {
+        fn from(value: super::DeletedResponse) -> Self {
+            Self {
+                deleted: Ok(value.deleted),
+                id: Ok(value.id),
+                object: Ok(value.object),
                 extra: Ok(value.extra),
             }
         }
@@ -10282,6 +14092,10 @@ pub mod builder {
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
+        input: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         name: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
@@ -10321,6 +14135,7 @@ pub mod builder {
                 content: Ok(Default::default()),
                 encrypted_content: Ok(Default::default()),
                 id: Ok(Default::default()),
+                input: Ok(Default::default()),
                 name: Ok(Default::default()),
                 output: Ok(Default::default()),
                 role: Ok(Default::default()),
@@ -10388,6 +14203,16 @@ pub mod builder {
             self.id = value
                 .try_into()
                 .map_err(|e| format!("error converting supplied value for id: {e}"));
+            self
+        }
+        pub fn input<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.input = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for input: {e}"));
             self
         }
         pub fn name<T>(mut self, value: T) -> Self
@@ -10480,6 +14305,7 @@ pub mod builder {
                 content: value.content?,
                 encrypted_content: value.encrypted_content?,
                 id: value.id?,
+                input: value.input?,
                 name: value.name?,
                 output: value.output?,
                 role: value.role?,
@@ -10498,6 +14324,7 @@ pub mod builder {
                 content: Ok(value.content),
                 encrypted_content: Ok(value.encrypted_content),
                 id: Ok(value.id),
+                input: Ok(value.input),
                 name: Ok(value.name),
                 output: Ok(value.output),
                 role: Ok(value.role),
@@ -10705,6 +14532,65 @@ pub mod builder {
         fn from(value: super::InputTextContent) -> Self {
             Self {
                 text: Ok(value.text),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct JsonObjectFormat {
+        type_: ::std::result::Result<super::JsonObjectFormatType, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for JsonObjectFormat {
+        fn default() -> Self {
+            Self {
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl JsonObjectFormat {
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::JsonObjectFormatType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<JsonObjectFormat> for super::JsonObjectFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: JsonObjectFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::JsonObjectFormat> for JsonObjectFormat {
+        fn from(value: super::JsonObjectFormat) -> Self {
+            Self {
                 type_: Ok(value.type_),
                 extra: Ok(value.extra),
             }
@@ -14127,6 +18013,104 @@ pub mod builder {
         }
     }
     #[derive(Clone, Debug)]
+    pub struct ResponseAllowedToolsChoice {
+        mode: ::std::result::Result<
+            super::ResponseAllowedToolsChoiceMode,
+            ::std::string::String,
+        >,
+        tools: ::std::result::Result<
+            ::std::vec::Vec<super::ResponseToolChoice>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            super::ResponseAllowedToolsChoiceType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseAllowedToolsChoice {
+        fn default() -> Self {
+            Self {
+                mode: Err("no value supplied for mode".to_string()),
+                tools: Err("no value supplied for tools".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseAllowedToolsChoice {
+        pub fn mode<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseAllowedToolsChoiceMode>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.mode = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for mode: {e}"));
+            self
+        }
+        pub fn tools<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::vec::Vec<super::ResponseToolChoice>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.tools = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for tools: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseAllowedToolsChoiceType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseAllowedToolsChoice>
+    for super::ResponseAllowedToolsChoice {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseAllowedToolsChoice,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                mode: value.mode?,
+                tools: value.tools?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseAllowedToolsChoice>
+    for ResponseAllowedToolsChoice {
+        fn from(value: super::ResponseAllowedToolsChoice) -> Self {
+            Self {
+                mode: Ok(value.mode),
+                tools: Ok(value.tools),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
     pub struct ResponseCompletedEvent {
         response: ::std::result::Result<super::Response, ::std::string::String>,
         sequence_number: ::std::result::Result<
@@ -14593,6 +18577,469 @@ pub mod builder {
         fn from(value: super::ResponseCreatedEvent) -> Self {
             Self {
                 response: Ok(value.response),
+                sequence_number: Ok(value.sequence_number),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseCustomFormat {
+        definition: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        syntax: ::std::result::Result<
+            ::std::option::Option<super::ResponseCustomFormatSyntax>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseCustomFormat {
+        fn default() -> Self {
+            Self {
+                definition: Ok(Default::default()),
+                syntax: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseCustomFormat {
+        pub fn definition<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.definition = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for definition: {e}")
+                });
+            self
+        }
+        pub fn syntax<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<super::ResponseCustomFormatSyntax>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.syntax = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for syntax: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseCustomFormat> for super::ResponseCustomFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseCustomFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                definition: value.definition?,
+                syntax: value.syntax?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseCustomFormat> for ResponseCustomFormat {
+        fn from(value: super::ResponseCustomFormat) -> Self {
+            Self {
+                definition: Ok(value.definition),
+                syntax: Ok(value.syntax),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseCustomTool {
+        description: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        format: ::std::result::Result<
+            ::std::option::Option<super::ResponseCustomFormat>,
+            ::std::string::String,
+        >,
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+        type_: ::std::result::Result<
+            super::ResponseCustomToolType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseCustomTool {
+        fn default() -> Self {
+            Self {
+                description: Ok(Default::default()),
+                format: Ok(Default::default()),
+                name: Err("no value supplied for name".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseCustomTool {
+        pub fn description<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.description = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for description: {e}")
+                });
+            self
+        }
+        pub fn format<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<super::ResponseCustomFormat>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.format = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for format: {e}"));
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseCustomToolType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseCustomTool> for super::ResponseCustomTool {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseCustomTool,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                description: value.description?,
+                format: value.format?,
+                name: value.name?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseCustomTool> for ResponseCustomTool {
+        fn from(value: super::ResponseCustomTool) -> Self {
+            Self {
+                description: Ok(value.description),
+                format: Ok(value.format),
+                name: Ok(value.name),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseCustomToolCallInputDeltaEvent {
+        delta: ::std::result::Result<::std::string::String, ::std::string::String>,
+        item_id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        output_index: ::std::result::Result<i64, ::std::string::String>,
+        sequence_number: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseCustomToolCallInputDeltaEvent {
+        fn default() -> Self {
+            Self {
+                delta: Err("no value supplied for delta".to_string()),
+                item_id: Err("no value supplied for item_id".to_string()),
+                output_index: Err("no value supplied for output_index".to_string()),
+                sequence_number: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseCustomToolCallInputDeltaEvent {
+        pub fn delta<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.delta = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for delta: {e}"));
+            self
+        }
+        pub fn item_id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.item_id = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn output_index<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<i64>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.output_index = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for output_index: {e}")
+                });
+            self
+        }
+        pub fn sequence_number<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.sequence_number = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for sequence_number: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseCustomToolCallInputDeltaEvent>
+    for super::ResponseCustomToolCallInputDeltaEvent {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseCustomToolCallInputDeltaEvent,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                delta: value.delta?,
+                item_id: value.item_id?,
+                output_index: value.output_index?,
+                sequence_number: value.sequence_number?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseCustomToolCallInputDeltaEvent>
+    for ResponseCustomToolCallInputDeltaEvent {
+        fn from(value: super::ResponseCustomToolCallInputDeltaEvent) -> Self {
+            Self {
+                delta: Ok(value.delta),
+                item_id: Ok(value.item_id),
+                output_index: Ok(value.output_index),
+                sequence_number: Ok(value.sequence_number),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseCustomToolCallInputDoneEvent {
+        input: ::std::result::Result<::std::string::String, ::std::string::String>,
+        item_id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        output_index: ::std::result::Result<i64, ::std::string::String>,
+        sequence_number: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseCustomToolCallInputDoneEvent {
+        fn default() -> Self {
+            Self {
+                input: Err("no value supplied for input".to_string()),
+                item_id: Err("no value supplied for item_id".to_string()),
+                output_index: Err("no value supplied for output_index".to_string()),
+                sequence_number: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseCustomToolCallInputDoneEvent {
+        pub fn input<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.input = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for input: {e}"));
+            self
+        }
+        pub fn item_id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.item_id = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn output_index<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<i64>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.output_index = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for output_index: {e}")
+                });
+            self
+        }
+        pub fn sequence_number<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.sequence_number = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for sequence_number: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseCustomToolCallInputDoneEvent>
+    for super::ResponseCustomToolCallInputDoneEvent {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseCustomToolCallInputDoneEvent,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                input: value.input?,
+                item_id: value.item_id?,
+                output_index: value.output_index?,
+                sequence_number: value.sequence_number?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseCustomToolCallInputDoneEvent>
+    for ResponseCustomToolCallInputDoneEvent {
+        fn from(value: super::ResponseCustomToolCallInputDoneEvent) -> Self {
+            Self {
+                input: Ok(value.input),
+                item_id: Ok(value.item_id),
+                output_index: Ok(value.output_index),
                 sequence_number: Ok(value.sequence_number),
                 type_: Ok(value.type_),
                 extra: Ok(value.extra),
@@ -15191,6 +19638,239 @@ pub mod builder {
         }
     }
     #[derive(Clone, Debug)]
+    pub struct ResponseFunctionTool {
+        description: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+        parameters: ::std::result::Result<
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            ::std::string::String,
+        >,
+        strict: ::std::result::Result<
+            ::std::option::Option<bool>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            super::ResponseFunctionToolType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseFunctionTool {
+        fn default() -> Self {
+            Self {
+                description: Ok(Default::default()),
+                name: Err("no value supplied for name".to_string()),
+                parameters: Ok(Default::default()),
+                strict: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseFunctionTool {
+        pub fn description<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.description = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for description: {e}")
+                });
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn parameters<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.parameters = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for parameters: {e}")
+                });
+            self
+        }
+        pub fn strict<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<bool>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.strict = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for strict: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseFunctionToolType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseFunctionTool> for super::ResponseFunctionTool {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseFunctionTool,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                description: value.description?,
+                name: value.name?,
+                parameters: value.parameters?,
+                strict: value.strict?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseFunctionTool> for ResponseFunctionTool {
+        fn from(value: super::ResponseFunctionTool) -> Self {
+            Self {
+                description: Ok(value.description),
+                name: Ok(value.name),
+                parameters: Ok(value.parameters),
+                strict: Ok(value.strict),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseGrammarFormat {
+        definition: ::std::result::Result<::std::string::String, ::std::string::String>,
+        syntax: ::std::result::Result<
+            super::ResponseGrammarFormatSyntax,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            super::ResponseGrammarFormatType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseGrammarFormat {
+        fn default() -> Self {
+            Self {
+                definition: Err("no value supplied for definition".to_string()),
+                syntax: Err("no value supplied for syntax".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseGrammarFormat {
+        pub fn definition<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.definition = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for definition: {e}")
+                });
+            self
+        }
+        pub fn syntax<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseGrammarFormatSyntax>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.syntax = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for syntax: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseGrammarFormatType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseGrammarFormat>
+    for super::ResponseGrammarFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseGrammarFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                definition: value.definition?,
+                syntax: value.syntax?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseGrammarFormat> for ResponseGrammarFormat {
+        fn from(value: super::ResponseGrammarFormat) -> Self {
+            Self {
+                definition: Ok(value.definition),
+                syntax: Ok(value.syntax),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
     pub struct ResponseInProgressEvent {
         response: ::std::result::Result<super::Response, ::std::string::String>,
         sequence_number: ::std::result::Result<
@@ -15536,11 +20216,737 @@ pub mod builder {
         }
     }
     #[derive(Clone, Debug)]
-    pub struct ResponseNamedToolChoice {
+    pub struct ResponseItem {
+        arguments: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        call_id: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        content: ::std::result::Result<
+            ::std::vec::Vec<super::InputContent>,
+            ::std::string::String,
+        >,
+        encrypted_content: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        id: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        input: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         name: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
+        output: ::std::result::Result<
+            ::std::option::Option<super::ResponseItemOutput>,
+            ::std::string::String,
+        >,
+        role: ::std::result::Result<
+            ::std::option::Option<super::ResponseItemRole>,
+            ::std::string::String,
+        >,
+        status: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        summary: ::std::result::Result<
+            ::std::vec::Vec<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseItem {
+        fn default() -> Self {
+            Self {
+                arguments: Ok(Default::default()),
+                call_id: Ok(Default::default()),
+                content: Ok(Default::default()),
+                encrypted_content: Ok(Default::default()),
+                id: Ok(Default::default()),
+                input: Ok(Default::default()),
+                name: Ok(Default::default()),
+                output: Ok(Default::default()),
+                role: Ok(Default::default()),
+                status: Ok(Default::default()),
+                summary: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseItem {
+        pub fn arguments<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.arguments = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for arguments: {e}")
+                });
+            self
+        }
+        pub fn call_id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.call_id = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for call_id: {e}")
+                });
+            self
+        }
+        pub fn content<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::vec::Vec<super::InputContent>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.content = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for content: {e}")
+                });
+            self
+        }
+        pub fn encrypted_content<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.encrypted_content = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for encrypted_content: {e}")
+                });
+            self
+        }
+        pub fn id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.id = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for id: {e}"));
+            self
+        }
+        pub fn input<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.input = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for input: {e}"));
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn output<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ResponseItemOutput>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.output = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for output: {e}"));
+            self
+        }
+        pub fn role<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<super::ResponseItemRole>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.role = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for role: {e}"));
+            self
+        }
+        pub fn status<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.status = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for status: {e}"));
+            self
+        }
+        pub fn summary<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.summary = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for summary: {e}")
+                });
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseItem> for super::ResponseItem {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseItem,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                arguments: value.arguments?,
+                call_id: value.call_id?,
+                content: value.content?,
+                encrypted_content: value.encrypted_content?,
+                id: value.id?,
+                input: value.input?,
+                name: value.name?,
+                output: value.output?,
+                role: value.role?,
+                status: value.status?,
+                summary: value.summary?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseItem> for ResponseItem {
+        fn from(value: super::ResponseItem) -> Self {
+            Self {
+                arguments: Ok(value.arguments),
+                call_id: Ok(value.call_id),
+                content: Ok(value.content),
+                encrypted_content: Ok(value.encrypted_content),
+                id: Ok(value.id),
+                input: Ok(value.input),
+                name: Ok(value.name),
+                output: Ok(value.output),
+                role: Ok(value.role),
+                status: Ok(value.status),
+                summary: Ok(value.summary),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseItemList {
+        data: ::std::result::Result<
+            ::std::vec::Vec<super::ResponseItem>,
+            ::std::string::String,
+        >,
+        first_id: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        has_more: ::std::result::Result<bool, ::std::string::String>,
+        last_id: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        object: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseItemList {
+        fn default() -> Self {
+            Self {
+                data: Err("no value supplied for data".to_string()),
+                first_id: Err("no value supplied for first_id".to_string()),
+                has_more: Err("no value supplied for has_more".to_string()),
+                last_id: Err("no value supplied for last_id".to_string()),
+                object: Err("no value supplied for object".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseItemList {
+        pub fn data<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::vec::Vec<super::ResponseItem>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.data = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for data: {e}"));
+            self
+        }
+        pub fn first_id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.first_id = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for first_id: {e}")
+                });
+            self
+        }
+        pub fn has_more<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<bool>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.has_more = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for has_more: {e}")
+                });
+            self
+        }
+        pub fn last_id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.last_id = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for last_id: {e}")
+                });
+            self
+        }
+        pub fn object<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.object = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for object: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseItemList> for super::ResponseItemList {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseItemList,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                data: value.data?,
+                first_id: value.first_id?,
+                has_more: value.has_more?,
+                last_id: value.last_id?,
+                object: value.object?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseItemList> for ResponseItemList {
+        fn from(value: super::ResponseItemList) -> Self {
+            Self {
+                data: Ok(value.data),
+                first_id: Ok(value.first_id),
+                has_more: Ok(value.has_more),
+                last_id: Ok(value.last_id),
+                object: Ok(value.object),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseJsonSchemaFormat {
+        description: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+        schema: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+        strict: ::std::result::Result<
+            ::std::option::Option<bool>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            super::ResponseJsonSchemaFormatType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseJsonSchemaFormat {
+        fn default() -> Self {
+            Self {
+                description: Ok(Default::default()),
+                name: Err("no value supplied for name".to_string()),
+                schema: Err("no value supplied for schema".to_string()),
+                strict: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseJsonSchemaFormat {
+        pub fn description<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.description = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for description: {e}")
+                });
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn schema<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.schema = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for schema: {e}"));
+            self
+        }
+        pub fn strict<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<bool>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.strict = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for strict: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseJsonSchemaFormatType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseJsonSchemaFormat>
+    for super::ResponseJsonSchemaFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseJsonSchemaFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                description: value.description?,
+                name: value.name?,
+                schema: value.schema?,
+                strict: value.strict?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseJsonSchemaFormat>
+    for ResponseJsonSchemaFormat {
+        fn from(value: super::ResponseJsonSchemaFormat) -> Self {
+            Self {
+                description: Ok(value.description),
+                name: Ok(value.name),
+                schema: Ok(value.schema),
+                strict: Ok(value.strict),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseMessageItem {
+        content: ::std::result::Result<
+            ::std::vec::Vec<super::InputContent>,
+            ::std::string::String,
+        >,
+        id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        role: ::std::result::Result<
+            super::ResponseMessageItemRole,
+            ::std::string::String,
+        >,
+        status: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseMessageItem {
+        fn default() -> Self {
+            Self {
+                content: Err("no value supplied for content".to_string()),
+                id: Err("no value supplied for id".to_string()),
+                role: Err("no value supplied for role".to_string()),
+                status: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseMessageItem {
+        pub fn content<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::vec::Vec<super::InputContent>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.content = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for content: {e}")
+                });
+            self
+        }
+        pub fn id<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.id = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for id: {e}"));
+            self
+        }
+        pub fn role<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseMessageItemRole>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.role = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for role: {e}"));
+            self
+        }
+        pub fn status<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.status = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for status: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseMessageItem> for super::ResponseMessageItem {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseMessageItem,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                content: value.content?,
+                id: value.id?,
+                role: value.role?,
+                status: value.status?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseMessageItem> for ResponseMessageItem {
+        fn from(value: super::ResponseMessageItem) -> Self {
+            Self {
+                content: Ok(value.content),
+                id: Ok(value.id),
+                role: Ok(value.role),
+                status: Ok(value.status),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseNamedCustomToolChoice {
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
+        type_: ::std::result::Result<
+            super::ResponseNamedCustomToolChoiceType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseNamedCustomToolChoice {
+        fn default() -> Self {
+            Self {
+                name: Err("no value supplied for name".to_string()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseNamedCustomToolChoice {
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseNamedCustomToolChoiceType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseNamedCustomToolChoice>
+    for super::ResponseNamedCustomToolChoice {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseNamedCustomToolChoice,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                name: value.name?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseNamedCustomToolChoice>
+    for ResponseNamedCustomToolChoice {
+        fn from(value: super::ResponseNamedCustomToolChoice) -> Self {
+            Self {
+                name: Ok(value.name),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseNamedToolChoice {
+        name: ::std::result::Result<::std::string::String, ::std::string::String>,
         type_: ::std::result::Result<
             super::ResponseNamedToolChoiceType,
             ::std::string::String,
@@ -15553,7 +20959,7 @@ pub mod builder {
     impl ::std::default::Default for ResponseNamedToolChoice {
         fn default() -> Self {
             Self {
-                name: Ok(Default::default()),
+                name: Err("no value supplied for name".to_string()),
                 type_: Err("no value supplied for type_".to_string()),
                 extra: Ok(::std::default::Default::default()),
             }
@@ -15562,7 +20968,7 @@ pub mod builder {
     impl ResponseNamedToolChoice {
         pub fn name<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T: ::std::convert::TryInto<::std::string::String>,
             T::Error: ::std::fmt::Display,
         {
             self.name = value
@@ -16428,6 +21834,10 @@ pub mod builder {
             ::std::option::Option<::serde_json::Value>,
             ::std::string::String,
         >,
+        input: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         item: ::std::result::Result<
             ::std::option::Option<super::OutputItem>,
             ::std::string::String,
@@ -16482,6 +21892,7 @@ pub mod builder {
                 content_index: Ok(Default::default()),
                 delta: Ok(Default::default()),
                 error: Ok(Default::default()),
+                input: Ok(Default::default()),
                 item: Ok(Default::default()),
                 item_id: Ok(Default::default()),
                 message: Ok(Default::default()),
@@ -16550,6 +21961,16 @@ pub mod builder {
             self.error = value
                 .try_into()
                 .map_err(|e| format!("error converting supplied value for error: {e}"));
+            self
+        }
+        pub fn input<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.input = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for input: {e}"));
             self
         }
         pub fn item<T>(mut self, value: T) -> Self
@@ -16696,6 +22117,7 @@ pub mod builder {
                 content_index: value.content_index?,
                 delta: value.delta?,
                 error: value.error?,
+                input: value.input?,
                 item: value.item?,
                 item_id: value.item_id?,
                 message: value.message?,
@@ -16719,6 +22141,7 @@ pub mod builder {
                 content_index: Ok(value.content_index),
                 delta: Ok(value.delta),
                 error: Ok(value.error),
+                input: Ok(value.input),
                 item: Ok(value.item),
                 item_id: Ok(value.item_id),
                 message: Ok(value.message),
@@ -17018,6 +22441,10 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct ResponseTextFormat {
+        description: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         name: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
@@ -17030,10 +22457,7 @@ pub mod builder {
             ::std::option::Option<bool>,
             ::std::string::String,
         >,
-        type_: ::std::result::Result<
-            super::ResponseTextFormatType,
-            ::std::string::String,
-        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             ::std::string::String,
@@ -17042,6 +22466,7 @@ pub mod builder {
     impl ::std::default::Default for ResponseTextFormat {
         fn default() -> Self {
             Self {
+                description: Ok(Default::default()),
                 name: Ok(Default::default()),
                 schema: Ok(Default::default()),
                 strict: Ok(Default::default()),
@@ -17051,6 +22476,18 @@ pub mod builder {
         }
     }
     impl ResponseTextFormat {
+        pub fn description<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.description = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for description: {e}")
+                });
+            self
+        }
         pub fn name<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
@@ -17085,7 +22522,7 @@ pub mod builder {
         }
         pub fn type_<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<super::ResponseTextFormatType>,
+            T: ::std::convert::TryInto<::std::string::String>,
             T::Error: ::std::fmt::Display,
         {
             self.type_ = value
@@ -17112,6 +22549,7 @@ pub mod builder {
             value: ResponseTextFormat,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                description: value.description?,
                 name: value.name?,
                 schema: value.schema?,
                 strict: value.strict?,
@@ -17123,6 +22561,7 @@ pub mod builder {
     impl ::std::convert::From<super::ResponseTextFormat> for ResponseTextFormat {
         fn from(value: super::ResponseTextFormat) -> Self {
             Self {
+                description: Ok(value.description),
                 name: Ok(value.name),
                 schema: Ok(value.schema),
                 strict: Ok(value.strict),
@@ -17220,6 +22659,10 @@ pub mod builder {
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
+        format: ::std::result::Result<
+            ::std::option::Option<super::ResponseCustomFormat>,
+            ::std::string::String,
+        >,
         name: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
@@ -17234,7 +22677,7 @@ pub mod builder {
             ::std::option::Option<bool>,
             ::std::string::String,
         >,
-        type_: ::std::result::Result<super::ResponseToolType, ::std::string::String>,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             ::std::string::String,
@@ -17244,6 +22687,7 @@ pub mod builder {
         fn default() -> Self {
             Self {
                 description: Ok(Default::default()),
+                format: Ok(Default::default()),
                 name: Ok(Default::default()),
                 parameters: Ok(Default::default()),
                 strict: Ok(Default::default()),
@@ -17263,6 +22707,18 @@ pub mod builder {
                 .map_err(|e| {
                     format!("error converting supplied value for description: {e}")
                 });
+            self
+        }
+        pub fn format<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<super::ResponseCustomFormat>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.format = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for format: {e}"));
             self
         }
         pub fn name<T>(mut self, value: T) -> Self
@@ -17303,7 +22759,7 @@ pub mod builder {
         }
         pub fn type_<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<super::ResponseToolType>,
+            T: ::std::convert::TryInto<::std::string::String>,
             T::Error: ::std::fmt::Display,
         {
             self.type_ = value
@@ -17331,6 +22787,7 @@ pub mod builder {
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
                 description: value.description?,
+                format: value.format?,
                 name: value.name?,
                 parameters: value.parameters?,
                 strict: value.strict?,
@@ -17343,9 +22800,122 @@ pub mod builder {
         fn from(value: super::ResponseTool) -> Self {
             Self {
                 description: Ok(value.description),
+                format: Ok(value.format),
                 name: Ok(value.name),
                 parameters: Ok(value.parameters),
                 strict: Ok(value.strict),
+                type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseToolChoice {
+        mode: ::std::result::Result<
+            ::std::option::Option<super::ResponseToolChoiceMode>,
+            ::std::string::String,
+        >,
+        name: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        tools: ::std::result::Result<
+            ::std::vec::Vec<super::ResponseToolChoice>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseToolChoice {
+        fn default() -> Self {
+            Self {
+                mode: Ok(Default::default()),
+                name: Ok(Default::default()),
+                tools: Ok(Default::default()),
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseToolChoice {
+        pub fn mode<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<super::ResponseToolChoiceMode>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.mode = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for mode: {e}"));
+            self
+        }
+        pub fn name<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.name = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for name: {e}"));
+            self
+        }
+        pub fn tools<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::vec::Vec<super::ResponseToolChoice>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.tools = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for tools: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseToolChoice> for super::ResponseToolChoice {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseToolChoice,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                mode: value.mode?,
+                name: value.name?,
+                tools: value.tools?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseToolChoice> for ResponseToolChoice {
+        fn from(value: super::ResponseToolChoice) -> Self {
+            Self {
+                mode: Ok(value.mode),
+                name: Ok(value.name),
+                tools: Ok(value.tools),
                 type_: Ok(value.type_),
                 extra: Ok(value.extra),
             }
@@ -17486,6 +23056,69 @@ pub mod builder {
                 output_tokens: Ok(value.output_tokens),
                 output_tokens_details: Ok(value.output_tokens_details),
                 total_tokens: Ok(value.total_tokens),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ResponseWebSearchTool {
+        type_: ::std::result::Result<
+            super::ResponseWebSearchToolType,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ResponseWebSearchTool {
+        fn default() -> Self {
+            Self {
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ResponseWebSearchTool {
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::ResponseWebSearchToolType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ResponseWebSearchTool>
+    for super::ResponseWebSearchTool {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ResponseWebSearchTool,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ResponseWebSearchTool> for ResponseWebSearchTool {
+        fn from(value: super::ResponseWebSearchTool) -> Self {
+            Self {
+                type_: Ok(value.type_),
                 extra: Ok(value.extra),
             }
         }
@@ -17673,6 +23306,65 @@ pub mod builder {
         fn from(value: super::StandardErrorBody) -> Self {
             Self {
                 error: Ok(value.error),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct TextFormat {
+        type_: ::std::result::Result<super::TextFormatType, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for TextFormat {
+        fn default() -> Self {
+            Self {
+                type_: Err("no value supplied for type_".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl TextFormat {
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<super::TextFormatType>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<TextFormat> for super::TextFormat {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: TextFormat,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::TextFormat> for TextFormat {
+        fn from(value: super::TextFormat) -> Self {
+            Self {
+                type_: Ok(value.type_),
                 extra: Ok(value.extra),
             }
         }
@@ -18243,6 +23935,16 @@ impl ::std::convert::From<::std::string::String> for CompactRequestInput {
         Self::String(value)
     }
 }
+impl ::std::convert::From<&str> for CustomToolCallOutputItemOutput {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for CustomToolCallOutputItemOutput {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
 impl ::std::convert::From<&str> for FunctionCallOutputItemOutput {
     fn from(value: &str) -> Self {
         Self::String(value.to_owned())
@@ -18279,6 +23981,16 @@ impl ::std::convert::From<&str> for InputMessageContent {
     }
 }
 impl ::std::convert::From<::std::string::String> for InputMessageContent {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value)
+    }
+}
+impl ::std::convert::From<&str> for ResponseItemOutput {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+impl ::std::convert::From<::std::string::String> for ResponseItemOutput {
     fn from(value: ::std::string::String) -> Self {
         Self::String(value)
     }
@@ -18378,40 +24090,6 @@ impl ::std::convert::From<&str> for ChatImageUrlDetail {
     }
 }
 /// Known values; others may come.
-impl ChatToolType {
-    /// `function`
-    pub const FUNCTION: &'static str = "function";
-}
-impl ::std::convert::From<&str> for ChatToolType {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
-impl ChatResponseFormatType {
-    /// `text`
-    pub const TEXT: &'static str = "text";
-    /// `json_object`
-    pub const JSON_OBJECT: &'static str = "json_object";
-    /// `json_schema`
-    pub const JSON_SCHEMA: &'static str = "json_schema";
-}
-impl ::std::convert::From<&str> for ChatResponseFormatType {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
-impl ChatToolCallType {
-    /// `function`
-    pub const FUNCTION: &'static str = "function";
-}
-impl ::std::convert::From<&str> for ChatToolCallType {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
 impl ChatChoiceFinishReason {
     /// `stop`
     pub const STOP: &'static str = "stop";
@@ -18467,6 +24145,8 @@ impl ::std::convert::From<&str> for ChatDeltaRole {
 impl ChatToolCallDeltaType {
     /// `function`
     pub const FUNCTION: &'static str = "function";
+    /// `custom`
+    pub const CUSTOM: &'static str = "custom";
 }
 impl ::std::convert::From<&str> for ChatToolCallDeltaType {
     fn from(value: &str) -> Self {
@@ -18481,38 +24161,6 @@ impl ResponseRequestTruncation {
     pub const DISABLED: &'static str = "disabled";
 }
 impl ::std::convert::From<&str> for ResponseRequestTruncation {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
-impl InputItemRole {
-    /// `user`
-    pub const USER: &'static str = "user";
-    /// `assistant`
-    pub const ASSISTANT: &'static str = "assistant";
-    /// `system`
-    pub const SYSTEM: &'static str = "system";
-    /// `developer`
-    pub const DEVELOPER: &'static str = "developer";
-}
-impl ::std::convert::From<&str> for InputItemRole {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
-impl InputMessageRole {
-    /// `user`
-    pub const USER: &'static str = "user";
-    /// `assistant`
-    pub const ASSISTANT: &'static str = "assistant";
-    /// `system`
-    pub const SYSTEM: &'static str = "system";
-    /// `developer`
-    pub const DEVELOPER: &'static str = "developer";
-}
-impl ::std::convert::From<&str> for InputMessageRole {
     fn from(value: &str) -> Self {
         Self(value.to_owned())
     }
@@ -18560,34 +24208,6 @@ impl ::std::convert::From<&str> for FunctionCallItemStatus {
     }
 }
 /// Known values; others may come.
-impl ResponseToolType {
-    /// `function`
-    pub const FUNCTION: &'static str = "function";
-    /// `custom`
-    pub const CUSTOM: &'static str = "custom";
-    /// `web_search`
-    pub const WEB_SEARCH: &'static str = "web_search";
-    /// `namespace`
-    pub const NAMESPACE: &'static str = "namespace";
-}
-impl ::std::convert::From<&str> for ResponseToolType {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
-impl ResponseNamedToolChoiceType {
-    /// `function`
-    pub const FUNCTION: &'static str = "function";
-    /// `custom`
-    pub const CUSTOM: &'static str = "custom";
-}
-impl ::std::convert::From<&str> for ResponseNamedToolChoiceType {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
 impl ResponseTextOptionsVerbosity {
     /// `low`
     pub const LOW: &'static str = "low";
@@ -18597,20 +24217,6 @@ impl ResponseTextOptionsVerbosity {
     pub const HIGH: &'static str = "high";
 }
 impl ::std::convert::From<&str> for ResponseTextOptionsVerbosity {
-    fn from(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-}
-/// Known values; others may come.
-impl ResponseTextFormatType {
-    /// `text`
-    pub const TEXT: &'static str = "text";
-    /// `json_object`
-    pub const JSON_OBJECT: &'static str = "json_object";
-    /// `json_schema`
-    pub const JSON_SCHEMA: &'static str = "json_schema";
-}
-impl ::std::convert::From<&str> for ResponseTextFormatType {
     fn from(value: &str) -> Self {
         Self(value.to_owned())
     }
@@ -18709,6 +24315,48 @@ impl OutputMessageStatus {
     pub const INCOMPLETE: &'static str = "incomplete";
 }
 impl ::std::convert::From<&str> for OutputMessageStatus {
+    fn from(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+}
+/// Known values; others may come.
+impl ResponseItemRole {
+    /// `user`
+    pub const USER: &'static str = "user";
+    /// `assistant`
+    pub const ASSISTANT: &'static str = "assistant";
+    /// `system`
+    pub const SYSTEM: &'static str = "system";
+    /// `developer`
+    pub const DEVELOPER: &'static str = "developer";
+}
+impl ::std::convert::From<&str> for ResponseItemRole {
+    fn from(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+}
+/// Known values; others may come.
+impl ResponseMessageItemRole {
+    /// `user`
+    pub const USER: &'static str = "user";
+    /// `assistant`
+    pub const ASSISTANT: &'static str = "assistant";
+    /// `system`
+    pub const SYSTEM: &'static str = "system";
+    /// `developer`
+    pub const DEVELOPER: &'static str = "developer";
+}
+impl ::std::convert::From<&str> for ResponseMessageItemRole {
+    fn from(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+}
+/// Known values; others may come.
+impl DeletedResponseObject {
+    /// `response`
+    pub const RESPONSE: &'static str = "response";
+}
+impl ::std::convert::From<&str> for DeletedResponseObject {
     fn from(value: &str) -> Self {
         Self(value.to_owned())
     }
@@ -18820,16 +24468,30 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<ChatImageUrlDetail>();
     generator.subschema_for::<ChatImageUrl>();
     generator.subschema_for::<ChatStreamOptions>();
-    generator.subschema_for::<ChatToolType>();
     generator.subschema_for::<ChatTool>();
+    generator.subschema_for::<ChatFunctionTool>();
+    generator.subschema_for::<ChatCustomTool>();
+    generator.subschema_for::<ChatCustom>();
+    generator.subschema_for::<ChatCustomFormat>();
+    generator.subschema_for::<CustomTextFormat>();
+    generator.subschema_for::<ChatGrammarFormat>();
+    generator.subschema_for::<CustomGrammar>();
     generator.subschema_for::<ChatFunction>();
+    generator.subschema_for::<ChatToolChoice>();
     generator.subschema_for::<ChatNamedToolChoice>();
-    generator.subschema_for::<ChatFunctionName>();
-    generator.subschema_for::<ChatResponseFormatType>();
+    generator.subschema_for::<ChatNamedCustomToolChoice>();
+    generator.subschema_for::<ChatAllowedToolsChoice>();
+    generator.subschema_for::<ChatAllowedTools>();
+    generator.subschema_for::<ChatToolName>();
     generator.subschema_for::<ChatResponseFormat>();
+    generator.subschema_for::<TextFormat>();
+    generator.subschema_for::<JsonObjectFormat>();
+    generator.subschema_for::<ChatJsonSchemaResponseFormat>();
     generator.subschema_for::<ChatJsonSchemaFormat>();
-    generator.subschema_for::<ChatToolCallType>();
     generator.subschema_for::<ChatToolCall>();
+    generator.subschema_for::<ChatFunctionToolCall>();
+    generator.subschema_for::<ChatCustomToolCall>();
+    generator.subschema_for::<ChatCustomCall>();
     generator.subschema_for::<ChatFunctionCall>();
     generator.subschema_for::<ChatCompletion>();
     generator.subschema_for::<ChatChoiceFinishReason>();
@@ -18847,11 +24509,10 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<ChatToolCallDeltaType>();
     generator.subschema_for::<ChatToolCallDelta>();
     generator.subschema_for::<ChatFunctionCallDelta>();
+    generator.subschema_for::<ChatCustomCallDelta>();
     generator.subschema_for::<ResponseRequestTruncation>();
     generator.subschema_for::<ResponseRequest>();
-    generator.subschema_for::<InputItemRole>();
     generator.subschema_for::<InputItem>();
-    generator.subschema_for::<InputMessageRole>();
     generator.subschema_for::<InputMessage>();
     generator.subschema_for::<InputContentDetail>();
     generator.subschema_for::<InputContent>();
@@ -18867,14 +24528,21 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<CompactionItem>();
     generator.subschema_for::<CompactionTriggerItem>();
     generator.subschema_for::<CustomToolCallItem>();
-    generator.subschema_for::<ResponseToolType>();
+    generator.subschema_for::<CustomToolCallOutputItem>();
     generator.subschema_for::<ResponseTool>();
-    generator.subschema_for::<ResponseNamedToolChoiceType>();
+    generator.subschema_for::<ResponseFunctionTool>();
+    generator.subschema_for::<ResponseCustomTool>();
+    generator.subschema_for::<ResponseCustomFormat>();
+    generator.subschema_for::<ResponseGrammarFormat>();
+    generator.subschema_for::<ResponseWebSearchTool>();
+    generator.subschema_for::<ResponseToolChoice>();
     generator.subschema_for::<ResponseNamedToolChoice>();
+    generator.subschema_for::<ResponseNamedCustomToolChoice>();
+    generator.subschema_for::<ResponseAllowedToolsChoice>();
     generator.subschema_for::<ResponseTextOptionsVerbosity>();
     generator.subschema_for::<ResponseTextOptions>();
-    generator.subschema_for::<ResponseTextFormatType>();
     generator.subschema_for::<ResponseTextFormat>();
+    generator.subschema_for::<ResponseJsonSchemaFormat>();
     generator.subschema_for::<ResponseReasoningOptionsEffort>();
     generator.subschema_for::<ResponseReasoningOptionsSummary>();
     generator.subschema_for::<ResponseReasoningOptions>();
@@ -18894,6 +24562,13 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<OutputContent>();
     generator.subschema_for::<CompactRequest>();
     generator.subschema_for::<CompactedResponse>();
+    generator.subschema_for::<ResponseItemList>();
+    generator.subschema_for::<ResponseItemRole>();
+    generator.subschema_for::<ResponseItem>();
+    generator.subschema_for::<ResponseMessageItemRole>();
+    generator.subschema_for::<ResponseMessageItem>();
+    generator.subschema_for::<DeletedResponseObject>();
+    generator.subschema_for::<DeletedResponse>();
     generator.subschema_for::<ResponseStreamEvent>();
     generator.subschema_for::<ResponseCreatedEvent>();
     generator.subschema_for::<ResponseInProgressEvent>();
@@ -18908,6 +24583,8 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<ResponseTextDoneEvent>();
     generator.subschema_for::<ResponseFunctionCallArgumentsDeltaEvent>();
     generator.subschema_for::<ResponseFunctionCallArgumentsDoneEvent>();
+    generator.subschema_for::<ResponseCustomToolCallInputDeltaEvent>();
+    generator.subschema_for::<ResponseCustomToolCallInputDoneEvent>();
     generator.subschema_for::<ResponseErrorEvent>();
     generator.subschema_for::<ModelList>();
     generator.subschema_for::<Model>();

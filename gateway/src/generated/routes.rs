@@ -113,6 +113,31 @@ static ROUTES: &[Route] = &[
         ],
     },
     Route {
+        operation: &operations::RETRIEVE_RESPONSE,
+        segments: &[
+            Segment::Literal("v1"),
+            Segment::Literal("responses"),
+            Segment::Parameter { name: "response_id", before: "", after: "" },
+        ],
+    },
+    Route {
+        operation: &operations::DELETE_RESPONSE,
+        segments: &[
+            Segment::Literal("v1"),
+            Segment::Literal("responses"),
+            Segment::Parameter { name: "response_id", before: "", after: "" },
+        ],
+    },
+    Route {
+        operation: &operations::LIST_RESPONSE_INPUT_ITEMS,
+        segments: &[
+            Segment::Literal("v1"),
+            Segment::Literal("responses"),
+            Segment::Parameter { name: "response_id", before: "", after: "" },
+            Segment::Literal("input_items"),
+        ],
+    },
+    Route {
         operation: &operations::CREATE_VIDEO,
         segments: &[
             Segment::Literal("v1"),
@@ -179,6 +204,21 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
+    /// Retrieve a response (ours): `GET /v1/responses/{response_id}`.
+    fn retrieve_response(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Delete a response (ours): `DELETE /v1/responses/{response_id}`.
+    fn delete_response(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// List the input items of a response (ours): `GET /v1/responses/{response_id}/input_items`.
+    fn list_response_input_items(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
     /// List models (4, 2.4): `GET /v1/models`.
     fn list_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
@@ -226,6 +266,9 @@ pub async fn dispatch(service: &impl Service, call: Call) -> Response {
         "create_chat_completion" => service.create_chat_completion(call).await,
         "create_response" => service.create_response(call).await,
         "compact_response" => service.compact_response(call).await,
+        "retrieve_response" => service.retrieve_response(call).await,
+        "delete_response" => service.delete_response(call).await,
+        "list_response_input_items" => service.list_response_input_items(call).await,
         "list_models" => service.list_models(call).await,
         "generate_content" => service.generate_content(call).await,
         "stream_generate_content" => service.stream_generate_content(call).await,

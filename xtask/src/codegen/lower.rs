@@ -155,6 +155,15 @@ impl Lowering<'_> {
         }
         let merged;
         let node = if node.get("allOf").is_some() {
+            // Merging keeps members; conditions are not a type's.
+            let conditions = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
+            for (index, part) in node["allOf"].as_array().into_iter().flatten().enumerate() {
+                for keyword in ["if", "then", "else"] {
+                    if let Some(value) = part.get(keyword) {
+                        self.drop(&format!("{at}/allOf/{index}"), keyword, value, conditions);
+                    }
+                }
+            }
             merged = merge_all_of(self.document, node)?;
             &merged
         } else {

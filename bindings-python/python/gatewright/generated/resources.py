@@ -140,6 +140,48 @@ class Chat:
         return ChatCompletions(self._client)
 
 
+class ResponsesInputItems:
+    """client.responses.input_items."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def list(
+        self,
+        response_id,
+        *,
+        limit=NOT_GIVEN,
+        order=NOT_GIVEN,
+        after=NOT_GIVEN,
+        before=NOT_GIVEN,
+        **options,
+    ):
+        """List the input items of a response.
+
+        What a stored response was made from, page by page: the items of the responses it went on
+        from, then those of its own input.
+
+        Args:
+            response_id: The id of the response.
+            limit: Most items on one page. 1 to 100; the gateway assumes 20.
+            order: asc for the oldest first. The gateway assumes "desc".
+            after: Id of the item that the page follows, last_id of the page before. At most 256 characters.
+            before: Id of the item that the page goes up to. At most 256 characters.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.responses.input_items.list(
+        ...     response_id="resp_1",
+        ... )
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"response_id": response_id}, {"limit": limit, "order": order, "after": after, "before": before}, None)
+        body = None
+        return self._client._call("list_response_input_items", parameters, body, options)
+
+
 class Responses:
     """client.responses."""
 
@@ -147,6 +189,11 @@ class Responses:
 
     def __init__(self, client):
         self._client = client
+
+    @property
+    def input_items(self):
+        """client.responses.input_items."""
+        return ResponsesInputItems(self._client)
 
     def create(
         self,
@@ -273,6 +320,52 @@ class Responses:
             "previous_response_id": previous_response_id,
         }
         return self._client._call("compact_response", parameters, body, options)
+
+    def retrieve(
+        self,
+        response_id,
+        **options,
+    ):
+        """Retrieve a response.
+
+        A response that was stored, as it was answered.
+
+        Args:
+            response_id: The id of the response.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.responses.retrieve(
+        ...     response_id="resp_1",
+        ... )
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"response_id": response_id}, None, None)
+        body = None
+        return self._client._call("retrieve_response", parameters, body, options)
+
+    def delete(
+        self,
+        response_id,
+        **options,
+    ):
+        """Delete a response.
+
+        Forgets a stored response. Those that went on from it stay.
+
+        Args:
+            response_id: The id of the response.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.responses.delete(
+        ...     response_id="resp_1",
+        ... )
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"response_id": response_id}, None, None)
+        body = None
+        return self._client._call("delete_response", parameters, body, options)
 
 
 class Models:
@@ -778,6 +871,44 @@ class AsyncChat:
         return AsyncChatCompletions(self._client)
 
 
+class AsyncResponsesInputItems:
+    """client.responses.input_items."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def list(
+        self,
+        response_id,
+        *,
+        limit=NOT_GIVEN,
+        order=NOT_GIVEN,
+        after=NOT_GIVEN,
+        before=NOT_GIVEN,
+        **options,
+    ):
+        """List the input items of a response.
+
+        What a stored response was made from, page by page: the items of the responses it went on
+        from, then those of its own input.
+
+        Args:
+            response_id: The id of the response.
+            limit: Most items on one page. 1 to 100; the gateway assumes 20.
+            order: asc for the oldest first. The gateway assumes "desc".
+            after: Id of the item that the page follows, last_id of the page before. At most 256 characters.
+            before: Id of the item that the page goes up to. At most 256 characters.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"response_id": response_id}, {"limit": limit, "order": order, "after": after, "before": before}, None)
+        body = None
+        return await self._client._call("list_response_input_items", parameters, body, options)
+
+
 class AsyncResponses:
     """client.responses."""
 
@@ -785,6 +916,11 @@ class AsyncResponses:
 
     def __init__(self, client):
         self._client = client
+
+    @property
+    def input_items(self):
+        """client.responses.input_items."""
+        return AsyncResponsesInputItems(self._client)
 
     async def create(
         self,
@@ -901,6 +1037,44 @@ class AsyncResponses:
             "previous_response_id": previous_response_id,
         }
         return await self._client._call("compact_response", parameters, body, options)
+
+    async def retrieve(
+        self,
+        response_id,
+        **options,
+    ):
+        """Retrieve a response.
+
+        A response that was stored, as it was answered.
+
+        Args:
+            response_id: The id of the response.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"response_id": response_id}, None, None)
+        body = None
+        return await self._client._call("retrieve_response", parameters, body, options)
+
+    async def delete(
+        self,
+        response_id,
+        **options,
+    ):
+        """Delete a response.
+
+        Forgets a stored response. Those that went on from it stay.
+
+        Args:
+            response_id: The id of the response.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"response_id": response_id}, None, None)
+        body = None
+        return await self._client._call("delete_response", parameters, body, options)
 
 
 class AsyncModels:

@@ -36,10 +36,10 @@ class ChatCompletions:
         n: int | None | NotGiven = ...,
         max_completion_tokens: int | None | NotGiven = ...,
         stream_options: types.ChatStreamOptionsParam | Record | None | NotGiven = ...,
-        tools: Sequence[types.ChatToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ChatNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ChatToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ChatToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | NotGiven = ...,
-        response_format: types.ChatResponseFormatParam | Record | NotGiven = ...,
+        response_format: types.ChatResponseFormatParam | NotGiven = ...,
         seed: int | None | NotGiven = ...,
         user: str | NotGiven = ...,
         logprobs: bool | None | NotGiven = ...,
@@ -67,10 +67,10 @@ class ChatCompletions:
         n: int | None | NotGiven = ...,
         max_completion_tokens: int | None | NotGiven = ...,
         stream_options: types.ChatStreamOptionsParam | Record | None | NotGiven = ...,
-        tools: Sequence[types.ChatToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ChatNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ChatToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ChatToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | NotGiven = ...,
-        response_format: types.ChatResponseFormatParam | Record | NotGiven = ...,
+        response_format: types.ChatResponseFormatParam | NotGiven = ...,
         seed: int | None | NotGiven = ...,
         user: str | NotGiven = ...,
         logprobs: bool | None | NotGiven = ...,
@@ -98,10 +98,10 @@ class ChatCompletions:
         n: int | None | NotGiven = ...,
         max_completion_tokens: int | None | NotGiven = ...,
         stream_options: types.ChatStreamOptionsParam | Record | None | NotGiven = ...,
-        tools: Sequence[types.ChatToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ChatNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ChatToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ChatToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | NotGiven = ...,
-        response_format: types.ChatResponseFormatParam | Record | NotGiven = ...,
+        response_format: types.ChatResponseFormatParam | NotGiven = ...,
         seed: int | None | NotGiven = ...,
         user: str | NotGiven = ...,
         logprobs: bool | None | NotGiven = ...,
@@ -122,10 +122,28 @@ class Chat:
     def completions(self) -> ChatCompletions:
         """client.chat.completions."""
 
+class ResponsesInputItems:
+    """client.responses.input_items."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def list(
+        self,
+        response_id: str,
+        *,
+        limit: int | NotGiven = ...,
+        order: Literal["asc", "desc"] | NotGiven = ...,
+        after: str | NotGiven = ...,
+        before: str | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.ResponseItemList: ...
+
 class Responses:
     """client.responses."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @property
+    def input_items(self) -> ResponsesInputItems:
+        """client.responses.input_items."""
     @overload
     def create(
         self,
@@ -135,8 +153,8 @@ class Responses:
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
         stream: Literal[False] | NotGiven | None = ...,
-        tools: Sequence[types.ResponseToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ResponseToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
@@ -161,8 +179,8 @@ class Responses:
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
         stream: Literal[True],
-        tools: Sequence[types.ResponseToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ResponseToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
@@ -187,8 +205,8 @@ class Responses:
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
         stream: bool | NotGiven | None = ...,
-        tools: Sequence[types.ResponseToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ResponseToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
@@ -213,6 +231,16 @@ class Responses:
         previous_response_id: str | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.CompactedResponse: ...
+    def retrieve(
+        self,
+        response_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Response: ...
+    def delete(
+        self,
+        response_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.DeletedResponse: ...
 
 class Models:
     """client.models."""
@@ -364,10 +392,10 @@ class AsyncChatCompletions:
         n: int | None | NotGiven = ...,
         max_completion_tokens: int | None | NotGiven = ...,
         stream_options: types.ChatStreamOptionsParam | Record | None | NotGiven = ...,
-        tools: Sequence[types.ChatToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ChatNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ChatToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ChatToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | NotGiven = ...,
-        response_format: types.ChatResponseFormatParam | Record | NotGiven = ...,
+        response_format: types.ChatResponseFormatParam | NotGiven = ...,
         seed: int | None | NotGiven = ...,
         user: str | NotGiven = ...,
         logprobs: bool | None | NotGiven = ...,
@@ -395,10 +423,10 @@ class AsyncChatCompletions:
         n: int | None | NotGiven = ...,
         max_completion_tokens: int | None | NotGiven = ...,
         stream_options: types.ChatStreamOptionsParam | Record | None | NotGiven = ...,
-        tools: Sequence[types.ChatToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ChatNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ChatToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ChatToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | NotGiven = ...,
-        response_format: types.ChatResponseFormatParam | Record | NotGiven = ...,
+        response_format: types.ChatResponseFormatParam | NotGiven = ...,
         seed: int | None | NotGiven = ...,
         user: str | NotGiven = ...,
         logprobs: bool | None | NotGiven = ...,
@@ -426,10 +454,10 @@ class AsyncChatCompletions:
         n: int | None | NotGiven = ...,
         max_completion_tokens: int | None | NotGiven = ...,
         stream_options: types.ChatStreamOptionsParam | Record | None | NotGiven = ...,
-        tools: Sequence[types.ChatToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ChatNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ChatToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ChatToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | NotGiven = ...,
-        response_format: types.ChatResponseFormatParam | Record | NotGiven = ...,
+        response_format: types.ChatResponseFormatParam | NotGiven = ...,
         seed: int | None | NotGiven = ...,
         user: str | NotGiven = ...,
         logprobs: bool | None | NotGiven = ...,
@@ -450,10 +478,28 @@ class AsyncChat:
     def completions(self) -> AsyncChatCompletions:
         """client.chat.completions."""
 
+class AsyncResponsesInputItems:
+    """client.responses.input_items."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def list(
+        self,
+        response_id: str,
+        *,
+        limit: int | NotGiven = ...,
+        order: Literal["asc", "desc"] | NotGiven = ...,
+        after: str | NotGiven = ...,
+        before: str | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.ResponseItemList: ...
+
 class AsyncResponses:
     """client.responses."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @property
+    def input_items(self) -> AsyncResponsesInputItems:
+        """client.responses.input_items."""
     @overload
     async def create(
         self,
@@ -463,8 +509,8 @@ class AsyncResponses:
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
         stream: Literal[False] | NotGiven | None = ...,
-        tools: Sequence[types.ResponseToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ResponseToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
@@ -489,8 +535,8 @@ class AsyncResponses:
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
         stream: Literal[True],
-        tools: Sequence[types.ResponseToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ResponseToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
@@ -515,8 +561,8 @@ class AsyncResponses:
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
         stream: bool | NotGiven | None = ...,
-        tools: Sequence[types.ResponseToolParam | Record] | NotGiven = ...,
-        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseNamedToolChoiceParam | Record | NotGiven = ...,
+        tools: Sequence[types.ResponseToolParam] | NotGiven = ...,
+        tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
         previous_response_id: str | None | NotGiven = ...,
         store: bool | None | NotGiven = ...,
@@ -541,6 +587,16 @@ class AsyncResponses:
         previous_response_id: str | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.CompactedResponse: ...
+    async def retrieve(
+        self,
+        response_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Response: ...
+    async def delete(
+        self,
+        response_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.DeletedResponse: ...
 
 class AsyncModels:
     """client.models."""

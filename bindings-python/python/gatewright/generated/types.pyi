@@ -9,6 +9,8 @@ from gatewright._native import Record
 from typing_extensions import Required, TypeAlias, TypedDict
 
 __all__ = [
+    "ChatAllowedToolsChoiceParam",
+    "ChatAllowedToolsParam",
     "ChatChoice",
     "ChatChunkChoice",
     "ChatCompletion",
@@ -17,16 +19,29 @@ __all__ = [
     "ChatCompletionRequest",
     "ChatCompletionTokensDetails",
     "ChatContentPartParam",
+    "ChatCustomCall",
+    "ChatCustomCallDelta",
+    "ChatCustomCallParam",
+    "ChatCustomFormatParam",
+    "ChatCustomParam",
+    "ChatCustomToolCall",
+    "ChatCustomToolCallParam",
+    "ChatCustomToolParam",
     "ChatDelta",
     "ChatFunctionCall",
     "ChatFunctionCallDelta",
     "ChatFunctionCallParam",
-    "ChatFunctionNameParam",
     "ChatFunctionParam",
+    "ChatFunctionToolCall",
+    "ChatFunctionToolCallParam",
+    "ChatFunctionToolParam",
+    "ChatGrammarFormatParam",
     "ChatImagePartParam",
     "ChatImageUrlParam",
     "ChatJsonSchemaFormatParam",
+    "ChatJsonSchemaResponseFormatParam",
     "ChatMessageParam",
+    "ChatNamedCustomToolChoiceParam",
     "ChatNamedToolChoiceParam",
     "ChatPromptTokensDetails",
     "ChatResponseFormatParam",
@@ -35,6 +50,8 @@ __all__ = [
     "ChatToolCall",
     "ChatToolCallDelta",
     "ChatToolCallParam",
+    "ChatToolChoiceParam",
+    "ChatToolNameParam",
     "ChatToolParam",
     "ChatUsage",
     "CompactRequest",
@@ -44,20 +61,33 @@ __all__ = [
     "CompactionTriggerItemParam",
     "CountTokensRequest",
     "CountTokensResponse",
+    "CustomGrammarParam",
+    "CustomTextFormat",
+    "CustomTextFormatParam",
     "CustomToolCallItem",
+    "CustomToolCallItemParam",
+    "CustomToolCallOutputItem",
+    "CustomToolCallOutputItemParam",
+    "DeletedResponse",
     "FunctionCallItem",
     "FunctionCallItemParam",
+    "FunctionCallOutputItem",
     "FunctionCallOutputItemParam",
     "GenerateContentRequest",
     "GenerateContentResponse",
     "Image",
     "ImageGenerationRequest",
     "ImageGenerationResponse",
+    "InputContent",
     "InputContentParam",
+    "InputImageContent",
     "InputImageContentParam",
     "InputItemParam",
     "InputMessageParam",
+    "InputTextContent",
     "InputTextContentParam",
+    "JsonObjectFormat",
+    "JsonObjectFormatParam",
     "Model",
     "ModelList",
     "NativeBlob",
@@ -93,19 +123,36 @@ __all__ = [
     "RefusalContentParam",
     "RequestViolation",
     "Response",
+    "ResponseAllowedToolsChoiceParam",
     "ResponseCompletedEvent",
     "ResponseContentPartAddedEvent",
     "ResponseContentPartDoneEvent",
     "ResponseCreatedEvent",
+    "ResponseCustomFormat",
+    "ResponseCustomFormatParam",
+    "ResponseCustomTool",
+    "ResponseCustomToolCallInputDeltaEvent",
+    "ResponseCustomToolCallInputDoneEvent",
+    "ResponseCustomToolParam",
     "ResponseError",
     "ResponseErrorEvent",
     "ResponseFailedEvent",
     "ResponseFunctionCallArgumentsDeltaEvent",
     "ResponseFunctionCallArgumentsDoneEvent",
+    "ResponseFunctionTool",
+    "ResponseFunctionToolParam",
+    "ResponseGrammarFormat",
+    "ResponseGrammarFormatParam",
     "ResponseInProgressEvent",
     "ResponseIncompleteDetails",
     "ResponseIncompleteEvent",
     "ResponseInputTokensDetails",
+    "ResponseItem",
+    "ResponseItemList",
+    "ResponseJsonSchemaFormat",
+    "ResponseJsonSchemaFormatParam",
+    "ResponseMessageItem",
+    "ResponseNamedCustomToolChoiceParam",
     "ResponseNamedToolChoiceParam",
     "ResponseOutputItemAddedEvent",
     "ResponseOutputItemDoneEvent",
@@ -121,10 +168,15 @@ __all__ = [
     "ResponseTextOptions",
     "ResponseTextOptionsParam",
     "ResponseTool",
+    "ResponseToolChoiceParam",
     "ResponseToolParam",
     "ResponseUsage",
+    "ResponseWebSearchTool",
+    "ResponseWebSearchToolParam",
     "StandardError",
     "StandardErrorBody",
+    "TextFormat",
+    "TextFormatParam",
     "VideoError",
     "VideoGenerationRequest",
     "VideoOutput",
@@ -227,13 +279,13 @@ class ChatCompletionRequest(TypedDict, total=False):
     """Upper bound on generated tokens; newer name of max_tokens. At least 1. (ours)"""
     stream_options: ChatStreamOptionsParam | Record | None
     """Options of a stream. (ours)"""
-    tools: Sequence[ChatToolParam | Record]
+    tools: Sequence[ChatToolParam]
     """Tools the model may call. (ours)"""
-    tool_choice: Literal["none", "auto", "required"] | str | ChatNamedToolChoiceParam | Record
+    tool_choice: Literal["none", "auto", "required"] | str | ChatToolChoiceParam
     """Whether and which tool is called. (ours)"""
     parallel_tool_calls: bool
     """Whether several tools may be called at once. (ours)"""
-    response_format: ChatResponseFormatParam | Record
+    response_format: ChatResponseFormatParam
     """Form the answer must have. (ours)"""
     seed: int | None
     """Asks for repeatable sampling. (ours)"""
@@ -264,7 +316,7 @@ class ChatMessageParam(TypedDict, total=False):
     """The text; null beside tool calls."""
     name: str
     """Name of the speaker. (ours)"""
-    tool_calls: Sequence[ChatToolCallParam | Record]
+    tool_calls: Sequence[ChatToolCallParam]
     """Calls the assistant made. (ours)"""
     tool_call_id: str
     """The call that a tool message answers. (ours)"""
@@ -298,17 +350,64 @@ class ChatStreamOptionsParam(TypedDict, total=False):
     include_usage: bool
     """Adds a last chunk with empty choices and the usage."""
 
-class ChatToolParam(TypedDict, total=False):
-    """A tool the model may call; kinds other than function pass through. (ours)"""
-    type: Required[Literal["function"] | str]
+ChatToolParam: TypeAlias = ChatFunctionToolParam | ChatCustomToolParam | Record
+"""A tool the model may call; unknown kinds pass through. (ours)"""
+
+class ChatFunctionToolParam(TypedDict, total=False):
+    """A function as a tool. (ours)"""
+    type: Required[Literal["function"]]
     """Kind of the tool."""
-    function: ChatFunctionParam | Record
+    function: Required[ChatFunctionParam | Record]
     """A function that the caller can run."""
+
+class ChatCustomToolParam(TypedDict, total=False):
+    """A tool that takes free text. (ours)"""
+    type: Required[Literal["custom"]]
+    """Kind of the tool."""
+    custom: Required[ChatCustomParam | Record]
+    """A tool that takes free text and that the caller can run."""
+
+class ChatCustomParam(TypedDict, total=False):
+    """A tool that takes free text and that the caller can run. (ours)"""
+    name: Required[str]
+    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    description: str
+    """What it does and when to call it."""
+    format: ChatCustomFormatParam
+    """What the text may be; without it, any text. Unknown kinds pass through."""
+
+ChatCustomFormatParam: TypeAlias = CustomTextFormatParam | ChatGrammarFormatParam | Record
+"""What the text may be; without it, any text. Unknown kinds pass through. (ours)"""
+
+class CustomTextFormat(Record):
+    """Any text. (ours)"""
+    @property
+    def type(self) -> Literal["text"]:
+        """Kind of the format."""
+
+class CustomTextFormatParam(TypedDict, total=False):
+    """Any text. (ours)"""
+    type: Required[Literal["text"]]
+    """Kind of the format."""
+
+class ChatGrammarFormatParam(TypedDict, total=False):
+    """Text of a grammar. (ours)"""
+    type: Required[Literal["grammar"]]
+    """Kind of the format."""
+    grammar: Required[CustomGrammarParam | Record]
+    """A grammar and how it is written."""
+
+class CustomGrammarParam(TypedDict, total=False):
+    """A grammar and how it is written. (ours)"""
+    syntax: Required[Literal["lark", "regex"]]
+    """How it is written."""
+    definition: Required[str]
+    """The grammar."""
 
 class ChatFunctionParam(TypedDict, total=False):
     """A function that the caller can run. (ours)"""
     name: Required[str]
-    """Name of the function. 1 to 64 characters."""
+    """Name of the function. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str
     """What it does and when to call it."""
     parameters: Mapping[str, object]
@@ -316,56 +415,148 @@ class ChatFunctionParam(TypedDict, total=False):
     strict: bool | None
     """Whether arguments must follow the schema exactly."""
 
+ChatToolChoiceParam: TypeAlias = ChatNamedToolChoiceParam | ChatNamedCustomToolChoiceParam | ChatAllowedToolsChoiceParam | Record
+"""Which tools are called; unknown kinds pass through. (ours)"""
+
 class ChatNamedToolChoiceParam(TypedDict, total=False):
-    """Forces one tool. (ours)"""
+    """Forces one function. (ours)"""
     type: Required[Literal["function"]]
     """Kind of the tool."""
-    function: Required[ChatFunctionNameParam | Record]
-    """A function by name."""
+    function: Required[ChatToolNameParam | Record]
+    """A tool by name."""
 
-class ChatFunctionNameParam(TypedDict, total=False):
-    """A function by name. (ours)"""
+class ChatNamedCustomToolChoiceParam(TypedDict, total=False):
+    """Forces one custom tool. (ours)"""
+    type: Required[Literal["custom"]]
+    """Kind of the tool."""
+    custom: Required[ChatToolNameParam | Record]
+    """A tool by name."""
+
+class ChatAllowedToolsChoiceParam(TypedDict, total=False):
+    """Leaves some of the tools to choose from. (ours)"""
+    type: Required[Literal["allowed_tools"]]
+    """Kind of the choice."""
+    allowed_tools: Required[ChatAllowedToolsParam | Record]
+    """Some of the tools, and whether one must be called."""
+
+class ChatAllowedToolsParam(TypedDict, total=False):
+    """Some of the tools, and whether one must be called. (ours)"""
+    mode: Required[Literal["auto", "required"]]
+    """required forces a call."""
+    tools: Required[Sequence[ChatToolChoiceParam]]
+    """The tools, named as in a choice that forces one. At least 1 item."""
+
+class ChatToolNameParam(TypedDict, total=False):
+    """A tool by name. (ours)"""
     name: Required[str]
-    """Name of the function."""
+    """Name of the tool."""
 
-class ChatResponseFormatParam(TypedDict, total=False):
-    """Form the answer must have. (ours)"""
-    type: Required[Literal["text", "json_object", "json_schema"] | str]
+ChatResponseFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ChatJsonSchemaResponseFormatParam | Record
+"""Form the answer must have; unknown kinds pass through. (ours)"""
+
+class TextFormat(Record):
+    """Plain text. (ours)"""
+    @property
+    def type(self) -> Literal["text"]:
+        """Kind of the form."""
+
+class TextFormatParam(TypedDict, total=False):
+    """Plain text. (ours)"""
+    type: Required[Literal["text"]]
     """Kind of the form."""
-    json_schema: ChatJsonSchemaFormatParam | Record
+
+class JsonObjectFormat(Record):
+    """Any JSON object. (ours)"""
+    @property
+    def type(self) -> Literal["json_object"]:
+        """Kind of the form."""
+
+class JsonObjectFormatParam(TypedDict, total=False):
+    """Any JSON object. (ours)"""
+    type: Required[Literal["json_object"]]
+    """Kind of the form."""
+
+class ChatJsonSchemaResponseFormatParam(TypedDict, total=False):
+    """JSON that follows a schema. (ours)"""
+    type: Required[Literal["json_schema"]]
+    """Kind of the form."""
+    json_schema: Required[ChatJsonSchemaFormatParam | Record]
     """A JSON Schema that the answer must follow."""
 
 class ChatJsonSchemaFormatParam(TypedDict, total=False):
     """A JSON Schema that the answer must follow. (ours)"""
     name: Required[str]
-    """Name of the form."""
+    """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str
     """What it is for."""
-    schema: Mapping[str, object]
+    schema: Required[Mapping[str, object]]
     """The JSON Schema."""
     strict: bool | None
     """Whether it must be followed exactly."""
 
-class ChatToolCall(Record):
-    """A call of a tool. (ours)"""
+ChatToolCall: TypeAlias = ChatFunctionToolCall | ChatCustomToolCall
+"""A call of a tool; unknown kinds pass through. (ours)"""
+
+ChatToolCallParam: TypeAlias = ChatFunctionToolCallParam | ChatCustomToolCallParam | Record
+"""A call of a tool; unknown kinds pass through. (ours)"""
+
+class ChatFunctionToolCall(Record):
+    """A call of a function. (ours)"""
     @property
     def id(self) -> str:
         """Id of the call; a tool message names it."""
     @property
-    def type(self) -> Literal["function"] | str:
+    def type(self) -> Literal["function"]:
         """Kind of the tool."""
     @property
     def function(self) -> ChatFunctionCall:
         """A function and its arguments."""
 
-class ChatToolCallParam(TypedDict, total=False):
-    """A call of a tool. (ours)"""
+class ChatFunctionToolCallParam(TypedDict, total=False):
+    """A call of a function. (ours)"""
     id: Required[str]
     """Id of the call; a tool message names it."""
-    type: Required[Literal["function"] | str]
+    type: Required[Literal["function"]]
     """Kind of the tool."""
     function: Required[ChatFunctionCallParam | Record]
     """A function and its arguments."""
+
+class ChatCustomToolCall(Record):
+    """A call of a custom tool. (ours)"""
+    @property
+    def id(self) -> str:
+        """Id of the call; a tool message names it."""
+    @property
+    def type(self) -> Literal["custom"]:
+        """Kind of the tool."""
+    @property
+    def custom(self) -> ChatCustomCall:
+        """A custom tool and the text for it."""
+
+class ChatCustomToolCallParam(TypedDict, total=False):
+    """A call of a custom tool. (ours)"""
+    id: Required[str]
+    """Id of the call; a tool message names it."""
+    type: Required[Literal["custom"]]
+    """Kind of the tool."""
+    custom: Required[ChatCustomCallParam | Record]
+    """A custom tool and the text for it."""
+
+class ChatCustomCall(Record):
+    """A custom tool and the text for it. (ours)"""
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+    @property
+    def input(self) -> str:
+        """Free text for the tool."""
+
+class ChatCustomCallParam(TypedDict, total=False):
+    """A custom tool and the text for it. (ours)"""
+    name: Required[str]
+    """Name of the tool."""
+    input: Required[str]
+    """Free text for the tool."""
 
 class ChatFunctionCall(Record):
     """A function and its arguments. (ours)"""
@@ -539,11 +730,14 @@ class ChatToolCallDelta(Record):
     def id(self) -> str | None:
         """On the first piece."""
     @property
-    def type(self) -> Literal["function"] | str | None:
+    def type(self) -> Literal["function", "custom"] | str | None:
         """Kind of the tool."""
     @property
     def function(self) -> ChatFunctionCallDelta | None:
         """A piece of a function call."""
+    @property
+    def custom(self) -> ChatCustomCallDelta | None:
+        """A piece of a custom tool's call."""
 
 class ChatFunctionCallDelta(Record):
     """A piece of a function call. (ours)"""
@@ -553,6 +747,15 @@ class ChatFunctionCallDelta(Record):
     @property
     def arguments(self) -> str | None:
         """New piece of the arguments' JSON text."""
+
+class ChatCustomCallDelta(Record):
+    """A piece of a custom tool's call. (ours)"""
+    @property
+    def name(self) -> str | None:
+        """On the first piece."""
+    @property
+    def input(self) -> str | None:
+        """New piece of the text."""
 
 class ResponseRequest(TypedDict, total=False):
     """Responses request. The source shows model and input as a string; the other fields, and input as
@@ -568,9 +771,9 @@ class ResponseRequest(TypedDict, total=False):
     """Upper bound on generated tokens. At least 1. (ours)"""
     stream: bool | None
     """true switches the reply to server-sent events. The gateway assumes false. (ours)"""
-    tools: Sequence[ResponseToolParam | Record]
+    tools: Sequence[ResponseToolParam]
     """Tools the model may call; unknown kinds pass through. (ours)"""
-    tool_choice: Literal["none", "auto", "required"] | str | ResponseNamedToolChoiceParam | Record
+    tool_choice: Literal["none", "auto", "required"] | str | ResponseToolChoiceParam
     """Whether and which tool is called. (ours)"""
     parallel_tool_calls: bool | None
     """Whether several tools may be called at once. (ours)"""
@@ -599,7 +802,7 @@ class ResponseRequest(TypedDict, total=False):
     user: str | None
     """An id of the end user. (ours)"""
 
-InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
+InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | CustomToolCallOutputItemParam | CustomToolCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
 """One item of the input; unknown kinds are accepted and passed on. (ours)"""
 
 class InputMessageParam(TypedDict, total=False):
@@ -608,15 +811,27 @@ class InputMessageParam(TypedDict, total=False):
     """Kind of the item."""
     id: str | None
     """Id of the item."""
-    role: Required[Literal["user", "assistant", "system", "developer"] | str]
+    role: Required[Literal["user", "assistant", "system", "developer"]]
     """Who speaks."""
     content: Required[str | Sequence[InputContentParam]]
     """The text or its parts."""
     status: str | None
     """State of a message that is sent back."""
 
+InputContent: TypeAlias = InputTextContent | InputImageContent | OutputTextContent | RefusalContent
+"""One part of a message; unknown kinds pass through. (ours)"""
+
 InputContentParam: TypeAlias = InputTextContentParam | InputImageContentParam | OutputTextContentParam | RefusalContentParam | Record
 """One part of a message; unknown kinds pass through. (ours)"""
+
+class InputTextContent(Record):
+    """Text of the caller. (ours)"""
+    @property
+    def type(self) -> Literal["input_text"]:
+        """Kind of the part."""
+    @property
+    def text(self) -> str:
+        """The text."""
 
 class InputTextContentParam(TypedDict, total=False):
     """Text of the caller. (ours)"""
@@ -624,6 +839,18 @@ class InputTextContentParam(TypedDict, total=False):
     """Kind of the part."""
     text: Required[str]
     """The text."""
+
+class InputImageContent(Record):
+    """An image of the caller. (ours)"""
+    @property
+    def type(self) -> Literal["input_image"]:
+        """Kind of the part."""
+    @property
+    def image_url(self) -> str | None:
+        """Address or data URL."""
+    @property
+    def detail(self) -> Literal["auto", "low", "high"] | str | None:
+        """How closely to look."""
 
 class InputImageContentParam(TypedDict, total=False):
     """An image of the caller. (ours)"""
@@ -675,6 +902,24 @@ class RefusalContentParam(TypedDict, total=False):
     """Kind of the part."""
     refusal: Required[str]
     """The text."""
+
+class FunctionCallOutputItem(Record):
+    """The result of a function call. (ours)"""
+    @property
+    def type(self) -> Literal["function_call_output"]:
+        """Kind of the item."""
+    @property
+    def id(self) -> str | None:
+        """Id of the item."""
+    @property
+    def call_id(self) -> str:
+        """The call_id of the call."""
+    @property
+    def output(self) -> str | list[InputContent]:
+        """The result, as text or parts."""
+    @property
+    def status(self) -> str | None:
+        """State of the item."""
 
 class FunctionCallOutputItemParam(TypedDict, total=False):
     """The result of a function call. (ours)"""
@@ -803,14 +1048,66 @@ class CustomToolCallItem(Record):
     def status(self) -> str | None:
         """State of the item."""
 
-class ResponseTool(Record):
-    """A tool; only function tools are described, other kinds pass through. (ours)"""
+class CustomToolCallItemParam(TypedDict, total=False):
+    """A call of a custom tool. (ours)"""
+    type: Required[Literal["custom_tool_call"]]
+    """Kind of the item."""
+    id: str | None
+    """Id of the item."""
+    call_id: Required[str]
+    """Goes back with the result."""
+    name: Required[str]
+    """Name of the tool."""
+    input: Required[str]
+    """Free text for the tool."""
+    status: str | None
+    """State of the item."""
+
+class CustomToolCallOutputItem(Record):
+    """The result of a custom tool's call. (ours)"""
     @property
-    def type(self) -> Literal["function", "custom", "web_search", "namespace"] | str:
+    def type(self) -> Literal["custom_tool_call_output"]:
+        """Kind of the item."""
+    @property
+    def id(self) -> str | None:
+        """Id of the item."""
+    @property
+    def call_id(self) -> str:
+        """The call_id of the call."""
+    @property
+    def output(self) -> str | list[InputContent]:
+        """The result, as text or parts."""
+    @property
+    def status(self) -> str | None:
+        """State of the item."""
+
+class CustomToolCallOutputItemParam(TypedDict, total=False):
+    """The result of a custom tool's call. (ours)"""
+    type: Required[Literal["custom_tool_call_output"]]
+    """Kind of the item."""
+    id: str | None
+    """Id of the item."""
+    call_id: Required[str]
+    """The call_id of the call."""
+    output: Required[str | Sequence[InputContentParam]]
+    """The result, as text or parts."""
+    status: str | None
+    """State of the item."""
+
+ResponseTool: TypeAlias = ResponseFunctionTool | ResponseCustomTool | ResponseWebSearchTool
+"""A tool; unknown kinds pass through. (ours)"""
+
+ResponseToolParam: TypeAlias = ResponseFunctionToolParam | ResponseCustomToolParam | ResponseWebSearchToolParam | Record
+"""A tool; unknown kinds pass through. (ours)"""
+
+class ResponseFunctionTool(Record):
+    """A function that the caller can run. (ours)"""
+    @property
+    def type(self) -> Literal["function"]:
         """Kind of the tool."""
     @property
-    def name(self) -> str | None:
-        """Name of the tool."""
+    def name(self) -> str:
+        """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     @property
     def description(self) -> str | None:
         """What it does and when to call it."""
@@ -821,12 +1118,12 @@ class ResponseTool(Record):
     def strict(self) -> bool | None:
         """Whether arguments must follow the schema exactly."""
 
-class ResponseToolParam(TypedDict, total=False):
-    """A tool; only function tools are described, other kinds pass through. (ours)"""
-    type: Required[Literal["function", "custom", "web_search", "namespace"] | str]
+class ResponseFunctionToolParam(TypedDict, total=False):
+    """A function that the caller can run. (ours)"""
+    type: Required[Literal["function"]]
     """Kind of the tool."""
-    name: str
-    """Name of the tool."""
+    name: Required[str]
+    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
     """What it does and when to call it."""
     parameters: Mapping[str, object] | None
@@ -834,51 +1131,145 @@ class ResponseToolParam(TypedDict, total=False):
     strict: bool | None
     """Whether arguments must follow the schema exactly."""
 
-class ResponseNamedToolChoiceParam(TypedDict, total=False):
-    """Forces one tool. (ours)"""
-    type: Required[Literal["function", "custom"] | str]
+class ResponseCustomTool(Record):
+    """A tool that takes free text and that the caller can run. (ours)"""
+    @property
+    def type(self) -> Literal["custom"]:
+        """Kind of the tool."""
+    @property
+    def name(self) -> str:
+        """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    @property
+    def description(self) -> str | None:
+        """What it does and when to call it."""
+    @property
+    def format(self) -> ResponseCustomFormat | None:
+        """What the text may be; without it, any text. Unknown kinds pass through."""
+
+class ResponseCustomToolParam(TypedDict, total=False):
+    """A tool that takes free text and that the caller can run. (ours)"""
+    type: Required[Literal["custom"]]
     """Kind of the tool."""
-    name: str
+    name: Required[str]
+    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    description: str | None
+    """What it does and when to call it."""
+    format: ResponseCustomFormatParam
+    """What the text may be; without it, any text. Unknown kinds pass through."""
+
+ResponseCustomFormat: TypeAlias = CustomTextFormat | ResponseGrammarFormat
+"""What the text may be; without it, any text. Unknown kinds pass through. (ours)"""
+
+ResponseCustomFormatParam: TypeAlias = CustomTextFormatParam | ResponseGrammarFormatParam | Record
+"""What the text may be; without it, any text. Unknown kinds pass through. (ours)"""
+
+class ResponseGrammarFormat(Record):
+    """Text of a grammar. (ours)"""
+    @property
+    def type(self) -> Literal["grammar"]:
+        """Kind of the format."""
+    @property
+    def syntax(self) -> Literal["lark", "regex"]:
+        """How the grammar is written."""
+    @property
+    def definition(self) -> str:
+        """The grammar."""
+
+class ResponseGrammarFormatParam(TypedDict, total=False):
+    """Text of a grammar. (ours)"""
+    type: Required[Literal["grammar"]]
+    """Kind of the format."""
+    syntax: Required[Literal["lark", "regex"]]
+    """How the grammar is written."""
+    definition: Required[str]
+    """The grammar."""
+
+class ResponseWebSearchTool(Record):
+    """A search that the provider runs; its options pass through. (ours)"""
+    @property
+    def type(self) -> Literal["web_search"]:
+        """Kind of the tool."""
+
+class ResponseWebSearchToolParam(TypedDict, total=False):
+    """A search that the provider runs; its options pass through. (ours)"""
+    type: Required[Literal["web_search"]]
+    """Kind of the tool."""
+
+ResponseToolChoiceParam: TypeAlias = ResponseNamedToolChoiceParam | ResponseNamedCustomToolChoiceParam | ResponseAllowedToolsChoiceParam | Record
+"""Which tools are called; unknown kinds pass through. (ours)"""
+
+class ResponseNamedToolChoiceParam(TypedDict, total=False):
+    """Forces one function. (ours)"""
+    type: Required[Literal["function"]]
+    """Kind of the tool."""
+    name: Required[str]
     """Name of the tool."""
+
+class ResponseNamedCustomToolChoiceParam(TypedDict, total=False):
+    """Forces one custom tool. (ours)"""
+    type: Required[Literal["custom"]]
+    """Kind of the tool."""
+    name: Required[str]
+    """Name of the tool."""
+
+class ResponseAllowedToolsChoiceParam(TypedDict, total=False):
+    """Leaves some of the tools to choose from. (ours)"""
+    type: Required[Literal["allowed_tools"]]
+    """Kind of the choice."""
+    mode: Required[Literal["auto", "required"]]
+    """required forces a call."""
+    tools: Required[Sequence[ResponseToolChoiceParam]]
+    """The tools, named as in a choice that forces one. At least 1 item."""
 
 class ResponseTextOptions(Record):
     """Form of the text. (ours)"""
     @property
     def format(self) -> ResponseTextFormat | None:
-        """Form the answer must have."""
+        """Form the answer must have; unknown kinds pass through."""
     @property
     def verbosity(self) -> Literal["low", "medium", "high"] | str | None:
         """How long answers are."""
 
 class ResponseTextOptionsParam(TypedDict, total=False):
     """Form of the text. (ours)"""
-    format: ResponseTextFormatParam | Record
-    """Form the answer must have."""
+    format: ResponseTextFormatParam
+    """Form the answer must have; unknown kinds pass through."""
     verbosity: Literal["low", "medium", "high"] | str | None
     """How long answers are."""
 
-class ResponseTextFormat(Record):
-    """Form the answer must have. (ours)"""
+ResponseTextFormat: TypeAlias = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat
+"""Form the answer must have; unknown kinds pass through. (ours)"""
+
+ResponseTextFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ResponseJsonSchemaFormatParam | Record
+"""Form the answer must have; unknown kinds pass through. (ours)"""
+
+class ResponseJsonSchemaFormat(Record):
+    """JSON that follows a schema. (ours)"""
     @property
-    def type(self) -> Literal["text", "json_object", "json_schema"] | str:
+    def type(self) -> Literal["json_schema"]:
         """Kind of the form."""
     @property
-    def name(self) -> str | None:
-        """Name of the form."""
+    def name(self) -> str:
+        """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     @property
-    def schema(self) -> Mapping[str, Any] | None:
+    def description(self) -> str | None:
+        """What it is for."""
+    @property
+    def schema(self) -> Mapping[str, Any]:
         """The JSON Schema."""
     @property
     def strict(self) -> bool | None:
         """Whether it must be followed exactly."""
 
-class ResponseTextFormatParam(TypedDict, total=False):
-    """Form the answer must have. (ours)"""
-    type: Required[Literal["text", "json_object", "json_schema"] | str]
+class ResponseJsonSchemaFormatParam(TypedDict, total=False):
+    """JSON that follows a schema. (ours)"""
+    type: Required[Literal["json_schema"]]
     """Kind of the form."""
-    name: str
-    """Name of the form."""
-    schema: Mapping[str, object]
+    name: Required[str]
+    """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    description: str | None
+    """What it is for."""
+    schema: Required[Mapping[str, object]]
     """The JSON Schema."""
     strict: bool | None
     """Whether it must be followed exactly."""
@@ -1072,7 +1463,60 @@ class CompactedResponse(Record):
     def usage(self) -> ResponseUsage:
         """Tokens used."""
 
-ResponseStreamEvent: TypeAlias = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseErrorEvent
+class ResponseItemList(Record):
+    """One page of the items that a response was made from. (ours)"""
+    @property
+    def object(self) -> Literal["list"]:
+        """Kind of the record."""
+    @property
+    def data(self) -> list[ResponseItem]:
+        """The items."""
+    @property
+    def first_id(self) -> str | None:
+        """Id of the first item; null on an empty page."""
+    @property
+    def last_id(self) -> str | None:
+        """Id of the last item, and so after of the next page; null on an empty page."""
+    @property
+    def has_more(self) -> bool:
+        """Whether another page follows."""
+    def __iter__(self) -> Iterator[ResponseItem]:  # type: ignore[override]
+        """The elements of `data`, not the names of the members."""
+
+ResponseItem: TypeAlias = ResponseMessageItem | FunctionCallItem | FunctionCallOutputItem | CustomToolCallItem | CustomToolCallOutputItem | ReasoningItem | CompactionItem
+"""An item that a response was made from, as it is kept; unknown kinds pass through. (ours)"""
+
+class ResponseMessageItem(Record):
+    """A message of the conversation. (ours)"""
+    @property
+    def type(self) -> Literal["message"]:
+        """Kind of the item."""
+    @property
+    def id(self) -> str:
+        """Id of the item."""
+    @property
+    def role(self) -> Literal["user", "assistant", "system", "developer"] | str:
+        """Who speaks."""
+    @property
+    def content(self) -> list[InputContent]:
+        """The parts."""
+    @property
+    def status(self) -> str | None:
+        """State of the item."""
+
+class DeletedResponse(Record):
+    """A response is no longer kept. (ours)"""
+    @property
+    def id(self) -> str:
+        """Id of the response."""
+    @property
+    def object(self) -> Literal["response"] | str:
+        """Kind of the record."""
+    @property
+    def deleted(self) -> bool:
+        """Always true."""
+
+ResponseStreamEvent: TypeAlias = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseCustomToolCallInputDeltaEvent | ResponseCustomToolCallInputDoneEvent | ResponseErrorEvent
 """One event of a responses stream; unknown types pass through. (ours)"""
 
 class ResponseCreatedEvent(Record):
@@ -1287,6 +1731,42 @@ class ResponseFunctionCallArgumentsDoneEvent(Record):
     @property
     def arguments(self) -> str:
         """The whole JSON text."""
+
+class ResponseCustomToolCallInputDeltaEvent(Record):
+    """New piece of a custom tool's text. (ours)"""
+    @property
+    def type(self) -> Literal["response.custom_tool_call_input.delta"]:
+        """Name of the event."""
+    @property
+    def sequence_number(self) -> int | None:
+        """Rises strictly over the stream. At least 0."""
+    @property
+    def item_id(self) -> str:
+        """Id of the item."""
+    @property
+    def output_index(self) -> int:
+        """Place among the output items. At least 0."""
+    @property
+    def delta(self) -> str:
+        """The new piece."""
+
+class ResponseCustomToolCallInputDoneEvent(Record):
+    """A custom tool's text is complete. (ours)"""
+    @property
+    def type(self) -> Literal["response.custom_tool_call_input.done"]:
+        """Name of the event."""
+    @property
+    def sequence_number(self) -> int | None:
+        """Rises strictly over the stream. At least 0."""
+    @property
+    def item_id(self) -> str:
+        """Id of the item."""
+    @property
+    def output_index(self) -> int:
+        """Place among the output items. At least 0."""
+    @property
+    def input(self) -> str:
+        """The whole text."""
 
 class ResponseErrorEvent(Record):
     """The stream failed; comes flat, or nested under error. (ours)"""

@@ -1,6 +1,9 @@
 //! Whether a request keeps the rules of the specification and the limits of its model: all violations at once.
 //! The rules are the generated request schemas, the limits those of the catalog.
 
+mod calls;
+mod query;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
@@ -14,6 +17,9 @@ use crate::catalog::{IMAGE_MODELS, ImageModel, TEXT_MODELS, VIDEO_MODELS, VideoM
 use crate::operation::Operation;
 use crate::operations;
 
+pub use self::calls::unmatched_calls;
+pub use self::query::check_query;
+
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
@@ -25,6 +31,9 @@ pub struct Violation {
     pub message: String,
     /// Section of the specification, or `ours`.
     pub section: String,
+    /// The member that is missing from where `pointer` leads, where that is what is wrong.
+    #[serde(skip)]
+    pub missing: Option<String>,
 }
 
 impl fmt::Display for Violation {
@@ -61,6 +70,7 @@ pub fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
     {
         check_video(model, body, &mut of_model);
     }
+    of_model.extend(calls::check(operation, body));
     // Where a field breaks a rule for all models, what its own model says is no news.
     of_model.retain(|limit: &Violation| violations.iter().all(|rule| rule.pointer != limit.pointer));
     violations.extend(of_model);
@@ -90,7 +100,13 @@ fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>
     let id = model.id;
     let mut break_rule = |field: &str, rule: &str, message: String| {
         let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation { pointer, rule, message, section: IMAGE_SECTION.to_owned() });
+        violations.push(Violation {
+            pointer,
+            rule,
+            message,
+            section: IMAGE_SECTION.to_owned(),
+            missing: None,
+        });
     };
     if let Some(limit) = model.max_prompt_characters
         && let Some(prompt) = body.get("prompt").and_then(Value::as_str)
@@ -131,7 +147,13 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
     let id = model.id;
     let mut break_rule = |field: &str, rule: &str, message: String| {
         let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation { pointer, rule, message, section: VIDEO_SECTION.to_owned() });
+        violations.push(Violation {
+            pointer,
+            rule,
+            message,
+            section: VIDEO_SECTION.to_owned(),
+            missing: None,
+        });
     };
     if let Some(duration) = body.get("duration").and_then(integer) {
         if let Some(most) = model.max_duration_s
@@ -234,6 +256,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
         Kind::OneOfNotValid { context } | Kind::AnyOf { context } => {
             return explain_union(error, field, context);
         }
+        _ if let Some(words) = condition(error.schema_path().as_str()) => words.to_owned(),
         Kind::Required { property } => format!("{} is missing", property.as_str().unwrap_or_default()),
         Kind::Type { kind } => format!("{field} is {}, not {}", type_of(value), types(kind)),
         Kind::Enum { options } => {
@@ -295,7 +318,14 @@ fn explain_union(
     } else {
         format!("{field} has none of the forms it may have")
     };
-    vec![violation(error, message)]
+    let first = missing.first().map(|name| (*name).to_owned());
+    vec![Violation { missing: first, ..violation(error, message) }]
+}
+
+/// What a condition of the schema says of a request that breaks it.
+fn condition(schema_path: &str) -> Option<&'static str> {
+    let (at, _) = schema_path.rsplit_once("/then/")?;
+    SCHEMAS.pointer(&format!("{at}/then/description"))?.as_str()
 }
 
 fn violation(error: &ValidationError<'_>, message: String) -> Violation {
@@ -304,6 +334,10 @@ fn violation(error: &ValidationError<'_>, message: String) -> Violation {
         rule: error.kind().keyword().to_owned(),
         message,
         section: section(error.schema_path().as_str()),
+        missing: match error.kind() {
+            Kind::Required { property } => property.as_str().map(str::to_owned),
+            _ => None,
+        },
     }
 }
 

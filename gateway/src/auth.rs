@@ -101,7 +101,11 @@ impl Gatekeeper {
             ));
         }
         hmac::verify(&self.pepper, presented, self.digest.as_ref()).map_err(|_| {
-            ApiError::new(&ErrorCode::INVALID_API_KEY, "the API key is not one of this gateway (5)")
+            // Clients look for the first words.
+            ApiError::new(
+                &ErrorCode::INVALID_API_KEY,
+                "Incorrect API key provided: it is not one of this gateway (5)",
+            )
         })
     }
 }

@@ -35,7 +35,7 @@ impl ApiError {
     /// The request breaks these rules. `param` is the first one's field, the message names all.
     pub(crate) fn violations(violations: Vec<Violation>) -> Self {
         let messages: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        let param = violations.first().map(|violation| field(&violation.pointer));
+        let param = violations.first().map(at_fault);
         Self { param, violations, ..Self::new(&ErrorCode::INVALID_VALUE, messages.join("; ")) }
     }
 
@@ -99,7 +99,7 @@ impl ApiError {
             let fields: Vec<Value> = self
                 .violations
                 .iter()
-                .map(|violation| json!({ "field": field(&violation.pointer), "description": violation.message }))
+                .map(|violation| json!({ "field": at_fault(violation), "description": violation.message }))
                 .collect();
             details.push(json!({ "@type": NATIVE_BAD_REQUEST, "fieldViolations": fields }));
         }
@@ -109,6 +109,14 @@ impl ApiError {
             "status": self.code.native_status,
             "details": details,
         }})
+    }
+}
+
+/// The field that a violation is about: the missing one, else the one where it is.
+fn at_fault(violation: &Violation) -> String {
+    match &violation.missing {
+        Some(name) => field(&format!("{}/{}", violation.pointer, name.replace('~', "~0").replace('/', "~1"))),
+        None => field(&violation.pointer),
     }
 }
 

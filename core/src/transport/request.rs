@@ -156,6 +156,7 @@ fn set_extra_headers(headers: &mut HeaderMap, extra: &[(String, String)]) -> Res
 }
 
 fn check_limits(request: &reqwest::Request, operation: &Operation) -> Result<(), Error> {
+    refuse(limits::check_query(operation, request.url().query_pairs()))?;
     let Some(body) = request.body().and_then(reqwest::Body::as_bytes) else { return Ok(()) };
     let value: serde_json::Value = serde_json::from_slice(body).map_err(|error| {
         Error::new(ErrorKind::InvalidRequest, format!("the body is not JSON: {error}")).with_source(error)
@@ -163,7 +164,10 @@ fn check_limits(request: &reqwest::Request, operation: &Operation) -> Result<(),
     if !limits::is_catalogued(&value) {
         return Ok(());
     }
-    let violations = limits::check(operation, &value);
+    refuse(limits::check(operation, &value))
+}
+
+fn refuse(violations: Vec<limits::Violation>) -> Result<(), Error> {
     if violations.is_empty() {
         return Ok(());
     }

@@ -171,10 +171,6 @@ class ResponsesInputItems:
             before: Id of the item that the page goes up to. At most 256 characters.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        >>> answer = client.responses.input_items.list(
-        ...     response_id="resp_1",
-        ... )
-
         Not shown in the source specification (ours).
         """
         parameters = ({"response_id": response_id}, {"limit": limit, "order": order, "after": after, "before": before}, None)
@@ -334,10 +330,6 @@ class Responses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        >>> answer = client.responses.retrieve(
-        ...     response_id="resp_1",
-        ... )
-
         Not shown in the source specification (ours).
         """
         parameters = ({"response_id": response_id}, None, None)
@@ -356,10 +348,6 @@ class Responses:
         Args:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
-
-        >>> answer = client.responses.delete(
-        ...     response_id="resp_1",
-        ... )
 
         Not shown in the source specification (ours).
         """

@@ -18,7 +18,7 @@ use crate::operation::Operation;
 use crate::operations;
 
 pub use self::calls::unmatched_calls;
-pub use self::query::check_query;
+pub use self::query::{check_query, parameter};
 
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -52,6 +52,18 @@ impl Call {
         if violations.is_empty() { Ok(body) } else { Err(ApiError::violations(violations)) }
     }
 
+    /// Checks the query's parameters against the rules of the operation. Errors: every violation at once.
+    pub(crate) fn check_query(&self) -> Result<(), ApiError> {
+        let query = self.query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let violations = limits::check_query(self.operation, query);
+        if violations.is_empty() { Ok(()) } else { Err(ApiError::violations(violations)) }
+    }
+
+    /// The value of a query parameter by its type, or what the specification says is assumed without it.
+    pub(crate) fn parameter(&self, name: &'static str) -> Value {
+        limits::parameter(self.operation, name, self.query(name))
+    }
+
     /// A field of the body, or what the specification says is assumed without it.
     pub(crate) fn field<'b>(&self, body: &'b Value, name: &str) -> &'b Value {
         match &body[name] {

@@ -12,10 +12,9 @@ use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
 use crate::models;
 use crate::service::Provider;
-use crate::simulator::{
-    self, Content, Finish, Format, Prompt, Reply, Tool, ToolCall, ToolChoice, Turn, Usage, tokens,
-};
+use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Turn, Usage, tokens};
 use crate::sse::{self, Event};
+use crate::tools::{Called, CustomTools, Form, Tools};
 
 /// Most choices of one request: each costs as much as a request of its own (ours; 2.1 states no bound).
 const MOST_CHOICES: u64 = 128;
@@ -24,7 +23,7 @@ const MOST_CHOICES: u64 = 128;
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), "chat")?.id;
-    let prompt = prompt(&body)?;
+    let (prompt, custom) = prompt(&body)?;
     let choices = integer(&body["n"]).unwrap_or(1);
     if choices > MOST_CHOICES {
         let message = format!("n is {choices}; this gateway makes at most {MOST_CHOICES} choices");
@@ -41,12 +40,12 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     if body["stream"] == true {
         let include_usage = body["stream_options"]["include_usage"] == true;
         let terminator = call.operation.terminator.map(Event::terminator);
-        let events =
-            chunks(completion, replies, include_usage.then_some(usage)).map(|chunk| Event::data(&chunk));
+        let events = chunks(completion, replies, custom, include_usage.then_some(usage))
+            .map(|chunk| Event::data(&chunk));
         return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
     }
     let choices: Vec<Value> =
-        replies.into_iter().enumerate().map(|(index, reply)| choice(index, reply)).collect();
+        replies.into_iter().enumerate().map(|(index, reply)| choice(index, reply, &custom)).collect();
     Ok(json_response(&json!({
         "id": completion.id,
         "object": "chat.completion",
@@ -64,30 +63,40 @@ struct Completion {
     model: &'static str,
 }
 
-fn choice(index: usize, reply: Reply) -> Value {
+fn choice(index: usize, reply: Reply, custom: &CustomTools) -> Value {
     let finish = finish_reason(reply.finish);
     let message = match reply.content {
         Content::Text(text) => json!({ "role": "assistant", "content": text, "refusal": null }),
         Content::ToolCalls(calls) => {
-            let calls: Vec<Value> = calls
-                .into_iter()
-                .map(|call| json!({ "id": call_id(), "type": "function", "function": { "name": call.name, "arguments": call.arguments } }))
-                .collect();
+            let calls: Vec<Value> = calls.into_iter().map(|call| call_json(custom.called(call))).collect();
             json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": calls })
         }
     };
     json!({ "index": index, "message": message, "logprobs": null, "finish_reason": finish })
 }
 
+fn call_json(call: Called) -> Value {
+    let id = call_id();
+    match call {
+        Called::Function { name, arguments } => {
+            json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+        }
+        Called::Custom { name, input } => {
+            json!({ "id": id, "type": "custom", "custom": { "name": name, "input": input } })
+        }
+    }
+}
+
 /// The chunks of a stream, one choice's pieces after the other's in turn. `usage`: adds the chunk that carries it.
 fn chunks(
     completion: Completion,
     replies: Vec<Reply>,
+    custom: CustomTools,
     usage: Option<Value>,
 ) -> impl Iterator<Item = Value> + Send {
     let with_usage = usage.is_some();
     let mut waiting: VecDeque<_> =
-        replies.into_iter().enumerate().map(|(index, reply)| (index, deltas(reply))).collect();
+        replies.into_iter().enumerate().map(|(index, reply)| (index, deltas(reply, &custom))).collect();
     let turns = std::iter::from_fn(move || {
         loop {
             let (index, mut deltas) = waiting.pop_front()?;
@@ -121,7 +130,7 @@ fn chunks(
 type Deltas = Box<dyn Iterator<Item = (Value, Option<&'static str>)> + Send>;
 
 /// The deltas of one choice: the role, the pieces, and an empty one with the finish reason (2.3).
-fn deltas(reply: Reply) -> Deltas {
+fn deltas(reply: Reply, custom: &CustomTools) -> Deltas {
     let last = std::iter::once((json!({}), Some(finish_reason(reply.finish))));
     match reply.content {
         Content::Text(text) => {
@@ -131,18 +140,24 @@ fn deltas(reply: Reply) -> Deltas {
         }
         Content::ToolCalls(calls) => {
             let first = std::iter::once((json!({ "role": "assistant", "content": null }), None));
+            let calls: Vec<Called> = calls.into_iter().map(|call| custom.called(call)).collect();
             let pieces = calls.into_iter().enumerate().flat_map(|(index, call)| call_deltas(index, call));
             Box::new(first.chain(pieces.map(|delta| (delta, None))).chain(last))
         }
     }
 }
 
-fn call_deltas(index: usize, call: ToolCall) -> impl Iterator<Item = Value> + Send {
+/// The deltas of one call: its id and name, then its text in pieces.
+fn call_deltas(index: usize, call: Called) -> impl Iterator<Item = Value> + Send {
+    let (kind, member, name, text) = match call {
+        Called::Function { name, arguments } => ("function", "arguments", name, arguments),
+        Called::Custom { name, input } => ("custom", "input", name, input),
+    };
     let head = json!({ "tool_calls": [{
-        "index": index, "id": call_id(), "type": "function", "function": { "name": call.name, "arguments": "" },
+        "index": index, "id": call_id(), "type": kind, kind: { "name": name, member: "" },
     }]});
-    let pieces = tokens::owned_pieces(call.arguments)
-        .map(move |piece| json!({ "tool_calls": [{ "index": index, "function": { "arguments": piece } }] }));
+    let pieces = tokens::owned_pieces(text)
+        .map(move |piece| json!({ "tool_calls": [{ "index": index, kind: { member: piece } }] }));
     std::iter::once(head).chain(pieces)
 }
 
@@ -169,24 +184,18 @@ pub(crate) fn call_id() -> String {
     format!("call_{}", Uuid::new_v4().simple())
 }
 
-fn prompt(body: &Value) -> Result<Prompt, ApiError> {
-    let tools: Vec<Tool> = list(&body["tools"])
-        .filter(|tool| tool["type"] == "function")
-        .map(|tool| Tool {
-            name: text(&tool["function"]["name"]).to_owned(),
-            parameters: tool["function"]["parameters"].clone(),
-        })
-        .collect();
-    let named = &body["tool_choice"]["function"]["name"];
-    Ok(Prompt {
+fn prompt(body: &Value) -> Result<(Prompt, CustomTools), ApiError> {
+    let (tools, tool_choice, custom) = Tools::read(body, Form::Nested)?.into_parts();
+    let prompt = Prompt {
         turns: turns(&body["messages"]),
-        tool_choice: tool_choice(&body["tool_choice"], named, &tools)?,
+        tool_choice,
         tools,
         parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
         format: format(&body["response_format"], &body["response_format"]["json_schema"]["schema"]),
         max_tokens: limit(&body["max_completion_tokens"]).or_else(|| limit(&body["max_tokens"])),
         stop: texts(&body["stop"]),
-    })
+    };
+    Ok((prompt, custom))
 }
 
 fn turns(messages: &Value) -> Vec<Turn> {
@@ -197,18 +206,23 @@ fn turns(messages: &Value) -> Vec<Turn> {
             "user" => Turn::User(content),
             "assistant" => {
                 let calls: String =
-                    list(&message["tool_calls"]).map(|call| call["function"].to_string()).collect();
+                    list(&message["tool_calls"]).map(|call| callee(call).to_string()).collect();
                 Turn::Assistant(content + &calls)
             }
             "tool" => {
                 let call = called.clone().find(|call| call["id"] == message["tool_call_id"]);
-                let name = call.and_then(|call| call["function"]["name"].as_str()).map(str::to_owned);
+                let name = call.and_then(|call| callee(call)["name"].as_str()).map(str::to_owned);
                 Turn::ToolResult { name, output: content }
             }
             _ => Turn::Instruction(content),
         }
     };
     list(messages).map(turn).collect()
+}
+
+/// What a message's tool call calls, and with what: under the name of its kind.
+fn callee(call: &Value) -> &Value {
+    &call[text(&call["type"])]
 }
 
 // Readers of JSON that the other protocols share. The body was checked before, so what is missing is optional.
@@ -246,26 +260,6 @@ pub(crate) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
         _ => list(value).filter_map(Value::as_str).map(str::to_owned).collect(),
-    }
-}
-
-/// The tool choice of the chat and responses protocols. `named`: where the protocol has a forced tool's name.
-/// Errors: the forced tool is not among the tools, or a tool is required and there is none.
-pub(crate) fn tool_choice(choice: &Value, named: &Value, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
-    let refuse = |message: String| ApiError::new(&ErrorCode::INVALID_VALUE, message).param("tool_choice");
-    match (choice.as_str(), named.as_str()) {
-        (Some("none"), _) => Ok(ToolChoice::None),
-        (Some("required"), _) if tools.is_empty() => {
-            Err(refuse("tool_choice is required but tools holds no function".to_owned()))
-        }
-        (Some("required"), _) => Ok(ToolChoice::Required),
-        (_, Some(name)) if tools.iter().any(|tool| tool.name == name) => {
-            Ok(ToolChoice::Named(name.to_owned()))
-        }
-        (_, Some(name)) if choice["type"] == "function" => {
-            Err(refuse(format!("tool_choice names the function {name:?}, which is not among tools")))
-        }
-        _ => Ok(ToolChoice::Auto),
     }
 }
 

@@ -42,6 +42,7 @@ mod server;
 mod service;
 mod simulator;
 mod sse;
+mod tools;
 mod videos;
 mod webhook;
 

@@ -2,14 +2,17 @@
 
 mod events;
 mod history;
+mod kept;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gatewright::ErrorCode;
+use gatewright::{ErrorCode, limits};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub(crate) use self::history::History;
+use self::kept::Kept;
+pub(crate) use self::kept::{delete, list_input_items, retrieve};
 
 use crate::call::{Call, Response};
 use crate::chat::{self, content, limit, list, text};
@@ -17,8 +20,9 @@ use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
 use crate::models;
 use crate::service::Provider;
-use crate::simulator::{self, Content, Finish, Prompt, Tool, Turn, Usage, tokens};
+use crate::simulator::{self, Content, Finish, Prompt, Turn, Usage, tokens};
 use crate::sse::{self, Event};
+use crate::tools::{Called, CustomTools, Form, Tools};
 
 /// Longest summary that a compaction keeps, in characters.
 const SUMMARY: usize = 4_000;
@@ -27,11 +31,15 @@ const SUMMARY: usize = 4_000;
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), "responses")?.id;
-    let items = conversation(provider, &body)?;
-    let prompt = prompt(&body, &items)?;
+    let Conversation { items, earlier } = conversation(provider, &body)?;
+    let unmatched = limits::unmatched_calls(&items, earlier);
+    if !unmatched.is_empty() {
+        return Err(ApiError::violations(unmatched));
+    }
+    let (prompt, custom) = prompt(&body, &items)?;
     let made = match items.last() {
         Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt),
-        _ => answered(&prompt),
+        _ => answered(&prompt, &custom),
     };
     let record = Record {
         id: format!("resp_{}", Uuid::new_v4().simple()),
@@ -40,10 +48,8 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
         request: body,
     };
     if record.request["store"] != false {
-        let mut kept = items;
-        kept.retain(|item| item["type"] != "compaction_trigger");
-        kept.extend(made.items.iter().map(|item| item.json(made.item_status())));
-        provider.history.keep(record.id.clone(), kept);
+        let kept = Kept::new(record.json(&Progress::Ended(&made)), items);
+        provider.history.keep(record.id.clone(), kept.into_documents());
     }
     if record.request["stream"] == true {
         let terminator = call.operation.terminator.map(Event::terminator);
@@ -57,12 +63,12 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(text(&body["model"]), "responses")?;
-    let items = conversation(provider, &body)?;
+    let Conversation { items, .. } = conversation(provider, &body)?;
     if items.is_empty() {
         let message = "there is nothing to compact: send input or previous_response_id";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
     }
-    let made = compacted(&prompt(&body, &items)?);
+    let made = compacted(&prompt(&body, &items)?.0);
     let output: Vec<Value> = made.items.iter().map(|item| item.json(made.item_status())).collect();
     Ok(json_response(&json!({
         "id": format!("resp_{}", Uuid::new_v4().simple()),
@@ -90,7 +96,7 @@ impl Made {
 /// An output item.
 enum Item {
     Message { id: String, text: String },
-    FunctionCall { id: String, call_id: String, name: String, arguments: String },
+    Call { id: String, call_id: String, called: Called },
     Compaction { id: String, content: String },
 }
 
@@ -98,8 +104,12 @@ impl Item {
     fn json(&self, status: &str) -> Value {
         match self {
             Self::Message { id, text } => message(id, status, &[text_part(text)]),
-            Self::FunctionCall { id, call_id, name, arguments } => json!({
+            Self::Call { id, call_id, called: Called::Function { name, arguments } } => json!({
                 "type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments,
+                "status": status,
+            }),
+            Self::Call { id, call_id, called: Called::Custom { name, input } } => json!({
+                "type": "custom_tool_call", "id": id, "call_id": call_id, "name": name, "input": input,
                 "status": status,
             }),
             Self::Compaction { id, content } => {
@@ -186,22 +196,25 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn answered(prompt: &Prompt) -> Made {
+fn answered(prompt: &Prompt, custom: &CustomTools) -> Made {
     let reply = simulator::reply(prompt);
-    let new_id = |kind: &str| format!("{kind}_{}", Uuid::new_v4().simple());
     let items = match reply.content {
         Content::Text(text) => vec![Item::Message { id: new_id("msg"), text }],
         Content::ToolCalls(calls) => calls
             .into_iter()
-            .map(|call| Item::FunctionCall {
-                id: new_id("fc"),
-                call_id: chat::call_id(),
-                name: call.name,
-                arguments: call.arguments,
+            .map(|call| {
+                let called = custom.called(call);
+                let kind = if matches!(called, Called::Custom { .. }) { "ctc" } else { "fc" };
+                Item::Call { id: new_id(kind), call_id: chat::call_id(), called }
             })
             .collect(),
     };
     Made { items, finish: reply.finish, usage: reply.usage }
+}
+
+/// A new id of an item of this kind.
+fn new_id(kind: &str) -> String {
+    format!("{kind}_{}", Uuid::new_v4().simple())
 }
 
 /// One item that stands for the conversation: what the user said, opaque to the client.
@@ -216,45 +229,50 @@ fn compacted(prompt: &Prompt) -> Made {
         .collect();
     let summary: String = said.join("\n").chars().take(SUMMARY).collect();
     let usage = Usage { input: prompt.tokens(), output: tokens::count(&summary) };
-    let id = format!("cmp_{}", Uuid::new_v4().simple());
+    let id = new_id("cmp");
     let items = vec![Item::Compaction { id, content: BASE64_STANDARD.encode(summary) }];
     Made { items, finish: Finish::Stop, usage }
 }
 
 /// All items of the conversation: those of the previous response, then the input.
-fn conversation(provider: &Provider, body: &Value) -> Result<Vec<Value>, ApiError> {
+struct Conversation {
+    items: Vec<Value>,
+    /// How many are of the previous response.
+    earlier: usize,
+}
+
+fn conversation(provider: &Provider, body: &Value) -> Result<Conversation, ApiError> {
     let mut items = match body["previous_response_id"].as_str() {
         None => Vec::new(),
-        Some(id) => provider.history.get(id).ok_or_else(|| {
-            let message = format!("the response {id:?} is not kept here (any longer)");
-            ApiError::new(&ErrorCode::NOT_FOUND, message).param("previous_response_id")
+        Some(id) => kept::look_up(provider, id).map(Kept::into_conversation).ok_or_else(|| {
+            let message = format!("Previous response not found: {}", kept::NOT_KEPT);
+            ApiError::new(&ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND, message).param("previous_response_id")
         })?,
     };
+    let earlier = items.len();
     match &body["input"] {
         Value::String(text) => items.push(json!({ "type": "message", "role": "user", "content": text })),
         input => items.extend(list(input).cloned()),
     }
-    Ok(items)
+    Ok(Conversation { items, earlier })
 }
 
-fn prompt(body: &Value, items: &[Value]) -> Result<Prompt, ApiError> {
-    let tools: Vec<Tool> = list(&body["tools"])
-        .filter(|tool| tool["type"] == "function")
-        .map(|tool| Tool { name: text(&tool["name"]).to_owned(), parameters: tool["parameters"].clone() })
-        .collect();
+fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiError> {
     let mut turns: Vec<Turn> = Vec::new();
     turns.extend(body["instructions"].as_str().map(|text| Turn::Instruction(text.to_owned())));
     turns.extend(items.iter().filter_map(|item| turn(item, items)));
     let format = &body["text"]["format"];
-    Ok(Prompt {
+    let (tools, tool_choice, custom) = Tools::read(body, Form::Flat)?.into_parts();
+    let prompt = Prompt {
         turns,
-        tool_choice: chat::tool_choice(&body["tool_choice"], &body["tool_choice"]["name"], &tools)?,
+        tool_choice,
         tools,
         parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
         format: chat::format(format, &format["schema"]),
         max_tokens: limit(&body["max_output_tokens"]),
         stop: Vec::new(),
-    })
+    };
+    Ok((prompt, custom))
 }
 
 /// The turn that an item stands for. Kinds that are not known here carry nothing the simulated provider needs.

@@ -82,6 +82,18 @@ impl Service for Provider {
         finish(call.operation, responses::compact(self, &call))
     }
 
+    async fn retrieve_response(&self, call: Call) -> Response {
+        finish(call.operation, responses::retrieve(self, &call))
+    }
+
+    async fn delete_response(&self, call: Call) -> Response {
+        finish(call.operation, responses::delete(self, &call))
+    }
+
+    async fn list_response_input_items(&self, call: Call) -> Response {
+        finish(call.operation, responses::list_input_items(self, &call))
+    }
+
     async fn list_models(&self, _call: Call) -> Response {
         models::list()
     }

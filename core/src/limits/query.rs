@@ -29,6 +29,16 @@ pub fn check_query<'q>(
     violations
 }
 
+/// The value of a query parameter by its type; without one, what the server assumes as the specification states it,
+/// or null where it states nothing. Text that is none of its type stays text.
+pub fn parameter(operation: &Operation, name: &'static str, text: Option<&str>) -> Value {
+    match (PARAMETERS.get(&(operation.id, name)), text) {
+        (Some(parameter), Some(text)) => parameter.value(text),
+        (Some(parameter), None) => parameter.schema["default"].clone(),
+        (None, _) => Value::Null,
+    }
+}
+
 struct Parameter {
     schema: &'static Value,
     validator: Validator,
@@ -46,14 +56,18 @@ static PARAMETERS: LazyLock<HashMap<(&'static str, &'static str), Parameter>> = 
 });
 
 impl Parameter {
-    fn check(&self, name: &str, text: &str) -> Vec<Violation> {
-        // A query is text: what it stands for is said by the type.
-        let value = match self.schema["type"].as_str() {
+    /// A query is text: what it stands for is said by the type.
+    fn value(&self, text: &str) -> Value {
+        match self.schema["type"].as_str() {
             Some("integer" | "number" | "boolean") => {
                 serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
             }
             _ => Value::String(text.to_owned()),
-        };
+        }
+    }
+
+    fn check(&self, name: &str, text: &str) -> Vec<Violation> {
+        let value = self.value(text);
         let errors = self.validator.iter_errors(&value);
         let found = errors.flat_map(|error| explain(&error));
         // The schema is the value's own, and so the place of what it finds is the value.

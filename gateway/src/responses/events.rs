@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Item, Made, Progress, Record, message, text_part};
 use crate::chat::text;
 use crate::simulator::tokens;
+use crate::tools::Called;
 
 type Events = Box<dyn Iterator<Item = Value> + Send>;
 
@@ -37,14 +38,11 @@ fn item_events(index: usize, item: Item, status: &'static str) -> Events {
             let added = added(message(&id, "in_progress", &[]));
             Box::new(std::iter::once(added).chain(text_events(index, id, text)).chain(std::iter::once(done)))
         }
-        Item::FunctionCall { id, call_id, name, arguments } => {
-            let begun =
-                Item::FunctionCall { id: id.clone(), call_id, name: name.clone(), arguments: String::new() };
+        Item::Call { id, call_id, called } => {
+            let begun = Item::Call { id: id.clone(), call_id, called: called.begun() };
             let added = added(begun.json("in_progress"));
             Box::new(
-                std::iter::once(added)
-                    .chain(call_events(index, id, &name, arguments))
-                    .chain(std::iter::once(done)),
+                std::iter::once(added).chain(call_events(index, id, called)).chain(std::iter::once(done)),
             )
         }
         // A compaction is opaque: it has no parts to stream.
@@ -64,26 +62,22 @@ fn text_events(index: usize, id: String, text: String) -> impl Iterator<Item = V
     std::iter::once(before).chain(deltas).chain(after)
 }
 
-fn call_events(
-    index: usize,
-    id: String,
-    name: &str,
-    arguments: String,
-) -> impl Iterator<Item = Value> + Send + use<> {
-    let done = json!({
-        "type": "response.function_call_arguments.done",
-        "item_id": id,
-        "output_index": index,
-        "name": name,
-        "arguments": arguments,
+fn call_events(index: usize, id: String, called: Called) -> impl Iterator<Item = Value> + Send {
+    let mut whole = json!({ "item_id": id, "output_index": index });
+    let (kind, text) = match called {
+        Called::Function { name, arguments } => {
+            whole["name"] = json!(name);
+            whole["arguments"] = json!(arguments);
+            ("function_call_arguments", arguments)
+        }
+        Called::Custom { input, .. } => {
+            whole["input"] = json!(input);
+            ("custom_tool_call_input", input)
+        }
+    };
+    whole["type"] = json!(format!("response.{kind}.done"));
+    let deltas = tokens::owned_pieces(text).map(move |piece| {
+        json!({ "type": format!("response.{kind}.delta"), "item_id": id, "output_index": index, "delta": piece })
     });
-    let deltas = tokens::owned_pieces(arguments).map(move |piece| {
-        json!({
-            "type": "response.function_call_arguments.delta",
-            "item_id": id,
-            "output_index": index,
-            "delta": piece,
-        })
-    });
-    deltas.chain(std::iter::once(done))
+    deltas.chain(std::iter::once(whole))
 }

@@ -45,6 +45,15 @@ impl History {
         }
     }
 
+    /// Forgets a response; whether it was kept.
+    pub(super) fn remove(&self, id: &str) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, size)) = kept.conversations.remove(id) else { return false };
+        kept.bytes -= size;
+        kept.order.retain(|known| known != id);
+        true
+    }
+
     pub(super) fn get(&self, id: &str) -> Option<Vec<Value>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.conversations.get(id).map(|(items, _)| items.clone())
@@ -56,6 +65,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_response_that_was_removed_takes_no_room() {
+        let history = History::default();
+        for number in 0..3 * MOST_RESPONSES {
+            history.keep("a".to_owned(), vec![json!({ "number": number })]);
+            history.keep("b".to_owned(), Vec::new());
+            assert!(history.remove("a") && !history.remove("a"));
+            assert!(history.get("a").is_none() && history.get("b").is_some());
+            assert!(history.remove("b"));
+        }
+        let kept = history.kept.lock().unwrap();
+        assert_eq!((kept.bytes, kept.order.len()), (0, 0));
+    }
 
     #[test]
     fn the_oldest_responses_give_way() {

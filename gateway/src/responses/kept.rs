@@ -1,0 +1,149 @@
+//! Responses that are kept: retrieved, deleted, and the items they were made from (ours).
+
+use gatewright::ErrorCode;
+use serde_json::{Value, json};
+
+use super::new_id;
+use crate::call::{Call, Response};
+use crate::chat::{self, text};
+use crate::error::{ApiError, json_response};
+use crate::service::Provider;
+
+/// Why a response may not be there.
+pub(super) const NOT_KEPT: &str = "it was never stored, was deleted, or gave way to newer ones";
+
+/// A response and what it was made from.
+pub(super) struct Kept {
+    response: Value,
+    /// The items of the responses it went on from, then those of its input.
+    items: Vec<Value>,
+}
+
+impl Kept {
+    pub(super) fn new(response: Value, items: Vec<Value>) -> Self {
+        // A trigger asks for something; it is no part of the conversation.
+        let items = items.into_iter().filter(|item| item["type"] != "compaction_trigger").map(as_kept);
+        Self { response, items: items.collect() }
+    }
+
+    /// As the history takes it.
+    pub(super) fn into_documents(self) -> Vec<Value> {
+        let mut documents = self.items;
+        documents.push(self.response);
+        documents
+    }
+
+    fn from_documents(mut documents: Vec<Value>) -> Option<Self> {
+        Some(Self { response: documents.pop()?, items: documents })
+    }
+
+    /// All items up to and with the response.
+    pub(super) fn into_conversation(mut self) -> Vec<Value> {
+        let mut items = self.items;
+        if let Value::Array(output) = self.response["output"].take() {
+            items.extend(output);
+        }
+        items
+    }
+}
+
+/// An item with an id, and a message's text as a part.
+fn as_kept(mut item: Value) -> Value {
+    let kind = item["type"].as_str().unwrap_or("message").to_owned();
+    let role = text(&item["role"]).to_owned();
+    let Some(members) = item.as_object_mut() else { return item };
+    if members.get("id").is_none_or(Value::is_null) {
+        let prefix = match kind.as_str() {
+            "message" => "msg",
+            "function_call" => "fc",
+            "function_call_output" => "fco",
+            "custom_tool_call" => "ctc",
+            "custom_tool_call_output" => "ctco",
+            "reasoning" => "rs",
+            "compaction" => "cmp",
+            _ => "item",
+        };
+        members.insert("id".to_owned(), new_id(prefix).into());
+    }
+    if kind == "message" {
+        if let Some(Value::String(text)) = members.get_mut("content") {
+            let text = std::mem::take(text);
+            let part = match role.as_str() {
+                "assistant" => json!({ "type": "output_text", "text": text, "annotations": [] }),
+                _ => json!({ "type": "input_text", "text": text }),
+            };
+            members.insert("content".to_owned(), json!([part]));
+        }
+        members.insert("type".to_owned(), kind.into());
+    }
+    item
+}
+
+/// A response by its id.
+pub(super) fn look_up(provider: &Provider, id: &str) -> Option<Kept> {
+    Kept::from_documents(provider.history.get(id)?)
+}
+
+fn found(provider: &Provider, call: &Call) -> Result<Kept, ApiError> {
+    look_up(provider, call.path("response_id")).ok_or_else(not_found)
+}
+
+fn not_found() -> ApiError {
+    ApiError::new(&ErrorCode::NOT_FOUND, format!("Response not found: {NOT_KEPT}")).param("response_id")
+}
+
+/// `GET /v1/responses/{response_id}`.
+pub(crate) fn retrieve(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    if call.query("stream") == Some("true") {
+        let message = "a response that is kept is not streamed again; leave stream out";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
+    }
+    Ok(json_response(&found(provider, call)?.response))
+}
+
+/// `DELETE /v1/responses/{response_id}`.
+pub(crate) fn delete(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    let id = call.path("response_id");
+    if !provider.history.remove(id) {
+        return Err(not_found());
+    }
+    Ok(json_response(&json!({ "id": id, "object": "response", "deleted": true })))
+}
+
+/// `GET /v1/responses/{response_id}/input_items`: a page of them.
+pub(crate) fn list_input_items(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+    call.check_query()?;
+    let mut items = found(provider, call)?.items;
+    if call.parameter("order") == "desc" {
+        items.reverse();
+    }
+    let limit = chat::limit(&call.parameter("limit")).unwrap_or(items.len());
+    let place = |name: &'static str| match call.query(name) {
+        None => Ok(None),
+        Some(id) => match items.iter().position(|item| item["id"] == id) {
+            Some(at) => Ok(Some(at)),
+            None => {
+                let message = format!("{name} is the id of no input item of this response");
+                Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(name))
+            }
+        },
+    };
+    let (after, before) = (place("after")?, place("before")?);
+    let end = before.unwrap_or(items.len());
+    let start = match after {
+        Some(at) => (at + 1).min(end),
+        // The page before an item is the one next to it.
+        None if before.is_some() => end.saturating_sub(limit),
+        None => 0,
+    };
+    let has_more = if after.is_none() && before.is_some() { start > 0 } else { end - start > limit };
+    let page = &items[start..end.min(start + limit)];
+    let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
+    Ok(json_response(&json!({
+        "object": "list",
+        "data": page,
+        "first_id": id(page.first()),
+        "last_id": id(page.last()),
+        "has_more": has_more,
+    })))
+}

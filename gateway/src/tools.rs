@@ -1,0 +1,169 @@
+//! The tools of a request in the chat and responses protocols (ours: 2.1 and 2.4 show none): which there are, which
+//! may be called, and what a call becomes.
+
+use std::collections::HashSet;
+
+use gatewright::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::chat::{list, text};
+use crate::error::ApiError;
+use crate::simulator::{Tool, ToolCall, ToolChoice};
+
+/// Where a protocol writes what belongs to a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Chat: under the name of its kind, `{"type": "custom", "custom": {…}}`.
+    Nested,
+    /// Responses: beside its kind.
+    Flat,
+}
+
+impl Form {
+    fn members(self, tool: &Value) -> &Value {
+        match self {
+            Self::Nested => &tool[text(&tool["type"])],
+            Self::Flat => tool,
+        }
+    }
+}
+
+/// The tools that may be called. A custom tool takes free text; to the simulated provider it is a function with one
+/// argument, [`INPUT`].
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) list: Vec<Tool>,
+    pub(crate) choice: ToolChoice,
+    custom: CustomTools,
+}
+
+/// Names of the custom tools.
+#[derive(Debug)]
+pub(crate) struct CustomTools(HashSet<String>);
+
+/// The argument that stands for a custom tool's text.
+const INPUT: &str = "input";
+
+/// A call as the protocols write it.
+pub(crate) enum Called {
+    /// `arguments`: a JSON document.
+    Function { name: String, arguments: String },
+    /// `input`: any text.
+    Custom { name: String, input: String },
+}
+
+impl Called {
+    /// The call before any of its text has come.
+    pub(crate) fn begun(&self) -> Self {
+        match self {
+            Self::Function { name, .. } => Self::Function { name: name.clone(), arguments: String::new() },
+            Self::Custom { name, .. } => Self::Custom { name: name.clone(), input: String::new() },
+        }
+    }
+}
+
+impl Tools {
+    /// The tools of a request and the choice among them. Kinds that are not known here cannot be called and pass.
+    /// Errors: the choice is no word of the protocol, names a tool that is not there, or requires one where there is
+    /// none.
+    pub(crate) fn read(body: &Value, form: Form) -> Result<Self, ApiError> {
+        let mut tools =
+            Self { list: Vec::new(), choice: ToolChoice::Auto, custom: CustomTools(HashSet::new()) };
+        let mut names = HashSet::new();
+        for tool in list(&body["tools"]) {
+            let members = form.members(tool);
+            let name = text(&members["name"]);
+            // Of two tools with one name the first is called.
+            if !names.insert(name) {
+                continue;
+            }
+            let parameters = match text(&tool["type"]) {
+                "function" => members["parameters"].clone(),
+                "custom" => {
+                    tools.custom.0.insert(name.to_owned());
+                    input_schema(&members["format"], form)
+                }
+                _ => continue,
+            };
+            tools.list.push(Tool { name: name.to_owned(), parameters });
+        }
+        tools.choose(&body["tool_choice"], form)?;
+        Ok(tools)
+    }
+
+    fn choose(&mut self, choice: &Value, form: Form) -> Result<(), ApiError> {
+        let kind = text(&choice["type"]);
+        self.choice = match choice {
+            Value::String(word) => match word.as_str() {
+                "auto" => ToolChoice::Auto,
+                "none" => ToolChoice::None,
+                "required" => ToolChoice::Required,
+                _ => return Err(refuse("tool_choice is none of the words none, auto and required")),
+            },
+            _ if matches!(kind, "function" | "custom") => {
+                ToolChoice::Named(self.named(choice, form)?.to_owned())
+            }
+            _ if kind == "allowed_tools" => {
+                let allowed = form.members(choice);
+                let names: Result<HashSet<&str>, ApiError> =
+                    list(&allowed["tools"]).map(|tool| self.named(tool, form)).collect();
+                let names = names?;
+                self.list.retain(|tool| names.contains(tool.name.as_str()));
+                if allowed["mode"] == "required" { ToolChoice::Required } else { ToolChoice::Auto }
+            }
+            _ => ToolChoice::Auto,
+        };
+        if self.choice == ToolChoice::Required && self.list.is_empty() {
+            return Err(refuse("tool_choice is required but tools holds nothing to call"));
+        }
+        Ok(())
+    }
+
+    /// The name of a tool that a choice refers to by kind and name.
+    fn named<'c>(&self, choice: &'c Value, form: Form) -> Result<&'c str, ApiError> {
+        let (kind, name) = (text(&choice["type"]), text(&form.members(choice)["name"]));
+        let is_custom = self.custom.0.contains(name);
+        let is_there = self.list.iter().any(|tool| tool.name == name) && is_custom == (kind == "custom");
+        if is_there && matches!(kind, "function" | "custom") {
+            return Ok(name);
+        }
+        let kind = if kind == "custom" { "custom tool" } else { "function" };
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        Err(refuse(format!("tool_choice names the {kind} {name:?}, which is not among tools")))
+    }
+
+    /// What the simulated provider is told, and what its calls are then read with.
+    pub(crate) fn into_parts(self) -> (Vec<Tool>, ToolChoice, CustomTools) {
+        (self.list, self.choice, self.custom)
+    }
+}
+
+/// Longest name of a tool, in characters.
+const LONGEST_NAME: usize = 64;
+
+impl CustomTools {
+    /// A call of the simulated provider as what the protocols write.
+    pub(crate) fn called(&self, call: ToolCall) -> Called {
+        let ToolCall { name, arguments } = call;
+        if !self.0.contains(&name) {
+            return Called::Function { name, arguments };
+        }
+        let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+        Called::Custom { name, input: text(&arguments[INPUT]).to_owned() }
+    }
+}
+
+/// The arguments of the function that stands for a custom tool. A grammar of the syntax `regex` is kept to; one of
+/// `lark` is not, which gaps.md says.
+fn input_schema(format: &Value, form: Form) -> Value {
+    let grammar = form.members(format);
+    let mut input = json!({ "type": "string" });
+    if grammar["syntax"] == "regex" {
+        input["pattern"] = json!(format!("^(?:{})$", text(&grammar["definition"])));
+    }
+    json!({ "type": "object", "properties": { INPUT: input }, "required": [INPUT], "additionalProperties": false })
+}
+
+fn refuse(message: impl Into<String>) -> ApiError {
+    ApiError::new(&ErrorCode::INVALID_VALUE, message).param("tool_choice")
+}

@@ -19,6 +19,13 @@ async fn a_missing_or_wrong_key_is_401_in_the_standard_form() {
         // All four members of the standard form are present.
         assert_eq!(error.keys().collect::<Vec<_>>(), ["message", "type", "param", "code"]);
         assert_eq!(error["type"], "invalid_request_error");
+        // The form of the header, or what clients look for when the key is wrong; never the key.
+        let message = error["message"].as_str().expect("a message");
+        assert!(
+            message.starts_with("Incorrect API key provided") != message.contains("<API_KEY>"),
+            "{message}"
+        );
+        assert!(!message.contains("gw-canary"), "{message}");
     }
 }
 

@@ -182,7 +182,7 @@ async fn unknown_items_and_tools_are_accepted() {
     // Not stored, hence not to be gone on from.
     let next = json!({ "model": "model-terra", "input": "x", "previous_response_id": answer["id"] });
     let (status, body) = server.refused(PATH, &next).await;
-    assert_eq!((status, &body["error"]["param"]), (404, &json!("previous_response_id")));
+    assert_eq!((status, &body["error"]["param"]), (400, &json!("previous_response_id")));
 }
 
 #[tokio::test]

@@ -1,0 +1,143 @@
+//! Responses that are stored (ours): retrieved, listed, deleted.
+
+use gatewright::types;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{KEY, Server, read, start};
+
+const PATH: &str = "/v1/responses";
+
+async fn delete(server: &Server, id: &str) -> (u16, Value) {
+    read(server.bare(Method::DELETE, &format!("{PATH}/{id}")).bearer_auth(KEY)).await
+}
+
+/// A conversation of two responses: three items were read by the second.
+async fn two_turns(server: &Server) -> (Value, Value) {
+    let first = server.ask(PATH, &json!({ "model": "model-sol", "input": "Say apples" })).await;
+    let second = json!({ "model": "model-sol", "previous_response_id": first["id"], "input": [{ "role": "user", "content": "Say pears" }] });
+    let second = server.ask(PATH, &second).await;
+    (first, second)
+}
+
+fn id(response: &Value) -> &str {
+    response["id"].as_str().expect("an id")
+}
+
+#[tokio::test]
+async fn a_stored_response_is_retrieved_as_it_was_answered() {
+    let server = start().await;
+    let (first, second) = two_turns(&server).await;
+    for made in [&first, &second] {
+        let (status, kept) = read(server.get(&format!("{PATH}/{}", id(made)))).await;
+        assert_eq!((status, &kept), (200, made));
+    }
+    let body = json!({ "model": "model-sol", "input": "Say plums", "stream": true });
+    let events = server.stream(PATH, &body).await;
+    let last = events[events.len() - 2].json()["response"].clone();
+    assert_eq!(read(server.get(&format!("{PATH}/{}", id(&last)))).await, (200, last));
+}
+
+#[tokio::test]
+async fn what_is_not_stored_or_unknown_is_not_found() {
+    let server = start().await;
+    let body = json!({ "model": "model-sol", "input": "Say apples", "store": false });
+    let made = server.ask(PATH, &body).await;
+    for id in [id(&made), "resp_unknown"] {
+        for path in [format!("{PATH}/{id}"), format!("{PATH}/{id}/input_items")] {
+            let (status, body) = read(server.get(&path)).await;
+            assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")), "{path}: {body}");
+            assert_eq!(body["error"]["param"], "response_id");
+        }
+        assert_eq!(delete(&server, id).await.0, 404);
+        let next = json!({ "model": "model-sol", "input": "x", "previous_response_id": id });
+        for path in [PATH, "/v1/responses/compact"] {
+            let (status, body) = server.refused(path, &next).await;
+            assert_eq!((status, &body["error"]["code"]), (400, &json!("previous_response_not_found")));
+            assert_eq!(body["error"]["param"], "previous_response_id");
+            // What was sent is not repeated: it may be of any length.
+            assert!(!body.to_string().contains(id), "{body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_response_is_gone_and_those_after_it_stay() {
+    let server = start().await;
+    let (first, second) = two_turns(&server).await;
+    let (status, body) = delete(&server, id(&first)).await;
+    assert_eq!((status, &body), (200, &json!({ "id": first["id"], "object": "response", "deleted": true })));
+    assert_eq!(read(server.get(&format!("{PATH}/{}", id(&first)))).await.0, 404);
+    assert_eq!(delete(&server, id(&first)).await.0, 404);
+    assert_eq!(read(server.get(&format!("{PATH}/{}", id(&second)))).await.0, 200);
+    let next = json!({ "model": "model-sol", "input": "Say figs", "previous_response_id": second["id"] });
+    server.ask(PATH, &next).await;
+}
+
+async fn page(server: &Server, response: &Value, query: &str) -> Value {
+    let (status, body) = read(server.get(&format!("{PATH}/{}/input_items{query}", id(response)))).await;
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_value::<types::ResponseItemList>(body.clone()).expect("the generated type");
+    body
+}
+
+fn texts(page: &Value) -> Vec<&str> {
+    let items = page["data"].as_array().expect("items");
+    items.iter().map(|item| item["content"][0]["text"].as_str().expect("text")).collect()
+}
+
+#[tokio::test]
+async fn input_items_are_those_of_the_whole_conversation_with_ids() {
+    let server = start().await;
+    let (first, second) = two_turns(&server).await;
+    let all = page(&server, &second, "").await;
+    // The newest come first.
+    assert_eq!(texts(&all), ["Say pears", "apples", "Say apples"]);
+    assert_eq!((&all["object"], &all["has_more"]), (&json!("list"), &json!(false)));
+    assert_eq!((&all["first_id"], &all["last_id"]), (&all["data"][0]["id"], &all["data"][2]["id"]));
+    assert_eq!(all["data"][1], first["output"][0]);
+    assert_eq!(all["data"][2]["content"], json!([{ "type": "input_text", "text": "Say apples" }]));
+    assert!(all["data"][0]["id"].as_str().is_some_and(|id| id.starts_with("msg_")));
+    assert_eq!(page(&server, &second, "").await, all);
+    assert_eq!(texts(&page(&server, &second, "?order=asc").await), ["Say apples", "apples", "Say pears"]);
+}
+
+#[tokio::test]
+async fn input_items_come_in_pages() {
+    let server = start().await;
+    let (_, second) = two_turns(&server).await;
+    let first_page = page(&server, &second, "?order=asc&limit=2").await;
+    assert_eq!((texts(&first_page), &first_page["has_more"]), (vec!["Say apples", "apples"], &json!(true)));
+    let last = first_page["last_id"].as_str().expect("an id");
+    let next = page(&server, &second, &format!("?order=asc&limit=2&after={last}")).await;
+    assert_eq!((texts(&next), &next["has_more"]), (vec!["Say pears"], &json!(false)));
+    let end = next["last_id"].as_str().expect("an id");
+    let empty = page(&server, &second, &format!("?order=asc&after={end}")).await;
+    assert_eq!((texts(&empty), &empty["first_id"], &empty["last_id"]), (vec![], &Value::Null, &Value::Null));
+    // Backwards: the page next to the item.
+    let before = page(&server, &second, &format!("?order=asc&limit=1&before={end}")).await;
+    assert_eq!((texts(&before), &before["has_more"]), (vec!["apples"], &json!(true)));
+    let between = page(&server, &second, &format!("?order=asc&after={last}&before={end}")).await;
+    assert_eq!(texts(&between), [""; 0]);
+}
+
+#[tokio::test]
+async fn query_parameters_out_of_their_bounds_are_refused() {
+    let server = start().await;
+    let (first, _) = two_turns(&server).await;
+    for (query, param) in [
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=-1", "limit"),
+        ("limit=ten", "limit"),
+        ("limit=", "limit"),
+        ("order=up", "order"),
+        ("after=msg_unknown", "after"),
+        ("before=msg_unknown", "before"),
+    ] {
+        let (status, body) = read(server.get(&format!("{PATH}/{}/input_items?{query}", id(&first)))).await;
+        assert_eq!((status, &body["error"]["param"]), (400, &json!(param)), "{query}: {body}");
+    }
+    let (status, body) = read(server.get(&format!("{PATH}/{}?stream=true", id(&first)))).await;
+    assert_eq!((status, &body["error"]["param"]), (400, &json!("stream")), "{body}");
+}

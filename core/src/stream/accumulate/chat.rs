@@ -206,7 +206,7 @@ impl Calls {
         let another = if id.is_some() && text_member(call, "id").is_some() {
             true
         } else {
-            let (new, old) = (function_name(piece), function_name(call));
+            let (new, old) = (callee_name(piece), callee_name(call));
             new.is_some() && old.is_some() && new != old
         };
         (!another).then_some(place)
@@ -217,18 +217,19 @@ impl Calls {
             let mut document = Map::new();
             let known = |name: &str| call.get(name).cloned();
             document.insert("id".to_owned(), known("id").unwrap_or_else(|| "".into()));
-            document.insert("type".to_owned(), known("type").unwrap_or_else(|| "function".into()));
+            let kind = if call.contains_key("custom") { "custom" } else { "function" };
+            document.insert("type".to_owned(), known("type").unwrap_or_else(|| kind.into()));
             for (name, value) in call {
                 if !document.contains_key(name) {
                     document.insert(name.clone(), value.clone());
                 }
             }
-            if document["type"] == "function" {
-                let function = document.entry("function").or_insert_with(|| json!({}));
-                if let Some(function) = function.as_object_mut() {
-                    for name in ["name", "arguments"] {
-                        function.entry(name).or_insert_with(|| "".into());
-                    }
+            let kind = CALLEES.iter().find(|(kind, _)| document["type"] == *kind);
+            if let Some((kind, text)) = kind
+                && let Some(callee) = document.entry(*kind).or_insert_with(|| json!({})).as_object_mut()
+            {
+                for name in ["name", text] {
+                    callee.entry(name).or_insert_with(|| "".into());
                 }
             }
             Value::Object(document)
@@ -245,8 +246,11 @@ fn text_member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a st
     members.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-fn function_name(call: &Map<String, Value>) -> Option<&str> {
-    text_member(call.get("function")?.as_object()?, "name")
+/// The kinds of calls; what is called is the member of that name, the text for it a member of that.
+const CALLEES: [(&str, &str); 2] = [("function", "arguments"), ("custom", "input")];
+
+fn callee_name(call: &Map<String, Value>) -> Option<&str> {
+    CALLEES.iter().find_map(|(kind, _)| text_member(call.get(*kind)?.as_object()?, "name"))
 }
 
 fn add_piece(call: &mut Map<String, Value>, mut piece: Map<String, Value>) {
@@ -255,16 +259,18 @@ fn add_piece(call: &mut Map<String, Value>, mut piece: Map<String, Value>) {
             piece.shift_remove(name);
         }
     }
-    if let Some(Value::Object(function)) = piece.get_mut("function") {
-        function.retain(|_, value| !value.is_null());
+    for (kind, text) in CALLEES {
+        let Some(Value::Object(callee)) = piece.get_mut(kind) else {
+            piece.shift_remove(kind);
+            continue;
+        };
+        callee.retain(|_, value| !value.is_null());
         // Some servers write the arguments as the object they are.
-        if let Some(arguments) = function.get_mut("arguments")
-            && !arguments.is_string()
+        if let Some(text) = callee.get_mut(text)
+            && !text.is_string()
         {
-            *arguments = arguments.to_string().into();
+            *text = text.to_string().into();
         }
-    } else {
-        piece.shift_remove("function");
     }
     merge_members(call, piece);
 }

@@ -59,10 +59,13 @@ static CHAT_CALL: Form = Form::Object(&[
     member("id", Nullable, TEXT),
     member("type", Nullable, TEXT),
     member("function", Nullable, CHAT_FUNCTION),
+    member("custom", Nullable, CHAT_CUSTOM),
 ]);
 
 const CHAT_FUNCTION: Form =
     Form::Object(&[member("name", Nullable, TEXT), member("arguments", Nullable, TEXT)]);
+
+const CHAT_CUSTOM: Form = Form::Object(&[member("name", Nullable, TEXT), member("input", Nullable, TEXT)]);
 
 const CHAT_USAGE: Form = Form::Object(&[
     member("prompt_tokens", Required, Form::Integer),
@@ -109,10 +112,16 @@ const CHAT_MESSAGE: Form = Form::Object(&[
 static CHAT_WHOLE_CALL: Form = Form::Object(&[
     member("id", Required, TEXT),
     member("type", Required, Form::Text("function")),
+    // Which of them is there, the type says.
     member(
         "function",
-        Required,
+        Optional,
         Form::Object(&[member("name", Required, TEXT), member("arguments", Required, TEXT)]),
+    ),
+    member(
+        "custom",
+        Optional,
+        Form::Object(&[member("name", Required, TEXT), member("input", Required, TEXT)]),
     ),
 ]);
 
@@ -129,6 +138,7 @@ static RESPONSE_EVENT: Form = Form::Object(&[
     member("text", Nullable, TEXT),
     member("name", Nullable, TEXT),
     member("arguments", Nullable, TEXT),
+    member("input", Nullable, TEXT),
     member("code", Nullable, TEXT),
     member("message", Nullable, TEXT),
     member("param", Nullable, TEXT),

@@ -23,7 +23,7 @@ const MOST_CHOICES: u64 = 128;
 /// `POST /v1/chat/completions`.
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    let model = models::text_model(text(&body["model"]), "chat")?.id;
+    let model = models::text_model(text(&body["model"]), call.operation)?.id;
     let prompt = prompt(&body)?;
     let choices = integer(&body["n"]).unwrap_or(1);
     if choices > MOST_CHOICES {

@@ -64,7 +64,7 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 /// `POST /v1beta/models/{model}:countTokens`: of `contents`, or of a whole `generateContentRequest`.
 pub(crate) fn count_tokens(call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    models::text_model(call.path("model"), "native")?;
+    models::text_model(call.path("model"), call.operation)?;
     let request =
         if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
     let total = prompt(request)?.tokens();
@@ -88,7 +88,7 @@ impl Answer {
 
 fn answer(call: &Call) -> Result<Answer, ApiError> {
     let body = call.checked_body()?;
-    let model = models::text_model(call.path("model"), "native")?.id;
+    let model = models::text_model(call.path("model"), call.operation)?.id;
     let prompt = prompt(&body)?;
     let count = integer(&body["generationConfig"]["candidateCount"]).unwrap_or(1);
     if count > MOST_CANDIDATES {

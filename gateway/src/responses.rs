@@ -26,7 +26,7 @@ const SUMMARY: usize = 4_000;
 /// `POST /v1/responses`.
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    let model = models::text_model(text(&body["model"]), "responses")?.id;
+    let model = models::text_model(text(&body["model"]), call.operation)?.id;
     let items = conversation(provider, &body)?;
     let prompt = prompt(&body, &items)?;
     let made = match items.last() {
@@ -56,7 +56,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 /// `POST /v1/responses/compact` (ours; the source shows the path alone).
 pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    models::text_model(text(&body["model"]), "responses")?;
+    models::text_model(text(&body["model"]), call.operation)?;
     let items = conversation(provider, &body)?;
     if items.is_empty() {
         let message = "there is nothing to compact: send input or previous_response_id";

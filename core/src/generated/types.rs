@@ -299,8 +299,8 @@ pub struct ChatCompletionRequest {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream_options: ::std::option::Option<ChatStreamOptions>,
     ///Tools the model may call.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<ChatTool>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tools: ::std::option::Option<::std::vec::Vec<ChatTool>>,
     ///Whether and which tool is called.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<ChatCompletionRequestToolChoice>,
@@ -407,7 +407,7 @@ for ChatCompletionRequestStop {
         Self::Array(value)
     }
 }
-///Whether and which tool is called.
+///`ChatCompletionRequestToolChoice`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -534,8 +534,10 @@ pub struct ChatFunction {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///JSON Schema of the arguments.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub parameters: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub parameters: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///Whether arguments must follow the schema exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
@@ -737,8 +739,10 @@ pub struct ChatJsonSchemaFormat {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///The JSON Schema.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub schema: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///Whether it must be followed exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
@@ -750,7 +754,7 @@ impl ChatJsonSchemaFormat {
         Default::default()
     }
 }
-///One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours.
+///One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatMessage {
@@ -763,8 +767,8 @@ pub struct ChatMessage {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
     ///Calls the assistant made.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tool_calls: ::std::vec::Vec<ChatToolCall>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tool_calls: ::std::option::Option<::std::vec::Vec<ChatToolCall>>,
     ///The call that a tool message answers.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_call_id: ::std::option::Option<::std::string::String>,
@@ -1512,17 +1516,15 @@ impl ::std::default::Default for CompactionTriggerItemType {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountTokensRequest {
     ///The conversation.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub contents: ::std::vec::Vec<NativeContent>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub contents: ::std::option::Option<::std::vec::Vec<NativeContent>>,
     ///A whole request.
     #[serde(
         rename = "generateContentRequest",
-        default,
-        skip_serializing_if = "::serde_json::Map::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub generate_content_request: ::serde_json::Map<
-        ::std::string::String,
-        ::serde_json::Value,
+    pub generate_content_request: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -1815,8 +1817,8 @@ pub struct GenerateContentRequest {
     )]
     pub generation_config: ::std::option::Option<NativeGenerationConfig>,
     ///Tools the model may call; unknown kinds pass through.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<NativeTool>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tools: ::std::option::Option<::std::vec::Vec<NativeTool>>,
     ///Whether and which function is called.
     #[serde(
         rename = "toolConfig",
@@ -1826,11 +1828,10 @@ pub struct GenerateContentRequest {
     ///Passed on to the provider.
     #[serde(
         rename = "safetySettings",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub safety_settings: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub safety_settings: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Passed on to the provider.
     #[serde(
@@ -2139,9 +2140,9 @@ pub struct InputContent {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub detail: ::std::option::Option<InputContentDetail>,
     ///Notes on the text.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub annotations: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub annotations: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -2351,9 +2352,9 @@ pub struct InputItem {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub arguments: ::std::option::Option<::std::string::String>,
     ///Summary parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub summary: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Opaque; goes back unchanged.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -2924,8 +2925,10 @@ pub struct NativeFunctionCall {
     ///Name of the function.
     pub name: ::std::string::String,
     ///The arguments.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub args: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub args: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -2944,10 +2947,11 @@ pub struct NativeFunctionCallingConfig {
     ///The functions that ANY may call.
     #[serde(
         rename = "allowedFunctionNames",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub allowed_function_names: ::std::vec::Vec<::std::string::String>,
+    pub allowed_function_names: ::std::option::Option<
+        ::std::vec::Vec<::std::string::String>,
+    >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3008,8 +3012,10 @@ pub struct NativeFunctionDeclaration {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///Schema of the arguments.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub parameters: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub parameters: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///JSON Schema of the arguments.
     #[serde(
         rename = "parametersJsonSchema",
@@ -3071,10 +3077,9 @@ pub struct NativeGenerationConfig {
     ///Where to stop.
     #[serde(
         rename = "stopSequences",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub stop_sequences: ::std::vec::Vec<::std::string::String>,
+    pub stop_sequences: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
     ///Media type of the answer.
     #[serde(
         rename = "responseMimeType",
@@ -3086,10 +3091,11 @@ pub struct NativeGenerationConfig {
     ///Schema the answer must follow.
     #[serde(
         rename = "responseSchema",
-        default,
-        skip_serializing_if = "::serde_json::Map::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub response_schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub response_schema: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///JSON Schema the answer must follow.
     #[serde(
         rename = "responseJsonSchema",
@@ -3268,10 +3274,11 @@ pub struct NativeTool {
     ///Functions that the caller can run.
     #[serde(
         rename = "functionDeclarations",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub function_declarations: ::std::vec::Vec<NativeFunctionDeclaration>,
+    pub function_declarations: ::std::option::Option<
+        ::std::vec::Vec<NativeFunctionDeclaration>,
+    >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3350,9 +3357,9 @@ pub struct OutputContent {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<::std::string::String>,
     ///Notes on the text.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub annotations: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub annotations: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3397,9 +3404,9 @@ pub struct OutputItem {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub arguments: ::std::option::Option<::std::string::String>,
     ///Summary parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub summary: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Opaque; goes back unchanged.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3574,9 +3581,9 @@ pub struct OutputTextContent {
     ///The text.
     pub text: ::std::string::String,
     ///Notes on the text.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub annotations: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub annotations: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3657,9 +3664,9 @@ pub struct ReasoningItem {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
     ///Summary parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub summary: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Opaque; goes back unchanged.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4453,8 +4460,8 @@ pub struct ResponseRequest {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream: ::std::option::Option<bool>,
     ///Tools the model may call; unknown kinds pass through.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<ResponseTool>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tools: ::std::option::Option<::std::vec::Vec<ResponseTool>>,
     ///Whether and which tool is called.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<ResponseRequestToolChoice>,
@@ -4520,7 +4527,7 @@ impl ::std::convert::From<::std::vec::Vec<InputItem>> for ResponseRequestInput {
         Self::Array(value)
     }
 }
-///Whether and which tool is called.
+///`ResponseRequestToolChoice`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -4737,8 +4744,10 @@ pub struct ResponseTextFormat {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
     ///The JSON Schema.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub schema: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///Whether it must be followed exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
@@ -6108,7 +6117,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tools: ::std::result::Result<
-            ::std::vec::Vec<super::ChatTool>,
+            ::std::option::Option<::std::vec::Vec<super::ChatTool>>,
             ::std::string::String,
         >,
         top_logprobs: ::std::result::Result<
@@ -6416,7 +6425,9 @@ pub mod builder {
         }
         pub fn tools<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::ChatTool>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::ChatTool>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tools = value
@@ -6844,7 +6855,9 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         parameters: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         strict: ::std::result::Result<
@@ -6893,7 +6906,9 @@ pub mod builder {
         pub fn parameters<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -7327,7 +7342,9 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         schema: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         strict: ::std::result::Result<
@@ -7376,7 +7393,9 @@ pub mod builder {
         pub fn schema<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -7449,7 +7468,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tool_calls: ::std::result::Result<
-            ::std::vec::Vec<super::ChatToolCall>,
+            ::std::option::Option<::std::vec::Vec<super::ChatToolCall>>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -7516,7 +7535,9 @@ pub mod builder {
         }
         pub fn tool_calls<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::ChatToolCall>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::ChatToolCall>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tool_calls = value
@@ -8755,11 +8776,13 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct CountTokensRequest {
         contents: ::std::result::Result<
-            ::std::vec::Vec<super::NativeContent>,
+            ::std::option::Option<::std::vec::Vec<super::NativeContent>>,
             ::std::string::String,
         >,
         generate_content_request: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -8779,7 +8802,9 @@ pub mod builder {
     impl CountTokensRequest {
         pub fn contents<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::NativeContent>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::NativeContent>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.contents = value
@@ -8792,7 +8817,9 @@ pub mod builder {
         pub fn generate_content_request<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -9323,8 +9350,10 @@ pub mod builder {
             ::std::string::String,
         >,
         safety_settings: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -9337,7 +9366,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tools: ::std::result::Result<
-            ::std::vec::Vec<super::NativeTool>,
+            ::std::option::Option<::std::vec::Vec<super::NativeTool>>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -9401,8 +9430,10 @@ pub mod builder {
         pub fn safety_settings<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -9442,7 +9473,9 @@ pub mod builder {
         }
         pub fn tools<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::NativeTool>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::NativeTool>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tools = value
@@ -9988,8 +10021,10 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct InputContent {
         annotations: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -10037,8 +10072,10 @@ pub mod builder {
         pub fn annotations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -10299,8 +10336,10 @@ pub mod builder {
             ::std::string::String,
         >,
         summary: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -10433,8 +10472,10 @@ pub mod builder {
         pub fn summary<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -11410,7 +11451,9 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct NativeFunctionCall {
         args: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         id: ::std::result::Result<
@@ -11437,7 +11480,9 @@ pub mod builder {
         pub fn args<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -11505,7 +11550,7 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct NativeFunctionCallingConfig {
         allowed_function_names: ::std::result::Result<
-            ::std::vec::Vec<::std::string::String>,
+            ::std::option::Option<::std::vec::Vec<::std::string::String>>,
             ::std::string::String,
         >,
         mode: ::std::result::Result<
@@ -11529,7 +11574,9 @@ pub mod builder {
     impl NativeFunctionCallingConfig {
         pub fn allowed_function_names<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<::std::string::String>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.allowed_function_names = value
@@ -11597,7 +11644,9 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         parameters: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         parameters_json_schema: ::std::result::Result<
@@ -11646,7 +11695,9 @@ pub mod builder {
         pub fn parameters<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -11828,11 +11879,13 @@ pub mod builder {
             ::std::string::String,
         >,
         response_schema: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         stop_sequences: ::std::result::Result<
-            ::std::vec::Vec<::std::string::String>,
+            ::std::option::Option<::std::vec::Vec<::std::string::String>>,
             ::std::string::String,
         >,
         temperature: ::std::result::Result<
@@ -11920,7 +11973,9 @@ pub mod builder {
         pub fn response_schema<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -11933,7 +11988,9 @@ pub mod builder {
         }
         pub fn stop_sequences<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<::std::string::String>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.stop_sequences = value
@@ -12463,7 +12520,7 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct NativeTool {
         function_declarations: ::std::result::Result<
-            ::std::vec::Vec<super::NativeFunctionDeclaration>,
+            ::std::option::Option<::std::vec::Vec<super::NativeFunctionDeclaration>>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -12483,7 +12540,7 @@ pub mod builder {
         pub fn function_declarations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<super::NativeFunctionDeclaration>,
+                ::std::option::Option<::std::vec::Vec<super::NativeFunctionDeclaration>>,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -12747,8 +12804,10 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct OutputContent {
         annotations: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -12786,8 +12845,10 @@ pub mod builder {
         pub fn annotations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -12922,8 +12983,10 @@ pub mod builder {
             ::std::string::String,
         >,
         summary: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -13053,8 +13116,10 @@ pub mod builder {
         pub fn summary<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -13251,8 +13316,10 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct OutputTextContent {
         annotations: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -13285,8 +13352,10 @@ pub mod builder {
         pub fn annotations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -13383,8 +13452,10 @@ pub mod builder {
             ::std::string::String,
         >,
         summary: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -13442,8 +13513,10 @@ pub mod builder {
         pub fn summary<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -16049,7 +16122,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tools: ::std::result::Result<
-            ::std::vec::Vec<super::ResponseTool>,
+            ::std::option::Option<::std::vec::Vec<super::ResponseTool>>,
             ::std::string::String,
         >,
         top_p: ::std::result::Result<::std::option::Option<f64>, ::std::string::String>,
@@ -16294,7 +16367,9 @@ pub mod builder {
         }
         pub fn tools<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::ResponseTool>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::ResponseTool>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tools = value
@@ -17023,7 +17098,9 @@ pub mod builder {
             ::std::string::String,
         >,
         schema: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         strict: ::std::result::Result<
@@ -17064,7 +17141,9 @@ pub mod builder {
         pub fn schema<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {

@@ -119,8 +119,8 @@ impl Error {
         self.inner.elapsed
     }
 
-    /// Every rule the request breaks, where it was checked before sending (kind
-    /// [`ErrorKind::InvalidRequest`]); else empty.
+    /// The rules the request breaks, where it was checked before sending (kind [`ErrorKind::InvalidRequest`]), at most
+    /// [`crate::limits::MOST_VIOLATIONS`]; else empty. The message says whether there are more.
     pub fn violations(&self) -> &[Violation] {
         &self.inner.violations
     }

@@ -1,33 +1,48 @@
-//! Whether a request keeps the rules of the specification and the limits of its model: all violations at once.
-//! The rules are the generated request schemas, the limits those of the catalog.
+//! Whether a request keeps the rules of the specification and the limits of its model: all violations at once, as far
+//! as they are worth telling. The rules are the generated request schemas, the limits those of the catalog.
 
 mod calls;
+mod catalog;
 mod query;
+mod schema;
+mod walk;
+mod webhook_url;
+mod words;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{LazyLock, OnceLock};
+use std::ops::Deref;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
-use jsonschema::{ValidationError, Validator};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::catalog::{IMAGE_MODELS, ImageModel, TEXT_MODELS, VIDEO_MODELS, VideoModel};
+use self::schema::REQUESTS;
 use crate::operation::Operation;
-use crate::operations;
 
 pub use self::calls::unmatched_calls;
+pub(crate) use self::catalog::is_catalogued;
+pub use self::catalog::wrong_endpoint;
 pub use self::query::{check_query, parameter};
+pub(crate) use self::webhook_url::may_be_public;
+pub use self::webhook_url::{check_webhook_url, is_public};
+pub use self::words::brief;
+
+/// Most violations of one request that are told. Finding ends there.
+pub const MOST_VIOLATIONS: usize = 100;
+/// Most violations that the text of all of them repeats.
+const MOST_IN_TEXT: usize = 20;
+
+/// Rule of a violation: the model does not take the field, or the endpoint does not serve the model.
+pub const UNSUPPORTED: &str = "unsupported";
 
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// JSON Pointer into the request body.
+    /// JSON Pointer into the request body, at most 256 bytes: a longer one ends at a container of what is meant.
     pub pointer: String,
-    /// The JSON Schema keyword that the value does not satisfy; `unsupported` for a field its model does not take.
+    /// The JSON Schema keyword that the value does not satisfy; `unsupported` for a field its model does not take, and
+    /// for a model the endpoint does not serve.
     pub rule: String,
-    /// What is wrong and what would be right.
+    /// What is wrong and what would be right. A large value is repeated in part.
     pub message: String,
     /// Section of the specification, or `ours`.
     pub section: String,
@@ -45,143 +60,104 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Every rule of the specification, and every limit of the model it names, that a request body breaks; empty where
-/// it breaks none. For a model the catalog does not hold only the rules count.
-pub fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
-    let mut violations: Vec<Violation> = match request_schemas().get(operation.id) {
-        Some(request) => {
-            let errors = request.validator().iter_errors(body);
-            errors.flat_map(|error| explain(&error)).collect()
+/// The violations of one request, in the order found: at most [`MOST_VIOLATIONS`]. As text, the first of them and how
+/// many more there are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Violations {
+    told: Vec<Violation>,
+    more: bool,
+}
+
+impl Violations {
+    /// Whether these are all: false where finding ended because there are enough.
+    pub fn is_complete(&self) -> bool {
+        !self.more
+    }
+
+    /// The violations, without whether they are all.
+    pub fn into_vec(self) -> Vec<Violation> {
+        self.told
+    }
+
+    fn push(&mut self, violation: Violation) {
+        if self.told.len() < MOST_VIOLATIONS {
+            self.told.push(violation);
+        } else {
+            self.more = true;
         }
-        None => Vec::new(),
-    };
-    // A value of the wrong type breaks its other rules, too, and that helps nobody.
-    let mistyped: Vec<String> =
-        violations.iter().filter(|it| it.rule == "type").map(|it| it.pointer.clone()).collect();
-    violations.retain(|it| it.rule == "type" || !mistyped.contains(&it.pointer));
-    let mut of_model = Vec::new();
-    if operation.id == operations::CREATE_IMAGE.id
-        && let Some(model) = named(body).and_then(|id| IMAGE_MODELS.iter().find(|model| model.id == id))
-    {
-        check_image(model, body, &mut of_model);
     }
-    if operation.id == operations::CREATE_VIDEO.id
-        && let Some(model) = named(body).and_then(|id| VIDEO_MODELS.iter().find(|model| model.id == id))
-    {
-        check_video(model, body, &mut of_model);
+}
+
+impl Deref for Violations {
+    type Target = [Violation];
+
+    fn deref(&self) -> &[Violation] {
+        &self.told
     }
-    of_model.extend(calls::check(operation, body));
+}
+
+impl IntoIterator for Violations {
+    type Item = Violation;
+    type IntoIter = std::vec::IntoIter<Violation>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.told.into_iter()
+    }
+}
+
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, violation) in self.iter().take(MOST_IN_TEXT).enumerate() {
+            write!(f, "{}{violation}", if index == 0 { "" } else { "; " })?;
+        }
+        match (self.len().saturating_sub(MOST_IN_TEXT), self.more) {
+            (0, false) => Ok(()),
+            (rest, false) => write!(f, "; and {rest} more"),
+            (rest, true) => write!(f, "; and at least {} more", rest + 1),
+        }
+    }
+}
+
+/// What a gateway's operator decides, and a request is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Rules {
+    /// Whether a `webhook_url` may lead to a private address, and may be http.
+    pub private_webhooks: bool,
+}
+
+impl Rules {
+    /// These rules with private webhooks allowed, or not.
+    #[must_use]
+    pub fn private_webhooks(self, allowed: bool) -> Self {
+        Self { private_webhooks: allowed, ..self }
+    }
+}
+
+/// The rules of the specification, and the limits of the model it names, that a request body breaks; none where it
+/// breaks none. For a model the catalog does not hold only the rules count.
+///
+/// What is never checked: what only the gateway knows (whether a response, a task or a cached content that is named
+/// exists, quotas, whether the name in a `webhook_url` resolves to a public address), members and kinds the
+/// specification does not describe, the path's parameters (the query's are [`check_query`]'s), and whether a JSON Schema in the request is
+/// one.
+pub fn check(operation: &Operation, body: &Value) -> Violations {
+    check_with(operation, body, Rules::default())
+}
+
+/// As [`check`], by a gateway's own [`Rules`].
+pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violations {
+    let Some(schema) = REQUESTS.body(operation.id) else { return Violations::default() };
+    let mut violations = walk::walk(schema, body);
+    let mut limits = catalog::check(operation, body);
+    limits.extend(webhook_url::check(operation, body, rules));
+    limits.extend(calls::check(operation, body));
     // Where a field breaks a rule for all models, what its own model says is no news.
-    of_model.retain(|limit: &Violation| violations.iter().all(|rule| rule.pointer != limit.pointer));
-    violations.extend(of_model);
+    limits.retain(|limit| violations.iter().all(|rule| rule.pointer != limit.pointer));
+    for limit in limits {
+        violations.push(limit);
+    }
     violations
-}
-
-/// Whether the catalog holds the model that a request names. A request that names none is for a model of its path
-/// or for none at all, and is held to the rules.
-pub(crate) fn is_catalogued(body: &Value) -> bool {
-    named(body).is_none_or(|id| {
-        TEXT_MODELS.iter().any(|model| model.id == id)
-            || IMAGE_MODELS.iter().any(|model| model.id == id)
-            || VIDEO_MODELS.iter().any(|model| model.id == id)
-    })
-}
-
-fn named(body: &Value) -> Option<&str> {
-    body.get("model")?.as_str()
-}
-
-/// Section of the limits of images, and of their catalog.
-const IMAGE_SECTION: &str = "2.8, 2.10";
-/// Section of the limits of videos, and of their catalog.
-const VIDEO_SECTION: &str = "2.6, 2.9";
-
-fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>) {
-    let id = model.id;
-    let mut break_rule = |field: &str, rule: &str, message: String| {
-        let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation {
-            pointer,
-            rule,
-            message,
-            section: IMAGE_SECTION.to_owned(),
-            missing: None,
-        });
-    };
-    if let Some(limit) = model.max_prompt_characters
-        && let Some(prompt) = body.get("prompt").and_then(Value::as_str)
-    {
-        let length = prompt.chars().count();
-        if u64::try_from(length).is_ok_and(|length| length > u64::from(limit)) {
-            let message = format!("prompt has {length} characters, {id} takes at most {limit}");
-            break_rule("prompt", "maxLength", message);
-        }
-    }
-    if let Some(n) = body.get("n").and_then(integer)
-        && n > u64::from(model.max_n)
-    {
-        break_rule("n", "maximum", format!("n is {n}, {id} makes at most {} at once", model.max_n));
-    }
-    if let Some(size) = body.get("size").and_then(Value::as_str) {
-        match model.sizes {
-            Some(sizes) if !sizes.contains(&size) => {
-                break_rule("size", "enum", format!("size is {size:?}, {id} takes {}", sizes.join(", ")));
-            }
-            None if pixels(size)
-                .is_some_and(|(width, height)| width > model.max_width || height > model.max_height) =>
-            {
-                let most = model.max_resolution;
-                break_rule("size", "maximum", format!("size is {size:?}, {id} makes at most {most}"));
-            }
-            _ => {}
-        }
-    }
-    for (field, taken) in [("quality", model.quality), ("style", model.style)] {
-        if !taken && body.get(field).is_some_and(|value| !value.is_null()) {
-            break_rule(field, "unsupported", format!("{field} is given, but {id} does not take it"));
-        }
-    }
-}
-
-fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>) {
-    let id = model.id;
-    let mut break_rule = |field: &str, rule: &str, message: String| {
-        let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation {
-            pointer,
-            rule,
-            message,
-            section: VIDEO_SECTION.to_owned(),
-            missing: None,
-        });
-    };
-    if let Some(duration) = body.get("duration").and_then(integer) {
-        if let Some(most) = model.max_duration_s
-            && duration > u64::from(most)
-        {
-            break_rule(
-                "duration",
-                "maximum",
-                format!("duration is {duration} s, {id} makes at most {most} s"),
-            );
-        }
-        if let Some(least) = model.min_duration_s
-            && duration < u64::from(least)
-        {
-            break_rule(
-                "duration",
-                "minimum",
-                format!("duration is {duration} s, {id} makes at least {least} s"),
-            );
-        }
-    }
-    for (field, values) in [("resolution", model.resolutions), ("aspect_ratio", model.aspect_ratios)] {
-        if let Some(value) = body.get(field).and_then(Value::as_str)
-            && !values.contains(&value)
-        {
-            break_rule(field, "enum", format!("{field} is {value:?}, {id} takes {}", values.join(", ")));
-        }
-    }
 }
 
 /// A number of a request as JSON Schema counts integers: `3.0` is one. None for anything else, and below zero.
@@ -201,211 +177,19 @@ pub fn integer(value: &Value) -> Option<u64> {
 /// What the server assumes where a request leaves a field out, as the specification states it; null where it states
 /// nothing.
 pub fn default_of(operation: &Operation, field: &str) -> &'static Value {
-    let name = request_schemas().get(operation.id).map_or("", |request| request.name);
-    &SCHEMAS["$defs"][name]["properties"][field]["default"]
-}
-
-fn pixels(size: &str) -> Option<(u32, u32)> {
-    let (width, height) = size.split_once('x')?;
-    Some((width.parse().ok()?, height.parse().ok()?))
-}
-
-/// The request schemas as generated from the specification, with each operation's body by name.
-static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("generated/requests.schema.json")).expect("the generator writes JSON")
-});
-
-/// The body of one operation; its validator is built when it is first asked for.
-struct RequestSchema {
-    name: &'static str,
-    validator: OnceLock<Validator>,
-}
-
-fn request_schemas() -> &'static HashMap<&'static str, RequestSchema> {
-    static REQUESTS: LazyLock<HashMap<&'static str, RequestSchema>> = LazyLock::new(|| {
-        let operations = SCHEMAS["operations"].as_object().into_iter().flatten();
-        let with_body =
-            operations.filter_map(|(id, operation)| Some((id.as_str(), operation["body"].as_str()?)));
-        with_body.map(|(id, name)| (id, RequestSchema { name, validator: OnceLock::new() })).collect()
-    });
-    &REQUESTS
-}
-
-impl RequestSchema {
-    fn validator(&self) -> &Validator {
-        self.validator.get_or_init(|| {
-            let schema = json!({
-                "$schema": SCHEMAS["$schema"],
-                "$ref": format!("#/$defs/{}", self.name),
-                "$defs": SCHEMAS["$defs"],
-            });
-            jsonschema::options()
-                .should_validate_formats(true)
-                .build(&schema)
-                .expect("the generator writes valid schemas")
-        })
-    }
-}
-
-/// One violation, or several where a union hides them.
-fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
-    let pointer = error.instance_path().as_str();
-    let field = pointer.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("the body");
-    let value = error.instance();
-    let message = match error.kind() {
-        Kind::OneOfNotValid { context } | Kind::AnyOf { context } => {
-            return explain_union(error, field, context);
-        }
-        _ if let Some(words) = condition(error.schema_path().as_str()) => words.to_owned(),
-        Kind::Required { property } => format!("{} is missing", property.as_str().unwrap_or_default()),
-        Kind::Type { kind } => format!("{field} is {}, not {}", type_of(value), types(kind)),
-        Kind::Enum { options } => {
-            let options: Vec<String> = options.as_array().into_iter().flatten().map(plain).collect();
-            format!("{field} is {value}, not one of {}", options.join(", "))
-        }
-        Kind::Minimum { limit } => format!("{field} is {value}, the least is {limit}"),
-        Kind::Maximum { limit } => format!("{field} is {value}, the most is {limit}"),
-        Kind::ExclusiveMinimum { limit } => format!("{field} is {value}, it must be above {limit}"),
-        Kind::ExclusiveMaximum { limit } => format!("{field} is {value}, it must be below {limit}"),
-        Kind::MinLength { limit: 1 } => format!("{field} is empty"),
-        Kind::MinItems { limit } | Kind::MinLength { limit } | Kind::MinProperties { limit } => {
-            format!("{field} has {}, the least is {limit}", size_of(value))
-        }
-        Kind::MaxItems { limit } | Kind::MaxLength { limit } | Kind::MaxProperties { limit } => {
-            format!("{field} has {}, the most is {limit}", size_of(value))
-        }
-        Kind::Pattern { pattern } => format!("{field} is {value}, not of the form {pattern}"),
-        Kind::Format { format } => format!("{field} is {value}, not a valid {format}"),
-        Kind::Constant { expected_value } => format!("{field} is {value}, not {expected_value}"),
-        Kind::AdditionalProperties { unexpected } => format!("{} is not known here", unexpected.join(", ")),
-        _ => error.to_string(),
-    };
-    vec![violation(error, message)]
-}
-
-/// What a union really lacks: of the alternatives the one whose type the value has, else all of them.
-fn explain_union(
-    error: &ValidationError<'_>,
-    field: &str,
-    alternatives: &[Vec<ValidationError<'static>>],
-) -> Vec<Violation> {
-    let at_top = |inner: &ValidationError<'_>| inner.instance_path() == error.instance_path();
-    let wrong_type = |inner: &ValidationError<'_>| at_top(inner) && matches!(inner.kind(), Kind::Type { .. });
-    let mut meant = alternatives.iter().filter(|errors| !errors.iter().any(wrong_type));
-    if let (Some(errors), None) = (meant.next(), meant.next()) {
-        return errors.iter().flat_map(explain).collect();
-    }
-    let missing: Vec<&str> = alternatives
-        .iter()
-        .flatten()
-        .filter_map(|inner| match inner.kind() {
-            Kind::Required { property } if at_top(inner) => property.as_str(),
-            _ => None,
-        })
-        .collect();
-    let expected: Vec<String> = alternatives
-        .iter()
-        .flatten()
-        .filter_map(|inner| match inner.kind() {
-            Kind::Type { kind } if at_top(inner) => Some(types(kind)),
-            _ => None,
-        })
-        .collect();
-    let message = if !missing.is_empty() {
-        format!("{} is missing", missing.join(" or "))
-    } else if !expected.is_empty() {
-        format!("{field} is {}, not {}", type_of(error.instance()), expected.join(" or "))
-    } else {
-        format!("{field} has none of the forms it may have")
-    };
-    let first = missing.first().map(|name| (*name).to_owned());
-    vec![Violation { missing: first, ..violation(error, message) }]
-}
-
-/// What a condition of the schema says of a request that breaks it.
-fn condition(schema_path: &str) -> Option<&'static str> {
-    let (at, _) = schema_path.rsplit_once("/then/")?;
-    SCHEMAS.pointer(&format!("{at}/then/description"))?.as_str()
-}
-
-fn violation(error: &ValidationError<'_>, message: String) -> Violation {
-    Violation {
-        pointer: error.instance_path().as_str().to_owned(),
-        rule: error.kind().keyword().to_owned(),
-        message,
-        section: section(error.schema_path().as_str()),
-        missing: match error.kind() {
-            Kind::Required { property } => property.as_str().map(str::to_owned),
-            _ => None,
-        },
-    }
-}
-
-/// The innermost section on the way to a keyword of the schema.
-fn section(schema_path: &str) -> String {
-    let mut schema = &*SCHEMAS;
-    let mut section = "ours";
-    for step in schema_path.split('/').skip(1) {
-        let step = step.replace("~1", "/").replace("~0", "~");
-        let next = match schema {
-            Value::Array(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
-            _ => schema.get(&step),
-        };
-        let Some(next) = next else { break };
-        schema = next;
-        section = schema.get("x-source").and_then(Value::as_str).unwrap_or(section);
-    }
-    section.to_owned()
-}
-
-fn types(kind: &TypeKind) -> String {
-    match kind {
-        TypeKind::Single(kind) => with_article(&kind.to_string()),
-        TypeKind::Multiple(kinds) => {
-            let mut kinds: Vec<String> = kinds.iter().map(|kind| with_article(&kind.to_string())).collect();
-            kinds.sort_by_key(|kind| kind == "null");
-            kinds.join(" or ")
-        }
-    }
-}
-
-fn type_of(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "a boolean".to_owned(),
-        Value::Number(number) => format!("the number {number}"),
-        Value::String(_) => "a string".to_owned(),
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-    }
-}
-
-fn with_article(name: &str) -> String {
-    match name {
-        "null" => name.to_owned(),
-        "array" | "integer" | "object" => format!("an {name}"),
-        _ => format!("a {name}"),
-    }
-}
-
-fn size_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{} characters", text.chars().count()),
-        Value::Array(items) => format!("{} items", items.len()),
-        Value::Object(members) => format!("{} members", members.len()),
-        other => other.to_string(),
-    }
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    const NOTHING: &Value = &Value::Null;
+    let property = REQUESTS.body(operation.id).and_then(|body| body.properties.get(field));
+    property.map_or(NOTHING, |property| &property.default)
 }
 
 #[cfg(test)]
 mod tests {
     //! What is accepted and refused, row by row, is in tests/vectors/limits; here is how it is said.
 
+    use serde_json::json;
+
     use super::*;
+    use crate::operations;
 
     fn said(operation: &Operation, body: &Value) -> Vec<String> {
         check(operation, body).iter().map(ToString::to_string).collect()
@@ -459,7 +243,7 @@ mod tests {
     #[test]
     fn a_missing_field_is_told_at_the_object_that_lacks_it() {
         let violations = check(&operations::CREATE_RESPONSE, &json!({"input": "hi"}));
-        let [violation] = violations.as_slice() else { panic!("{violations:?}") };
+        let [violation] = &*violations else { panic!("{violations:?}") };
         assert_eq!((violation.pointer.as_str(), violation.rule.as_str()), ("", "required"));
         assert_eq!(violation.to_string(), "model is missing (2.4)");
     }

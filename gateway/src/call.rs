@@ -1,6 +1,7 @@
 //! One call of one operation, as the generated route table hands it to the service, and the type of its answer.
 
 use axum::body::Bytes;
+use gatewright::limits::Rules;
 use gatewright::operations::Operation;
 use gatewright::{ErrorCode, limits};
 use http::HeaderMap;
@@ -43,12 +44,17 @@ impl Call {
 
 impl Call {
     /// The body as JSON, checked against the rules of the operation and the limits of its model (section 8).
-    /// Errors: not JSON (with line and column), or every violation at once.
+    /// Errors: not JSON (with line and column), all violations at once, or a model that another endpoint serves.
     pub(crate) fn checked_body(&self) -> Result<Value, ApiError> {
+        self.checked_body_by(Rules::default())
+    }
+
+    /// The same, by rules of the gateway's own.
+    pub(crate) fn checked_body_by(&self, rules: Rules) -> Result<Value, ApiError> {
         let body: Value = serde_json::from_slice(&self.body).map_err(|error| {
             ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
         })?;
-        let violations = limits::check(self.operation, &body);
+        let violations = limits::check_with(self.operation, &body, rules);
         if violations.is_empty() { Ok(body) } else { Err(ApiError::violations(violations)) }
     }
 

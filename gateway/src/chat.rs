@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use gatewright::ErrorCode;
 use gatewright::limits::integer;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -16,19 +15,12 @@ use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Turn, Usage
 use crate::sse::{self, Event};
 use crate::tools::{Called, CustomTools, Form, Tools};
 
-/// Most choices of one request: each costs as much as a request of its own (ours; 2.1 states no bound).
-const MOST_CHOICES: u64 = 128;
-
 /// `POST /v1/chat/completions`.
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    let model = models::text_model(text(&body["model"]), "chat")?.id;
+    let model = models::text_model(text(&body["model"]), call.operation)?.id;
     let (prompt, custom) = prompt(&body)?;
     let choices = integer(&body["n"]).unwrap_or(1);
-    if choices > MOST_CHOICES {
-        let message = format!("n is {choices}; this gateway makes at most {MOST_CHOICES} choices");
-        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("n"));
-    }
     let replies = simulator::replies(&prompt, usize::try_from(choices).unwrap_or(1));
     // The prompt is read once, whatever the number of choices.
     let usage = usage(Usage {

@@ -3,7 +3,7 @@
 
 use axum::body::Body;
 use gatewright::ErrorCode;
-use gatewright::limits::Violation;
+use gatewright::limits::{UNSUPPORTED, Violation, Violations};
 use gatewright::operations::{ErrorStyle, Operation};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
@@ -14,6 +14,8 @@ use crate::call::Response;
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 /// Type address of the detail that lists broken rules in the native form.
 const NATIVE_BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
+/// Longest message of an error: room for the first violations of a request, not for a request's own text.
+const MOST_MESSAGE_BYTES: usize = 16 * 1024;
 /// `domain` of reasons in the native form.
 const DOMAIN: &str = "gatewright";
 
@@ -23,20 +25,32 @@ pub(crate) struct ApiError {
     code: &'static ErrorCode,
     message: String,
     param: Option<String>,
-    violations: Vec<Violation>,
+    violations: Violations,
     allow: Option<String>,
 }
 
 impl ApiError {
+    /// A message that repeats much of the request is cut.
     pub(crate) fn new(code: &'static ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), param: None, violations: Vec::new(), allow: None }
+        let mut message = message.into();
+        if message.len() > MOST_MESSAGE_BYTES {
+            message.truncate(message.floor_char_boundary(MOST_MESSAGE_BYTES));
+            message.push('…');
+        }
+        Self { code, message, param: None, violations: Violations::default(), allow: None }
     }
 
-    /// The request breaks these rules. `param` is the first one's field, the message names all.
-    pub(crate) fn violations(violations: Vec<Violation>) -> Self {
-        let messages: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    /// The request breaks these rules. `param` is the first one's field, the message names the first ones. Where all
+    /// that is wrong is the model, the error is that the endpoint has no such model (4 rule 1).
+    pub(crate) fn violations(violations: Violations) -> Self {
         let param = violations.first().map(at_fault);
-        Self { param, violations, ..Self::new(&ErrorCode::INVALID_VALUE, messages.join("; ")) }
+        let (code, message) = match &*violations {
+            [only] if only.pointer == "/model" && only.rule == UNSUPPORTED => {
+                (&ErrorCode::MODEL_NOT_FOUND, only.message.clone())
+            }
+            _ => (&ErrorCode::INVALID_VALUE, violations.to_string()),
+        };
+        Self { param, violations, ..Self::new(code, message) }
     }
 
     /// Names the request's field at fault.

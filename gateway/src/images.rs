@@ -20,7 +20,7 @@ use crate::simulator::image;
 /// `POST /v1/images/generations`.
 pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    let model = models::image_model(text(&body["model"]))?;
+    let model = models::image_model(text(&body["model"]), call.operation)?;
     let prompt = text(&body["prompt"]).to_owned();
     let count = integer(call.field(&body, "n")).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     let size = text(call.field(&body, "size"));

@@ -1,6 +1,7 @@
 //! Which models there are (sections 1, 2.9, 2.10): the lists of both styles, and look-ups by the other operations.
 
-use gatewright::{ErrorCode, catalog};
+use gatewright::operations::Operation;
+use gatewright::{ErrorCode, catalog, limits};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Response};
@@ -68,46 +69,30 @@ fn native_entry(id: &str) -> Value {
     })
 }
 
-/// The text model of a request, if the protocol serves it (1, 4 rules 1 and 2).
-pub(crate) fn text_model(id: &str, protocol: &str) -> Result<&'static catalog::TextModel, ApiError> {
-    let Some(model) = catalog::TEXT_MODELS.iter().find(|model| model.id == id) else {
-        return Err(missing(id, "text"));
-    };
-    if serves(model, protocol) {
-        return Ok(model);
-    }
-    let others = family(model).map_or(&[][..], |family| family.protocols);
-    let message = format!(
-        "the model {id:?} is of {}, which the {protocol} protocol does not serve; use {} (4 rule 1)",
-        model.family,
-        others.join(" or "),
-    );
-    Err(ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model"))
+/// The text model that a call names, if its endpoint serves it (1, 4 rules 1 and 2).
+pub(crate) fn text_model(id: &str, operation: &Operation) -> Result<&'static catalog::TextModel, ApiError> {
+    let model = catalog::TEXT_MODELS.iter().find(|model| model.id == id);
+    let served = model.filter(|_| limits::wrong_endpoint(operation, id).is_none());
+    served.ok_or_else(|| missing(id, operation))
 }
 
 /// The video model of a request (2.9).
-pub(crate) fn video_model(id: &str) -> Result<&'static catalog::VideoModel, ApiError> {
-    catalog::VIDEO_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, "video"))
+pub(crate) fn video_model(id: &str, operation: &Operation) -> Result<&'static catalog::VideoModel, ApiError> {
+    catalog::VIDEO_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
 }
 
 /// The image model of a request (2.10).
-pub(crate) fn image_model(id: &str) -> Result<&'static catalog::ImageModel, ApiError> {
-    catalog::IMAGE_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, "image"))
+pub(crate) fn image_model(id: &str, operation: &Operation) -> Result<&'static catalog::ImageModel, ApiError> {
+    catalog::IMAGE_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
 }
 
-fn missing(id: &str, wanted: &str) -> ApiError {
-    let kind = if catalog::TEXT_MODELS.iter().any(|model| model.id == id) {
-        Some("text")
-    } else if catalog::VIDEO_MODELS.iter().any(|model| model.id == id) {
-        Some("video")
-    } else if catalog::IMAGE_MODELS.iter().any(|model| model.id == id) {
-        Some("image")
-    } else {
-        None
-    };
-    let message = match kind {
-        Some(kind) => format!("the model {id:?} is a {kind} model; this endpoint takes {wanted} models"),
-        None => format!("there is no model {id:?}; GET /v1/models lists those there are"),
+fn missing(id: &str, operation: &Operation) -> ApiError {
+    let message = match limits::wrong_endpoint(operation, id) {
+        Some(elsewhere) => elsewhere.message,
+        None => {
+            let id = limits::brief(format_args!("{id:?}"));
+            format!("there is no model {id}; GET /v1/models lists those there are")
+        }
     };
     ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
 }

@@ -13,9 +13,6 @@ use crate::service::Provider;
 use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Tool, ToolChoice, Turn, tokens};
 use crate::sse::{self, Event};
 
-/// Most candidates of one request (ours).
-const MOST_CANDIDATES: u64 = 128;
-
 /// `POST /v1beta/models/{model}:generateContent`.
 pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
     let answer = answer(call)?;
@@ -64,7 +61,7 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 /// `POST /v1beta/models/{model}:countTokens`: of `contents`, or of a whole `generateContentRequest`.
 pub(crate) fn count_tokens(call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    models::text_model(call.path("model"), "native")?;
+    models::text_model(call.path("model"), call.operation)?;
     let request =
         if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
     let total = prompt(request)?.tokens();
@@ -88,15 +85,9 @@ impl Answer {
 
 fn answer(call: &Call) -> Result<Answer, ApiError> {
     let body = call.checked_body()?;
-    let model = models::text_model(call.path("model"), "native")?.id;
+    let model = models::text_model(call.path("model"), call.operation)?.id;
     let prompt = prompt(&body)?;
     let count = integer(&body["generationConfig"]["candidateCount"]).unwrap_or(1);
-    if count > MOST_CANDIDATES {
-        let message = format!("candidateCount is {count}; this gateway makes at most {MOST_CANDIDATES}");
-        return Err(
-            ApiError::new(&ErrorCode::INVALID_VALUE, message).param("generationConfig.candidateCount")
-        );
-    }
     let replies = simulator::replies(&prompt, usize::try_from(count).unwrap_or(1));
     Ok(Answer { model, id: Uuid::new_v4().simple().to_string(), replies })
 }

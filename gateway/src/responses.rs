@@ -30,7 +30,7 @@ const SUMMARY: usize = 4_000;
 /// `POST /v1/responses`.
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    let model = models::text_model(text(&body["model"]), "responses")?.id;
+    let model = models::text_model(text(&body["model"]), call.operation)?.id;
     let Conversation { items, earlier } = conversation(provider, &body)?;
     let unmatched = limits::unmatched_calls(&items, earlier);
     if !unmatched.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 /// `POST /v1/responses/compact` (ours; the source shows the path alone).
 pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    models::text_model(text(&body["model"]), "responses")?;
+    models::text_model(text(&body["model"]), call.operation)?;
     let Conversation { items, .. } = conversation(provider, &body)?;
     if items.is_empty() {
         let message = "there is nothing to compact: send input or previous_response_id";

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gatewright::limits::integer;
+use gatewright::limits::{Rules, integer};
 use gatewright::{ErrorCode, catalog};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -135,8 +135,9 @@ impl Tasks {
 
 /// `POST /v1/videos/generations`: the task, already processing (section 3).
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
-    let body = call.checked_body()?;
-    let model = models::video_model(text(&body["model"]))?;
+    let rules = Rules::default().private_webhooks(provider.config.allow_private_webhooks);
+    let body = call.checked_body_by(rules)?;
+    let model = models::video_model(text(&body["model"]), call.operation)?;
     let resolution = text(call.field(&body, "resolution"));
     let aspect_ratio = text(call.field(&body, "aspect_ratio"));
     let size = video::size(resolution, aspect_ratio).ok_or_else(|| {

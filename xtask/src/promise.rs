@@ -15,7 +15,7 @@ const EDITS: [(&str, &str); 4] = [
     ("    ChatCompletionRequest:\n", include_str!("../../tests/promise/schemas.yaml")),
     (
         "        max_completion_tokens:",
-        "        mood: { type: string, description: Mood of the answer., x-source: ours }\n",
+        "        mood: { type: [\"string\", \"null\"], description: Mood of the answer., x-source: ours }\n",
     ),
     (
         "        service_tier: { type: [\"string\", \"null\"], description: Processing tier used.",

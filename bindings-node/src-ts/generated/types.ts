@@ -143,7 +143,7 @@ export interface ChatCompletionRequest {
   /**
    * Number of choices generated per input.
    *
-   * At least 1. Default: `1`.
+   * 1 to 128. Default: `1`.
    */
   n?: number | null;
   /**
@@ -163,25 +163,25 @@ export interface ChatCompletionRequest {
    *
    * Source: ours (the specification does not state it).
    */
-  tools?: ChatTool[];
+  tools?: ChatTool[] | null;
   /**
    * Whether and which tool is called.
    *
    * Source: ours (the specification does not state it).
    */
-  tool_choice?: "none" | "auto" | "required" | (string & {}) | ChatToolChoice;
+  tool_choice?: "none" | "auto" | "required" | (string & {}) | ChatToolChoice | null;
   /**
    * Whether several tools may be called at once.
    *
    * Source: ours (the specification does not state it).
    */
-  parallel_tool_calls?: boolean;
+  parallel_tool_calls?: boolean | null;
   /**
    * Form the answer must have.
    *
    * Source: ours (the specification does not state it).
    */
-  response_format?: ChatResponseFormat;
+  response_format?: ChatResponseFormat | null;
   /**
    * Asks for repeatable sampling.
    *
@@ -193,7 +193,7 @@ export interface ChatCompletionRequest {
    *
    * Source: ours (the specification does not state it).
    */
-  user?: string;
+  user?: string | null;
   /**
    * Whether to return log probabilities.
    *
@@ -239,7 +239,7 @@ export interface ChatCompletionRequest {
 }
 
 /**
- * One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours.
+ * One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
  *
  * Source: specification 2.1.
  */
@@ -253,19 +253,19 @@ export interface ChatMessage {
    *
    * Source: ours (the specification does not state it).
    */
-  name?: string;
+  name?: string | null;
   /**
    * Calls the assistant made.
    *
    * Source: ours (the specification does not state it).
    */
-  tool_calls?: ChatToolCall[];
+  tool_calls?: ChatToolCall[] | null;
   /**
    * The call that a tool message answers.
    *
    * Source: ours (the specification does not state it).
    */
-  tool_call_id?: string;
+  tool_call_id?: string | null;
 }
 
 /**
@@ -308,7 +308,7 @@ export interface ChatImageUrl {
   /** Address or data URL. */
   url: string;
   /** How closely to look. */
-  detail?: "auto" | "low" | "high" | (string & {});
+  detail?: "auto" | "low" | "high" | (string & {}) | null;
 }
 
 /**
@@ -318,7 +318,7 @@ export interface ChatImageUrl {
  */
 export interface ChatStreamOptions {
   /** Adds a last chunk with empty choices and the usage. */
-  include_usage?: boolean;
+  include_usage?: boolean | null;
 }
 
 /**
@@ -365,9 +365,9 @@ export interface ChatCustom {
    */
   name: string;
   /** What it does and when to call it. */
-  description?: string;
+  description?: string | null;
   /** What the text may be; without it, any text. Unknown kinds pass through. */
-  format?: ChatCustomFormat;
+  format?: ChatCustomFormat | null;
 }
 
 /**
@@ -424,9 +424,9 @@ export interface ChatFunction {
    */
   name: string;
   /** What it does and when to call it. */
-  description?: string;
+  description?: string | null;
   /** JSON Schema of the arguments. */
-  parameters?: { [key: string]: unknown };
+  parameters?: { [key: string]: unknown } | null;
   /** Whether arguments must follow the schema exactly. */
   strict?: boolean | null;
 }
@@ -552,9 +552,9 @@ export interface ChatJsonSchemaFormat {
    */
   name: string;
   /** What it is for. */
-  description?: string;
+  description?: string | null;
   /** The JSON Schema. */
-  schema: { [key: string]: unknown };
+  schema: { [key: string]: unknown } | null;
   /** Whether it must be followed exactly. */
   strict?: boolean | null;
 }
@@ -953,13 +953,13 @@ export interface ResponseRequest {
    *
    * Source: ours (the specification does not state it).
    */
-  tools?: ResponseTool[];
+  tools?: ResponseTool[] | null;
   /**
    * Whether and which tool is called.
    *
    * Source: ours (the specification does not state it).
    */
-  tool_choice?: "none" | "auto" | "required" | (string & {}) | ResponseToolChoice;
+  tool_choice?: "none" | "auto" | "required" | (string & {}) | ResponseToolChoice | null;
   /**
    * Whether several tools may be called at once.
    *
@@ -995,7 +995,7 @@ export interface ResponseRequest {
    *
    * Source: ours (the specification does not state it).
    */
-  text?: ResponseTextOptions;
+  text?: ResponseTextOptions | null;
   /**
    * How the model may think.
    *
@@ -1109,7 +1109,7 @@ export interface OutputTextContent {
   /** The text. */
   text: string;
   /** Notes on the text. */
-  annotations?: { [key: string]: unknown }[];
+  annotations?: { [key: string]: unknown }[] | null;
   /** Log probabilities. */
   logprobs?: unknown;
 }
@@ -1175,7 +1175,7 @@ export interface ReasoningItem {
   /** Id of the item. */
   id?: string | null;
   /** Summary parts. */
-  summary?: { [key: string]: unknown }[];
+  summary?: { [key: string]: unknown }[] | null;
   /** Opaque; goes back unchanged. */
   encrypted_content?: string | null;
   /** State of the item. */
@@ -1290,7 +1290,7 @@ export interface ResponseCustomTool {
   /** What it does and when to call it. */
   description?: string | null;
   /** What the text may be; without it, any text. Unknown kinds pass through. */
-  format?: ResponseCustomFormat;
+  format?: ResponseCustomFormat | null;
 }
 
 /**
@@ -1380,7 +1380,7 @@ export interface ResponseAllowedToolsChoice {
  */
 export interface ResponseTextOptions {
   /** Form the answer must have; unknown kinds pass through. */
-  format?: ResponseTextFormat;
+  format?: ResponseTextFormat | null;
   /** How long answers are. */
   verbosity?: "low" | "medium" | "high" | (string & {}) | null;
 }
@@ -1409,7 +1409,7 @@ export interface ResponseJsonSchemaFormat {
   /** What it is for. */
   description?: string | null;
   /** The JSON Schema. */
-  schema: { [key: string]: unknown };
+  schema: { [key: string]: unknown } | null;
   /** Whether it must be followed exactly. */
   strict?: boolean | null;
 }
@@ -2153,37 +2153,37 @@ export interface GenerateContentRequest {
    *
    * Source: ours (the specification does not state it).
    */
-  systemInstruction?: NativeContent;
+  systemInstruction?: NativeContent | null;
   /**
    * How to generate.
    *
    * Source: ours (the specification does not state it).
    */
-  generationConfig?: NativeGenerationConfig;
+  generationConfig?: NativeGenerationConfig | null;
   /**
    * Tools the model may call; unknown kinds pass through.
    *
    * Source: ours (the specification does not state it).
    */
-  tools?: NativeTool[];
+  tools?: NativeTool[] | null;
   /**
    * Whether and which function is called.
    *
    * Source: ours (the specification does not state it).
    */
-  toolConfig?: NativeToolConfig;
+  toolConfig?: NativeToolConfig | null;
   /**
    * Passed on to the provider.
    *
    * Source: ours (the specification does not state it).
    */
-  safetySettings?: { [key: string]: unknown }[];
+  safetySettings?: { [key: string]: unknown }[] | null;
   /**
    * Passed on to the provider.
    *
    * Source: ours (the specification does not state it).
    */
-  cachedContent?: string;
+  cachedContent?: string | null;
 }
 
 /**
@@ -2199,7 +2199,7 @@ export interface NativeContent {
    *
    * Source: ours (the specification does not state it).
    */
-  role?: "user" | "model" | "system" | (string & {});
+  role?: "user" | "model" | "system" | (string & {}) | null;
 }
 
 /**
@@ -2211,37 +2211,37 @@ export interface NativeContent {
  */
 export interface NativePart {
   /** The text. */
-  text?: string;
+  text?: string | null;
   /**
    * Whether the text is a thought.
    *
    * Source: ours (the specification does not state it).
    */
-  thought?: boolean;
+  thought?: boolean | null;
   /**
    * Opaque; goes back unchanged.
    *
    * Source: ours (the specification does not state it).
    */
-  thoughtSignature?: string;
+  thoughtSignature?: string | null;
   /**
    * Data inside the request.
    *
    * Source: ours (the specification does not state it).
    */
-  inlineData?: NativeBlob;
+  inlineData?: NativeBlob | null;
   /**
    * A call of the model.
    *
    * Source: ours (the specification does not state it).
    */
-  functionCall?: NativeFunctionCall;
+  functionCall?: NativeFunctionCall | null;
   /**
    * The result of a call.
    *
    * Source: ours (the specification does not state it).
    */
-  functionResponse?: NativeFunctionResponse;
+  functionResponse?: NativeFunctionResponse | null;
 }
 
 /**
@@ -2263,11 +2263,11 @@ export interface NativeBlob {
  */
 export interface NativeFunctionCall {
   /** Id of the call. */
-  id?: string;
+  id?: string | null;
   /** Name of the function. */
   name: string;
   /** The arguments. */
-  args?: { [key: string]: unknown };
+  args?: { [key: string]: unknown } | null;
 }
 
 /**
@@ -2277,7 +2277,7 @@ export interface NativeFunctionCall {
  */
 export interface NativeFunctionResponse {
   /** Id of the call. */
-  id?: string;
+  id?: string | null;
   /** Name of the function. */
   name: string;
   /** The result. */
@@ -2291,7 +2291,7 @@ export interface NativeFunctionResponse {
  */
 export interface NativeTool {
   /** Functions that the caller can run. */
-  functionDeclarations?: NativeFunctionDeclaration[];
+  functionDeclarations?: NativeFunctionDeclaration[] | null;
 }
 
 /**
@@ -2303,9 +2303,9 @@ export interface NativeFunctionDeclaration {
   /** Name of the function. */
   name: string;
   /** What it does and when to call it. */
-  description?: string;
+  description?: string | null;
   /** Schema of the arguments. */
-  parameters?: { [key: string]: unknown };
+  parameters?: { [key: string]: unknown } | null;
   /** JSON Schema of the arguments. */
   parametersJsonSchema?: unknown;
 }
@@ -2317,7 +2317,7 @@ export interface NativeFunctionDeclaration {
  */
 export interface NativeToolConfig {
   /** Whether and which function is called. */
-  functionCallingConfig?: NativeFunctionCallingConfig;
+  functionCallingConfig?: NativeFunctionCallingConfig | null;
 }
 
 /**
@@ -2327,9 +2327,9 @@ export interface NativeToolConfig {
  */
 export interface NativeFunctionCallingConfig {
   /** ANY forces a call. */
-  mode?: "AUTO" | "ANY" | "NONE" | (string & {});
+  mode?: "AUTO" | "ANY" | "NONE" | (string & {}) | null;
   /** The functions that ANY may call. */
-  allowedFunctionNames?: string[];
+  allowedFunctionNames?: string[] | null;
 }
 
 /**
@@ -2343,37 +2343,37 @@ export interface NativeGenerationConfig {
    *
    * 0 to 2.
    */
-  temperature?: number;
+  temperature?: number | null;
   /**
    * Nucleus sampling.
    *
    * 0 to 1.
    */
-  topP?: number;
+  topP?: number | null;
   /**
    * How many tokens to sample from.
    *
    * At least 0.
    */
-  topK?: number;
+  topK?: number | null;
   /**
    * Number of answers.
    *
-   * At least 1.
+   * 1 to 128.
    */
-  candidateCount?: number;
+  candidateCount?: number | null;
   /**
    * Upper bound on generated tokens.
    *
    * At least 1.
    */
-  maxOutputTokens?: number;
+  maxOutputTokens?: number | null;
   /** Where to stop. */
-  stopSequences?: string[];
+  stopSequences?: string[] | null;
   /** Media type of the answer. */
-  responseMimeType?: "text/plain" | "application/json" | (string & {});
+  responseMimeType?: "text/plain" | "application/json" | (string & {}) | null;
   /** Schema the answer must follow. */
-  responseSchema?: { [key: string]: unknown };
+  responseSchema?: { [key: string]: unknown } | null;
   /** JSON Schema the answer must follow. */
   responseJsonSchema?: unknown;
 }
@@ -2459,9 +2459,9 @@ export interface NativeUsage {
  */
 export interface CountTokensRequest {
   /** The conversation. */
-  contents?: NativeContent[];
+  contents?: NativeContent[] | null;
   /** A whole request. */
-  generateContentRequest?: { [key: string]: unknown };
+  generateContentRequest?: { [key: string]: unknown } | null;
 }
 
 /**
@@ -2547,25 +2547,25 @@ export interface VideoGenerationRequest {
    *
    * 3 to 15. Default: `5`.
    */
-  duration?: number;
+  duration?: number | null;
   /**
    * Not every model supports every resolution.
    *
    * Default: `"1080p"`.
    */
-  resolution?: "720p" | "1080p";
+  resolution?: "720p" | "1080p" | null;
   /**
    * Width to height.
    *
    * Default: `"16:9"`.
    */
-  aspect_ratio?: "16:9" | "9:16" | "1:1";
+  aspect_ratio?: "16:9" | "9:16" | "1:1" | null;
   /**
    * Receives a POST when generation finishes, instead of polling.
    *
    * At most 2048 characters, format uri.
    */
-  webhook_url?: string;
+  webhook_url?: string | null;
 }
 
 /**
@@ -2653,31 +2653,31 @@ export interface ImageGenerationRequest {
    *
    * 1 to 10. Default: `1`.
    */
-  n?: number;
+  n?: number | null;
   /**
    * Width x height in pixels; depends on the model.
    *
    * Matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`. Default: `"1024x1024"`.
    */
-  size?: string;
+  size?: string | null;
   /**
    * Only image_model_1 supports it.
    *
    * Default: `"standard"`.
    */
-  quality?: "standard" | "hd";
+  quality?: "standard" | "hd" | null;
   /**
    * Only image_model_1 supports it.
    *
    * Default: `"vivid"`.
    */
-  style?: "vivid" | "natural";
+  style?: "vivid" | "natural" | null;
   /**
    * Whether images come as addresses or as base64.
    *
    * Default: `"url"`.
    */
-  response_format?: "url" | "b64_json";
+  response_format?: "url" | "b64_json" | null;
 }
 
 /**

@@ -444,8 +444,8 @@ pub struct ChatCompletionRequest {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream_options: ::std::option::Option<ChatStreamOptions>,
     ///Tools the model may call.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<ChatTool>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tools: ::std::option::Option<::std::vec::Vec<ChatTool>>,
     ///Whether and which tool is called.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<ChatCompletionRequestToolChoice>,
@@ -552,7 +552,7 @@ for ChatCompletionRequestStop {
         Self::Array(value)
     }
 }
-///Whether and which tool is called.
+///`ChatCompletionRequestToolChoice`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -897,8 +897,10 @@ pub struct ChatFunction {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///JSON Schema of the arguments.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub parameters: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub parameters: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///Whether arguments must follow the schema exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
@@ -1307,7 +1309,10 @@ pub struct ChatJsonSchemaFormat {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///The JSON Schema.
-    pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub schema: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///Whether it must be followed exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
@@ -1393,7 +1398,7 @@ impl ::std::default::Default for ChatJsonSchemaResponseFormatType {
         ChatJsonSchemaResponseFormatType::JsonSchema
     }
 }
-///One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours.
+///One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatMessage {
@@ -1406,8 +1411,8 @@ pub struct ChatMessage {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
     ///Calls the assistant made.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tool_calls: ::std::vec::Vec<ChatToolCall>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tool_calls: ::std::option::Option<::std::vec::Vec<ChatToolCall>>,
     ///The call that a tool message answers.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_call_id: ::std::option::Option<::std::string::String>,
@@ -2144,17 +2149,15 @@ impl ::std::default::Default for CompactionTriggerItemType {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountTokensRequest {
     ///The conversation.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub contents: ::std::vec::Vec<NativeContent>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub contents: ::std::option::Option<::std::vec::Vec<NativeContent>>,
     ///A whole request.
     #[serde(
         rename = "generateContentRequest",
-        default,
-        skip_serializing_if = "::serde_json::Map::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub generate_content_request: ::serde_json::Map<
-        ::std::string::String,
-        ::serde_json::Value,
+    pub generate_content_request: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -2804,8 +2807,8 @@ pub struct GenerateContentRequest {
     )]
     pub generation_config: ::std::option::Option<NativeGenerationConfig>,
     ///Tools the model may call; unknown kinds pass through.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<NativeTool>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tools: ::std::option::Option<::std::vec::Vec<NativeTool>>,
     ///Whether and which function is called.
     #[serde(
         rename = "toolConfig",
@@ -2815,11 +2818,10 @@ pub struct GenerateContentRequest {
     ///Passed on to the provider.
     #[serde(
         rename = "safetySettings",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub safety_settings: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub safety_settings: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Passed on to the provider.
     #[serde(
@@ -3128,9 +3130,9 @@ pub struct InputContent {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub detail: ::std::option::Option<InputContentDetail>,
     ///Notes on the text.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub annotations: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub annotations: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3343,9 +3345,9 @@ pub struct InputItem {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub input: ::std::option::Option<::std::string::String>,
     ///Summary parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub summary: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Opaque; goes back unchanged.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4088,8 +4090,10 @@ pub struct NativeFunctionCall {
     ///Name of the function.
     pub name: ::std::string::String,
     ///The arguments.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub args: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub args: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4108,10 +4112,11 @@ pub struct NativeFunctionCallingConfig {
     ///The functions that ANY may call.
     #[serde(
         rename = "allowedFunctionNames",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub allowed_function_names: ::std::vec::Vec<::std::string::String>,
+    pub allowed_function_names: ::std::option::Option<
+        ::std::vec::Vec<::std::string::String>,
+    >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4172,8 +4177,10 @@ pub struct NativeFunctionDeclaration {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///Schema of the arguments.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub parameters: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub parameters: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///JSON Schema of the arguments.
     #[serde(
         rename = "parametersJsonSchema",
@@ -4235,10 +4242,9 @@ pub struct NativeGenerationConfig {
     ///Where to stop.
     #[serde(
         rename = "stopSequences",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub stop_sequences: ::std::vec::Vec<::std::string::String>,
+    pub stop_sequences: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
     ///Media type of the answer.
     #[serde(
         rename = "responseMimeType",
@@ -4250,10 +4256,11 @@ pub struct NativeGenerationConfig {
     ///Schema the answer must follow.
     #[serde(
         rename = "responseSchema",
-        default,
-        skip_serializing_if = "::serde_json::Map::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub response_schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub response_schema: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///JSON Schema the answer must follow.
     #[serde(
         rename = "responseJsonSchema",
@@ -4432,10 +4439,11 @@ pub struct NativeTool {
     ///Functions that the caller can run.
     #[serde(
         rename = "functionDeclarations",
-        default,
-        skip_serializing_if = "::std::vec::Vec::is_empty"
+        skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub function_declarations: ::std::vec::Vec<NativeFunctionDeclaration>,
+    pub function_declarations: ::std::option::Option<
+        ::std::vec::Vec<NativeFunctionDeclaration>,
+    >,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4514,9 +4522,9 @@ pub struct OutputContent {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<::std::string::String>,
     ///Notes on the text.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub annotations: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub annotations: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4561,9 +4569,9 @@ pub struct OutputItem {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub arguments: ::std::option::Option<::std::string::String>,
     ///Summary parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub summary: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Opaque; goes back unchanged.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4738,9 +4746,9 @@ pub struct OutputTextContent {
     ///The text.
     pub text: ::std::string::String,
     ///Notes on the text.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub annotations: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub annotations: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Log probabilities.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -4821,9 +4829,9 @@ pub struct ReasoningItem {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
     ///Summary parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub summary: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Opaque; goes back unchanged.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -5968,9 +5976,9 @@ pub struct ResponseItem {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub input: ::std::option::Option<::std::string::String>,
     ///Summary parts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub summary: ::std::vec::Vec<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
     ///Opaque; goes back unchanged.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -6075,7 +6083,10 @@ pub struct ResponseJsonSchemaFormat {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///The JSON Schema.
-    pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub schema: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///Whether it must be followed exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
@@ -6536,8 +6547,8 @@ pub struct ResponseRequest {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream: ::std::option::Option<bool>,
     ///Tools the model may call; unknown kinds pass through.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub tools: ::std::vec::Vec<ResponseTool>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tools: ::std::option::Option<::std::vec::Vec<ResponseTool>>,
     ///Whether and which tool is called.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<ResponseRequestToolChoice>,
@@ -6603,7 +6614,7 @@ impl ::std::convert::From<::std::vec::Vec<InputItem>> for ResponseRequestInput {
         Self::Array(value)
     }
 }
-///Whether and which tool is called.
+///`ResponseRequestToolChoice`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -6826,8 +6837,10 @@ pub struct ResponseTextFormat {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
     ///The JSON Schema.
-    #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub schema: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
     ///Whether it must be followed exactly.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub strict: ::std::option::Option<bool>,
@@ -8497,7 +8510,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tools: ::std::result::Result<
-            ::std::vec::Vec<super::ChatTool>,
+            ::std::option::Option<::std::vec::Vec<super::ChatTool>>,
             ::std::string::String,
         >,
         top_logprobs: ::std::result::Result<
@@ -8805,7 +8818,9 @@ pub mod builder {
         }
         pub fn tools<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::ChatTool>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::ChatTool>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tools = value
@@ -9721,7 +9736,9 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         parameters: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         strict: ::std::result::Result<
@@ -9770,7 +9787,9 @@ pub mod builder {
         pub fn parameters<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -10390,7 +10409,9 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         schema: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         strict: ::std::result::Result<
@@ -10439,7 +10460,9 @@ pub mod builder {
         pub fn schema<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -10595,7 +10618,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tool_calls: ::std::result::Result<
-            ::std::vec::Vec<super::ChatToolCall>,
+            ::std::option::Option<::std::vec::Vec<super::ChatToolCall>>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -10662,7 +10685,9 @@ pub mod builder {
         }
         pub fn tool_calls<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::ChatToolCall>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::ChatToolCall>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tool_calls = value
@@ -12205,11 +12230,13 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct CountTokensRequest {
         contents: ::std::result::Result<
-            ::std::vec::Vec<super::NativeContent>,
+            ::std::option::Option<::std::vec::Vec<super::NativeContent>>,
             ::std::string::String,
         >,
         generate_content_request: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -12229,7 +12256,9 @@ pub mod builder {
     impl CountTokensRequest {
         pub fn contents<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::NativeContent>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::NativeContent>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.contents = value
@@ -12242,7 +12271,9 @@ pub mod builder {
         pub fn generate_content_request<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -13133,8 +13164,10 @@ pub mod builder {
             ::std::string::String,
         >,
         safety_settings: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -13147,7 +13180,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tools: ::std::result::Result<
-            ::std::vec::Vec<super::NativeTool>,
+            ::std::option::Option<::std::vec::Vec<super::NativeTool>>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -13211,8 +13244,10 @@ pub mod builder {
         pub fn safety_settings<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -13252,7 +13287,9 @@ pub mod builder {
         }
         pub fn tools<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::NativeTool>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::NativeTool>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tools = value
@@ -13798,8 +13835,10 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct InputContent {
         annotations: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -13847,8 +13886,10 @@ pub mod builder {
         pub fn annotations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -14113,8 +14154,10 @@ pub mod builder {
             ::std::string::String,
         >,
         summary: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -14258,8 +14301,10 @@ pub mod builder {
         pub fn summary<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -15296,7 +15341,9 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct NativeFunctionCall {
         args: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         id: ::std::result::Result<
@@ -15323,7 +15370,9 @@ pub mod builder {
         pub fn args<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -15391,7 +15440,7 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct NativeFunctionCallingConfig {
         allowed_function_names: ::std::result::Result<
-            ::std::vec::Vec<::std::string::String>,
+            ::std::option::Option<::std::vec::Vec<::std::string::String>>,
             ::std::string::String,
         >,
         mode: ::std::result::Result<
@@ -15415,7 +15464,9 @@ pub mod builder {
     impl NativeFunctionCallingConfig {
         pub fn allowed_function_names<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<::std::string::String>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.allowed_function_names = value
@@ -15483,7 +15534,9 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         parameters: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         parameters_json_schema: ::std::result::Result<
@@ -15532,7 +15585,9 @@ pub mod builder {
         pub fn parameters<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -15714,11 +15769,13 @@ pub mod builder {
             ::std::string::String,
         >,
         response_schema: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         stop_sequences: ::std::result::Result<
-            ::std::vec::Vec<::std::string::String>,
+            ::std::option::Option<::std::vec::Vec<::std::string::String>>,
             ::std::string::String,
         >,
         temperature: ::std::result::Result<
@@ -15806,7 +15863,9 @@ pub mod builder {
         pub fn response_schema<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -15819,7 +15878,9 @@ pub mod builder {
         }
         pub fn stop_sequences<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<::std::string::String>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.stop_sequences = value
@@ -16349,7 +16410,7 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct NativeTool {
         function_declarations: ::std::result::Result<
-            ::std::vec::Vec<super::NativeFunctionDeclaration>,
+            ::std::option::Option<::std::vec::Vec<super::NativeFunctionDeclaration>>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -16369,7 +16430,7 @@ pub mod builder {
         pub fn function_declarations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<super::NativeFunctionDeclaration>,
+                ::std::option::Option<::std::vec::Vec<super::NativeFunctionDeclaration>>,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -16633,8 +16694,10 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct OutputContent {
         annotations: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -16672,8 +16735,10 @@ pub mod builder {
         pub fn annotations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -16808,8 +16873,10 @@ pub mod builder {
             ::std::string::String,
         >,
         summary: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -16939,8 +17006,10 @@ pub mod builder {
         pub fn summary<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -17137,8 +17206,10 @@ pub mod builder {
     #[derive(Clone, Debug)]
     pub struct OutputTextContent {
         annotations: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -17171,8 +17242,10 @@ pub mod builder {
         pub fn annotations<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -17269,8 +17342,10 @@ pub mod builder {
             ::std::string::String,
         >,
         summary: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -17328,8 +17403,10 @@ pub mod builder {
         pub fn summary<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -20258,8 +20335,10 @@ pub mod builder {
             ::std::string::String,
         >,
         summary: ::std::result::Result<
-            ::std::vec::Vec<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::std::vec::Vec<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             ::std::string::String,
         >,
@@ -20400,8 +20479,10 @@ pub mod builder {
         pub fn summary<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::vec::Vec<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::std::vec::Vec<
+                        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                    >,
                 >,
             >,
             T::Error: ::std::fmt::Display,
@@ -20615,7 +20696,9 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         schema: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         strict: ::std::result::Result<
@@ -20669,7 +20752,9 @@ pub mod builder {
         pub fn schema<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -21455,7 +21540,7 @@ pub mod builder {
             ::std::string::String,
         >,
         tools: ::std::result::Result<
-            ::std::vec::Vec<super::ResponseTool>,
+            ::std::option::Option<::std::vec::Vec<super::ResponseTool>>,
             ::std::string::String,
         >,
         top_p: ::std::result::Result<::std::option::Option<f64>, ::std::string::String>,
@@ -21700,7 +21785,9 @@ pub mod builder {
         }
         pub fn tools<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::vec::Vec<super::ResponseTool>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::ResponseTool>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.tools = value
@@ -22450,7 +22537,9 @@ pub mod builder {
             ::std::string::String,
         >,
         schema: ::std::result::Result<
-            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::option::Option<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
             ::std::string::String,
         >,
         strict: ::std::result::Result<
@@ -22501,7 +22590,9 @@ pub mod builder {
         pub fn schema<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                ::std::option::Option<
+                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                >,
             >,
             T::Error: ::std::fmt::Display,
         {

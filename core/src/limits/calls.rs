@@ -5,14 +5,12 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::Violation;
+use super::{MOST_VIOLATIONS as MOST, Violation, Violations};
 use crate::operation::Operation;
 use crate::operations;
 
 /// Rule of a violation: a result that answers no call, or a call that no result answers.
 const RULE: &str = "unmatched";
-/// Most of one request that are told.
-const MOST: usize = 100;
 /// Longest id that a message repeats, in characters.
 const LONGEST_ID: usize = 64;
 
@@ -33,8 +31,12 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
 
 /// What does not match in a whole conversation of the responses protocol, `kept` items of which are from before the
 /// input: results without an earlier call, and calls without a result. Pointers are into the request body.
-pub fn unmatched_calls(items: &[Value], kept: usize) -> Vec<Violation> {
-    of_items(items, kept, false)
+pub fn unmatched_calls(items: &[Value], kept: usize) -> Violations {
+    let mut violations = Violations::default();
+    for violation in of_items(items, kept, false) {
+        violations.push(violation);
+    }
+    violations
 }
 
 /// Chat: a tool message answers a call of the assistant's message before it, and every call is answered before anyone
@@ -190,7 +192,7 @@ mod tests {
         let body = json!({"input": [output], "previous_response_id": "resp_1"});
         assert_eq!(check(&operations::CREATE_RESPONSE, &body), []);
         let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
-        assert_eq!(unmatched_calls(&[call.clone(), output.clone()], 1), []);
+        assert!(unmatched_calls(&[call.clone(), output.clone()], 1).is_empty());
         let told = |items: &[Value]| -> Vec<String> {
             unmatched_calls(items, 1).iter().map(ToString::to_string).collect()
         };

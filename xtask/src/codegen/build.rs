@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::lint::METHODS;
-use super::load::{Document, Sources, child, schema_name, text};
+use super::load::{self, Document, Sources, child, schema_name, text};
 use super::model::{
     Additional, Api, Constraints, ErrorStyle, Field, Final, HttpMethod, Kind, Location, Object, Operation,
     Parameter, Protocol, Schema, Stream, StreamMode, StringEnum, Type, Union, Webhook,
@@ -98,7 +98,7 @@ impl Builder<'_> {
         for (property, inner) in merged["properties"].as_object().into_iter().flatten() {
             let own = text(inner, "x-source");
             let source = if own.is_empty() { source } else { own };
-            let target = self.document.follow(inner)?;
+            let target = self.document.follow(only_form(inner))?;
             let description = match text(inner, "description") {
                 "" => text(target, "description"),
                 own => own,
@@ -145,8 +145,8 @@ impl Builder<'_> {
                 return Ok(Type::Enum(StringEnum { values, open }));
             }
         }
-        if let Some(variants) = node.get("oneOf").and_then(Value::as_array) {
-            return self.union(node, variants, name, source);
+        if node.get("oneOf").is_some() {
+            return self.union(node, name, source);
         }
         if node.get("properties").is_some() || node.get("allOf").is_some() {
             self.schemas.insert(name.to_owned(), named(name, node, source, Kind::Alias(Type::Any)));
@@ -178,8 +178,9 @@ impl Builder<'_> {
         }
     }
 
-    fn union(&mut self, node: &Value, all: &[Value], name: &str, source: &str) -> Result<Type> {
-        let forms: Vec<&Value> = all.iter().filter(|variant| !is_null(variant)).collect();
+    fn union(&mut self, node: &Value, name: &str, source: &str) -> Result<Type> {
+        let all: Vec<&Value> = load::variants(node).collect();
+        let forms: Vec<&Value> = all.iter().copied().filter(|variant| !is_null(variant)).collect();
         let mut variants = Vec::new();
         for (index, variant) in forms.iter().enumerate() {
             variants.push(self.ty(variant, &format!("{name}Variant{index}"), source)?);
@@ -258,6 +259,8 @@ impl Builder<'_> {
             }),
             _ => None,
         };
+        let statuses = node["responses"].as_object().into_iter().flatten();
+        let statuses = statuses.filter_map(|(status, _)| status.parse::<u16>().ok());
         Ok(Operation {
             id: id.to_owned(),
             method: http_method(method)?,
@@ -268,6 +271,7 @@ impl Builder<'_> {
             stream,
             protocol: attribute::<Protocol>(node, "x-protocol")?,
             error_style: attribute::<ErrorStyle>(node, "x-error-style")?,
+            error_statuses: statuses.filter(|status| *status >= 400).collect(),
             resource: text(node, "x-resource").split('.').map(str::to_owned).collect(),
             name: text(node, "x-method").to_owned(),
             summary: text(node, "summary").to_owned(),
@@ -366,6 +370,15 @@ pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
 /// `{type: null}`, as a variant of a oneOf.
 pub(crate) fn is_null(node: &Value) -> bool {
     node.get("type").and_then(Value::as_str) == Some("null")
+}
+
+/// The one form beside null that a `oneOf` has; anything else as it is.
+fn only_form(node: &Value) -> &Value {
+    let mut forms = load::variants(node).filter(|variant| !is_null(variant));
+    match (forms.next(), forms.next()) {
+        (Some(only), None) => only,
+        _ => node,
+    }
 }
 
 /// An object schema with the properties and requirements of its `allOf` (recursively) beside its own.

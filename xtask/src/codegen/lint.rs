@@ -2,9 +2,13 @@
 //! into it) and the way out. Strict: a member this generator does not know is a problem, since
 //! nothing would be generated from it.
 
+pub(crate) mod bounds;
 mod errors;
+mod nulls;
+mod statuses;
 #[cfg(test)]
 mod tests;
+mod unions;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -15,6 +19,8 @@ use super::load::{Document, child, schema_name, text};
 use super::names;
 
 pub(crate) use self::errors::lint_errors;
+pub(crate) use self::nulls::lint_nulls;
+pub(crate) use self::statuses::lint_statuses;
 
 /// One broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +70,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "else",
     "discriminator",
     "x-source",
+    "x-ours",
     "x-extensible-enum",
     "x-open-union",
     "x-iterable",
@@ -133,6 +140,12 @@ impl Lint<'_> {
     fn report(&mut self, pointer: &str, message: impl Into<String>) {
         self.problems
             .push(Problem { place: format!("spec/openapi.yaml#{pointer}"), message: message.into() });
+    }
+
+    fn report_all(&mut self, problems: impl IntoIterator<Item = (String, String)>) {
+        for (pointer, message) in problems {
+            self.report(&pointer, message);
+        }
     }
 
     /// Reports members outside `known`.
@@ -464,6 +477,7 @@ impl Lint<'_> {
         self.union(node, at);
         self.values(node, at);
         self.conveniences(node, at);
+        self.report_all(bounds::marks(node, at));
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let at = child(&child(at, "properties"), name);
@@ -522,25 +536,17 @@ impl Lint<'_> {
         }
         if let Some(variants) = node.get("anyOf").and_then(Value::as_array) {
             // Conditions on which members are present are enforced by `limits`; a choice of forms is a oneOf.
-            if !variants
-                .iter()
-                .all(|variant| variant.as_object().is_some_and(|all| all.keys().all(|k| k == "required")))
-            {
+            let is_condition =
+                |variant: &Value| variant.get("required").is_some() && variant.get("type").is_none();
+            if !variants.iter().all(is_condition) {
                 self.report(
                     &child(at, "anyOf"),
-                    "anyOf may only list {required: […]}; a choice of forms is a oneOf",
+                    "anyOf may only list {required: […]}, with what these members must be; a choice of forms is a oneOf",
                 );
             }
         }
         if node.get("x-open-union") == Some(&Value::Bool(true)) {
-            for (index, variant) in
-                node.get("oneOf").and_then(Value::as_array).into_iter().flatten().enumerate()
-            {
-                if variant.get("$ref").is_none() {
-                    let at = format!("{at}/oneOf/{index}");
-                    self.report(&at, "a variant of an open union is a $ref; move it to components/schemas");
-                }
-            }
+            self.report_all(unions::unknown_kinds(self.document, node, at));
         }
     }
 
@@ -548,7 +554,9 @@ impl Lint<'_> {
     fn values(&mut self, node: &Value, at: &str) {
         for key in ["enum", "x-extensible-enum"] {
             let mut identifiers: BTreeMap<String, &str> = BTreeMap::new();
-            for value in node.get(key).and_then(Value::as_array).into_iter().flatten() {
+            let values = node.get(key).and_then(Value::as_array).into_iter().flatten();
+            // null is an option beside the type null, and no identifier.
+            for value in values.filter(|value| !value.is_null()) {
                 let Some(value) = value.as_str() else {
                     self.report(
                         &child(at, key),

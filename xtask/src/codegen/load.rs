@@ -94,3 +94,10 @@ pub(crate) fn child(pointer: &str, token: &str) -> String {
 pub(crate) fn text<'a>(node: &'a Value, key: &str) -> &'a str {
     node.get(key).and_then(Value::as_str).unwrap_or_default()
 }
+
+/// The described variants of a `oneOf`: of an open union, all but the form that stands for unknown kinds.
+pub(crate) fn variants(node: &Value) -> impl Iterator<Item = &Value> {
+    let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
+    let all = node.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    all.filter(move |variant| !is_open || variant.get("$ref").is_some())
+}

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::build::{is_null, merge_all_of, types};
 use super::lint::METHODS;
-use super::load::{Document, child, text};
+use super::load::{Document, child, text, variants};
 use super::model::Api;
 use super::names;
 
@@ -181,12 +181,14 @@ impl Lowering<'_> {
         for (keyword, value) in node.as_object().context("a schema is an object")? {
             match keyword.as_str() {
                 // Read above, or documentation that Rust takes from elsewhere.
-                "type" | "required" | "title" | "examples" | "x-source" | "x-iterable" | "x-text" => {}
+                "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-iterable"
+                | "x-text" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }
                 "enum" => {
                     let mut values = value.as_array().cloned().unwrap_or_default();
+                    values.retain(|value| !value.is_null());
                     if nullable {
                         values.push(Value::Null);
                     }
@@ -386,7 +388,7 @@ impl Lowering<'_> {
 
     /// The objects of an open union, those of nested unions included.
     fn variants(&self, node: &Value, found: &mut Vec<Value>) -> Result<()> {
-        for variant in node["oneOf"].as_array().into_iter().flatten() {
+        for variant in variants(node) {
             let variant = self.document.follow(variant)?;
             if variant.get("oneOf").is_some() {
                 self.variants(variant, found)?;
@@ -504,7 +506,7 @@ fn unify(one: &Value, other: &Value) -> Value {
 fn form(node: &Value) -> Value {
     let mut node = node.clone();
     if let Some(members) = node.as_object_mut() {
-        for key in ["description", "x-source", "default", "deprecated", "examples", "title"] {
+        for key in ["description", "x-source", "x-ours", "default", "deprecated", "examples", "title"] {
             members.shift_remove(key);
         }
     }

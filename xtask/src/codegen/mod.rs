@@ -33,12 +33,9 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
 fn generate(sources: &Sources) -> Result<Output> {
     let mut problems = lint::lint(&sources.openapi);
     problems.extend(lint::lint_errors(&sources.errors));
-    if !problems.is_empty() {
-        let list: Vec<String> =
-            problems.iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect();
-        bail!("{}\n{} problem(s) in the specification", list.join("\n"), list.len());
-    }
+    stop_at(&problems)?;
     let api = build::build(sources)?;
+    stop_at(&[lint::lint_nulls(&api), lint::lint_statuses(&sources.openapi, &api)].concat())?;
     let lowered = lower::lower(&sources.openapi, &api)?;
     let (rust, signatures) = emit::rust::emit(&lowered)?;
     let mut output = Output::default();
@@ -58,4 +55,13 @@ fn generate(sources: &Sources) -> Result<Output> {
         output.add(files)?;
     }
     Ok(output)
+}
+
+fn stop_at(problems: &[lint::Problem]) -> Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> =
+        problems.iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect();
+    bail!("{}\n{} problem(s) in the specification", list.join("\n"), list.len())
 }

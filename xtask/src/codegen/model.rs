@@ -45,6 +45,8 @@ pub(crate) struct Operation {
     pub stream: Option<Stream>,
     pub protocol: Protocol,
     pub error_style: ErrorStyle,
+    /// Statuses of errors that the specification lists.
+    pub error_statuses: Vec<u16>,
     /// Where it is on the client: `["chat", "completions"]`.
     pub resource: Vec<String>,
     /// Method name on the resource, snake_case: `create`.

@@ -67,7 +67,7 @@ class ChatCompletions:
             presence_penalty: Positive values make new topics more likely. -2.0 to 2.0; the gateway assumes
                 0.
             stop: Up to 4 stop sequences.
-            n: Number of choices generated per input. At least 1; the gateway assumes 1.
+            n: Number of choices generated per input. 1 to 128; the gateway assumes 1.
             max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1.
                 (ours)
             stream_options: Options of a stream. (ours)
@@ -791,7 +791,7 @@ class AsyncChatCompletions:
             presence_penalty: Positive values make new topics more likely. -2.0 to 2.0; the gateway assumes
                 0.
             stop: Up to 4 stop sequences.
-            n: Number of choices generated per input. At least 1; the gateway assumes 1.
+            n: Number of choices generated per input. 1 to 128; the gateway assumes 1.
             max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1.
                 (ours)
             stream_options: Options of a stream. (ours)

@@ -274,22 +274,22 @@ class ChatCompletionRequest(TypedDict, total=False):
     stop: str | Sequence[str] | None
     """Up to 4 stop sequences."""
     n: int | None
-    """Number of choices generated per input. At least 1; the gateway assumes 1."""
+    """Number of choices generated per input. 1 to 128; the gateway assumes 1."""
     max_completion_tokens: int | None
     """Upper bound on generated tokens; newer name of max_tokens. At least 1. (ours)"""
     stream_options: ChatStreamOptionsParam | Record | None
     """Options of a stream. (ours)"""
-    tools: Sequence[ChatToolParam]
+    tools: Sequence[ChatToolParam] | None
     """Tools the model may call. (ours)"""
-    tool_choice: Literal["none", "auto", "required"] | str | ChatToolChoiceParam
+    tool_choice: Literal["none", "auto", "required"] | str | ChatToolChoiceParam | None
     """Whether and which tool is called. (ours)"""
-    parallel_tool_calls: bool
+    parallel_tool_calls: bool | None
     """Whether several tools may be called at once. (ours)"""
-    response_format: ChatResponseFormatParam
+    response_format: ChatResponseFormatParam | None
     """Form the answer must have. (ours)"""
     seed: int | None
     """Asks for repeatable sampling. (ours)"""
-    user: str
+    user: str | None
     """An id of the end user. (ours)"""
     logprobs: bool | None
     """Whether to return log probabilities. (ours)"""
@@ -308,17 +308,19 @@ class ChatCompletionRequest(TypedDict, total=False):
 
 class ChatMessageParam(TypedDict, total=False):
     """One message of the conversation. The source names the roles system, user and assistant and
-    string content; the roles developer and tool, content parts and tool calls are ours. (2.1)
+    string content; the roles developer and tool, content parts and tool calls are ours. A message
+    has content, or tool calls; content is null, or a list without parts, only beside tool calls.
+    (2.1)
     """
     role: Required[Literal["system", "user", "assistant", "developer", "tool"]]
     """Who speaks."""
     content: str | Sequence[ChatContentPartParam] | None
     """The text; null beside tool calls."""
-    name: str
+    name: str | None
     """Name of the speaker. (ours)"""
-    tool_calls: Sequence[ChatToolCallParam]
+    tool_calls: Sequence[ChatToolCallParam] | None
     """Calls the assistant made. (ours)"""
-    tool_call_id: str
+    tool_call_id: str | None
     """The call that a tool message answers. (ours)"""
 
 ChatContentPartParam: TypeAlias = ChatTextPartParam | ChatImagePartParam | Record
@@ -342,12 +344,12 @@ class ChatImageUrlParam(TypedDict, total=False):
     """Where an image is. (ours)"""
     url: Required[str]
     """Address or data URL."""
-    detail: Literal["auto", "low", "high"] | str
+    detail: Literal["auto", "low", "high"] | str | None
     """How closely to look."""
 
 class ChatStreamOptionsParam(TypedDict, total=False):
     """Options of a chat stream. (ours)"""
-    include_usage: bool
+    include_usage: bool | None
     """Adds a last chunk with empty choices and the usage."""
 
 ChatToolParam: TypeAlias = ChatFunctionToolParam | ChatCustomToolParam | Record
@@ -371,9 +373,9 @@ class ChatCustomParam(TypedDict, total=False):
     """A tool that takes free text and that the caller can run. (ours)"""
     name: Required[str]
     """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
-    description: str
+    description: str | None
     """What it does and when to call it."""
-    format: ChatCustomFormatParam
+    format: ChatCustomFormatParam | None
     """What the text may be; without it, any text. Unknown kinds pass through."""
 
 ChatCustomFormatParam: TypeAlias = CustomTextFormatParam | ChatGrammarFormatParam | Record
@@ -408,9 +410,9 @@ class ChatFunctionParam(TypedDict, total=False):
     """A function that the caller can run. (ours)"""
     name: Required[str]
     """Name of the function. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
-    description: str
+    description: str | None
     """What it does and when to call it."""
-    parameters: Mapping[str, object]
+    parameters: Mapping[str, object] | None
     """JSON Schema of the arguments."""
     strict: bool | None
     """Whether arguments must follow the schema exactly."""
@@ -487,9 +489,9 @@ class ChatJsonSchemaFormatParam(TypedDict, total=False):
     """A JSON Schema that the answer must follow. (ours)"""
     name: Required[str]
     """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
-    description: str
+    description: str | None
     """What it is for."""
-    schema: Required[Mapping[str, object]]
+    schema: Required[Mapping[str, object] | None]
     """The JSON Schema."""
     strict: bool | None
     """Whether it must be followed exactly."""
@@ -771,9 +773,9 @@ class ResponseRequest(TypedDict, total=False):
     """Upper bound on generated tokens. At least 1. (ours)"""
     stream: bool | None
     """true switches the reply to server-sent events. The gateway assumes false. (ours)"""
-    tools: Sequence[ResponseToolParam]
+    tools: Sequence[ResponseToolParam] | None
     """Tools the model may call; unknown kinds pass through. (ours)"""
-    tool_choice: Literal["none", "auto", "required"] | str | ResponseToolChoiceParam
+    tool_choice: Literal["none", "auto", "required"] | str | ResponseToolChoiceParam | None
     """Whether and which tool is called. (ours)"""
     parallel_tool_calls: bool | None
     """Whether several tools may be called at once. (ours)"""
@@ -785,7 +787,7 @@ class ResponseRequest(TypedDict, total=False):
     """Higher is more random. 0 to 2. (ours)"""
     top_p: float | None
     """Nucleus sampling. 0 to 1. (ours)"""
-    text: ResponseTextOptionsParam | Record
+    text: ResponseTextOptionsParam | Record | None
     """Form of the text. (ours)"""
     reasoning: ResponseReasoningOptionsParam | Record | None
     """How the model may think. (ours)"""
@@ -882,7 +884,7 @@ class OutputTextContentParam(TypedDict, total=False):
     """Kind of the part."""
     text: Required[str]
     """The text."""
-    annotations: Sequence[Mapping[str, object]]
+    annotations: Sequence[Mapping[str, object]] | None
     """Notes on the text."""
     logprobs: object
     """Log probabilities."""
@@ -994,7 +996,7 @@ class ReasoningItemParam(TypedDict, total=False):
     """Kind of the item."""
     id: str | None
     """Id of the item."""
-    summary: Sequence[Mapping[str, object]]
+    summary: Sequence[Mapping[str, object]] | None
     """Summary parts."""
     encrypted_content: str | None
     """Opaque; goes back unchanged."""
@@ -1154,7 +1156,7 @@ class ResponseCustomToolParam(TypedDict, total=False):
     """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
     """What it does and when to call it."""
-    format: ResponseCustomFormatParam
+    format: ResponseCustomFormatParam | None
     """What the text may be; without it, any text. Unknown kinds pass through."""
 
 ResponseCustomFormat: TypeAlias = CustomTextFormat | ResponseGrammarFormat
@@ -1232,7 +1234,7 @@ class ResponseTextOptions(Record):
 
 class ResponseTextOptionsParam(TypedDict, total=False):
     """Form of the text. (ours)"""
-    format: ResponseTextFormatParam
+    format: ResponseTextFormatParam | None
     """Form the answer must have; unknown kinds pass through."""
     verbosity: Literal["low", "medium", "high"] | str | None
     """How long answers are."""
@@ -1255,7 +1257,7 @@ class ResponseJsonSchemaFormat(Record):
     def description(self) -> str | None:
         """What it is for."""
     @property
-    def schema(self) -> Mapping[str, Any]:
+    def schema(self) -> Mapping[str, Any] | None:
         """The JSON Schema."""
     @property
     def strict(self) -> bool | None:
@@ -1269,7 +1271,7 @@ class ResponseJsonSchemaFormatParam(TypedDict, total=False):
     """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
     """What it is for."""
-    schema: Required[Mapping[str, object]]
+    schema: Required[Mapping[str, object] | None]
     """The JSON Schema."""
     strict: bool | None
     """Whether it must be followed exactly."""
@@ -1819,17 +1821,17 @@ class GenerateContentRequest(TypedDict, total=False):
     """Native generate-content request. The source shows contents; the other fields are ours. (2.5)"""
     contents: Required[Sequence[NativeContentParam | Record]]
     """The conversation. At least 1 item."""
-    systemInstruction: NativeContentParam | Record
+    systemInstruction: NativeContentParam | Record | None
     """System text. (ours)"""
-    generationConfig: NativeGenerationConfigParam | Record
+    generationConfig: NativeGenerationConfigParam | Record | None
     """How to generate. (ours)"""
-    tools: Sequence[NativeToolParam | Record]
+    tools: Sequence[NativeToolParam | Record] | None
     """Tools the model may call; unknown kinds pass through. (ours)"""
-    toolConfig: NativeToolConfigParam | Record
+    toolConfig: NativeToolConfigParam | Record | None
     """Whether and which function is called. (ours)"""
-    safetySettings: Sequence[Mapping[str, object]]
+    safetySettings: Sequence[Mapping[str, object]] | None
     """Passed on to the provider. (ours)"""
-    cachedContent: str
+    cachedContent: str | None
     """Passed on to the provider. (ours)"""
 
 class NativeContent(Record):
@@ -1845,7 +1847,7 @@ class NativeContentParam(TypedDict, total=False):
     """One turn. (2.5)"""
     parts: Required[Sequence[NativePartParam | Record]]
     """The parts."""
-    role: Literal["user", "model", "system"] | str
+    role: Literal["user", "model", "system"] | str | None
     """Who speaks. (ours)"""
 
 class NativePart(Record):
@@ -1875,17 +1877,17 @@ class NativePartParam(TypedDict, total=False):
     """One part. The source shows text; the other members are ours, and unknown ones pass through. At
     least 1 member. (2.5)
     """
-    text: str
+    text: str | None
     """The text."""
-    thought: bool
+    thought: bool | None
     """Whether the text is a thought. (ours)"""
-    thoughtSignature: str
+    thoughtSignature: str | None
     """Opaque; goes back unchanged. (ours)"""
-    inlineData: NativeBlobParam | Record
+    inlineData: NativeBlobParam | Record | None
     """Data inside the request. (ours)"""
-    functionCall: NativeFunctionCallParam | Record
+    functionCall: NativeFunctionCallParam | Record | None
     """A call of the model. (ours)"""
-    functionResponse: NativeFunctionResponseParam | Record
+    functionResponse: NativeFunctionResponseParam | Record | None
     """The result of a call. (ours)"""
 
 class NativeBlob(Record):
@@ -1918,11 +1920,11 @@ class NativeFunctionCall(Record):
 
 class NativeFunctionCallParam(TypedDict, total=False):
     """A function and its arguments. (ours)"""
-    id: str
+    id: str | None
     """Id of the call."""
     name: Required[str]
     """Name of the function."""
-    args: Mapping[str, object]
+    args: Mapping[str, object] | None
     """The arguments."""
 
 class NativeFunctionResponse(Record):
@@ -1939,7 +1941,7 @@ class NativeFunctionResponse(Record):
 
 class NativeFunctionResponseParam(TypedDict, total=False):
     """A function's result. (ours)"""
-    id: str
+    id: str | None
     """Id of the call."""
     name: Required[str]
     """Name of the function."""
@@ -1948,49 +1950,49 @@ class NativeFunctionResponseParam(TypedDict, total=False):
 
 class NativeToolParam(TypedDict, total=False):
     """Tools; kinds other than functions pass through. (ours)"""
-    functionDeclarations: Sequence[NativeFunctionDeclarationParam | Record]
+    functionDeclarations: Sequence[NativeFunctionDeclarationParam | Record] | None
     """Functions that the caller can run."""
 
 class NativeFunctionDeclarationParam(TypedDict, total=False):
     """A function that the caller can run. (ours)"""
     name: Required[str]
     """Name of the function."""
-    description: str
+    description: str | None
     """What it does and when to call it."""
-    parameters: Mapping[str, object]
+    parameters: Mapping[str, object] | None
     """Schema of the arguments."""
     parametersJsonSchema: object
     """JSON Schema of the arguments."""
 
 class NativeToolConfigParam(TypedDict, total=False):
     """Whether and which function is called. (ours)"""
-    functionCallingConfig: NativeFunctionCallingConfigParam | Record
+    functionCallingConfig: NativeFunctionCallingConfigParam | Record | None
     """Whether and which function is called."""
 
 class NativeFunctionCallingConfigParam(TypedDict, total=False):
     """Whether and which function is called. (ours)"""
-    mode: Literal["AUTO", "ANY", "NONE"] | str
+    mode: Literal["AUTO", "ANY", "NONE"] | str | None
     """ANY forces a call."""
-    allowedFunctionNames: Sequence[str]
+    allowedFunctionNames: Sequence[str] | None
     """The functions that ANY may call."""
 
 class NativeGenerationConfigParam(TypedDict, total=False):
     """How to generate. (ours)"""
-    temperature: float
+    temperature: float | None
     """Higher is more random. 0 to 2."""
-    topP: float
+    topP: float | None
     """Nucleus sampling. 0 to 1."""
-    topK: float
+    topK: float | None
     """How many tokens to sample from. At least 0."""
-    candidateCount: int
-    """Number of answers. At least 1."""
-    maxOutputTokens: int
+    candidateCount: int | None
+    """Number of answers. 1 to 128."""
+    maxOutputTokens: int | None
     """Upper bound on generated tokens. At least 1."""
-    stopSequences: Sequence[str]
+    stopSequences: Sequence[str] | None
     """Where to stop."""
-    responseMimeType: Literal["text/plain", "application/json"] | str
+    responseMimeType: Literal["text/plain", "application/json"] | str | None
     """Media type of the answer."""
-    responseSchema: Mapping[str, object]
+    responseSchema: Mapping[str, object] | None
     """Schema the answer must follow."""
     responseJsonSchema: object
     """JSON Schema the answer must follow."""
@@ -2045,9 +2047,9 @@ class NativeUsage(Record):
 
 class CountTokensRequest(TypedDict, total=False):
     """What to count; contents, or a whole generate-content request. (ours)"""
-    contents: Sequence[NativeContentParam | Record]
+    contents: Sequence[NativeContentParam | Record] | None
     """The conversation."""
-    generateContentRequest: Mapping[str, object]
+    generateContentRequest: Mapping[str, object] | None
     """A whole request."""
 
 class CountTokensResponse(Record):
@@ -2100,13 +2102,13 @@ class VideoGenerationRequest(TypedDict, total=False):
     """A video model id; see the catalog (2.9). At least 1 character."""
     prompt: Required[str]
     """Text description: subject, action, environment, camera angle, style. At least 1 character."""
-    duration: int
+    duration: int | None
     """Seconds. The range depends on the model (2.9). 3 to 15; the gateway assumes 5."""
-    resolution: Literal["720p", "1080p"]
+    resolution: Literal["720p", "1080p"] | None
     """Not every model supports every resolution. The gateway assumes "1080p"."""
-    aspect_ratio: Literal["16:9", "9:16", "1:1"]
+    aspect_ratio: Literal["16:9", "9:16", "1:1"] | None
     """Width to height. The gateway assumes "16:9"."""
-    webhook_url: str
+    webhook_url: str | None
     """Receives a POST when generation finishes, instead of polling. At most 2048 characters, format
     uri.
     """
@@ -2167,17 +2169,17 @@ class ImageGenerationRequest(TypedDict, total=False):
     """An image model id; see the catalog (2.10). At least 1 character."""
     prompt: Required[str]
     """What to draw; the maximum length varies by model. At least 1 character."""
-    n: int
+    n: int | None
     """How many images; image_model_1 only supports 1. 1 to 10; the gateway assumes 1."""
-    size: str
+    size: str | None
     """Width x height in pixels; depends on the model. Matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`; the
     gateway assumes "1024x1024".
     """
-    quality: Literal["standard", "hd"]
+    quality: Literal["standard", "hd"] | None
     """Only image_model_1 supports it. The gateway assumes "standard"."""
-    style: Literal["vivid", "natural"]
+    style: Literal["vivid", "natural"] | None
     """Only image_model_1 supports it. The gateway assumes "vivid"."""
-    response_format: Literal["url", "b64_json"]
+    response_format: Literal["url", "b64_json"] | None
     """Whether images come as addresses or as base64. The gateway assumes "url"."""
 
 class ImageGenerationResponse(Record):

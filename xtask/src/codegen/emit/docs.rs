@@ -93,7 +93,9 @@ fn section(api: &Api, operation: &Operation) -> String {
         let end = stream.terminator.as_ref().map_or(String::new(), |data| format!(", ended by `{data}`"));
         _ = writeln!(out, "- Stream: {how}, events of {}{end}", link(&stream.item));
     }
-    _ = writeln!(out, "- Errors: {} form", operation.error_style.pascal().to_lowercase());
+    let statuses: Vec<String> = operation.error_statuses.iter().map(u16::to_string).collect();
+    let statuses = if statuses.is_empty() { String::new() } else { format!("; {}", statuses.join(", ")) };
+    _ = writeln!(out, "- Errors: {} form{statuses}", operation.error_style.pascal().to_lowercase());
     if !operation.parameters.is_empty() {
         out.push_str("\n| Parameter | In | Type | Required | Notes |\n|---|---|---|---|---|\n");
         operation.parameters.iter().for_each(|parameter| out.push_str(&parameter_row(parameter)));

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::openapi::file;
-use crate::codegen::load::{Document, text};
+use crate::codegen::load::{Document, text, variants};
 use crate::codegen::model::{Api, File};
 
 /// `core/src/generated/requests.schema.json`: `operations` names each operation's body in `$defs` and gives the
@@ -98,7 +98,7 @@ fn open_union(node: &Value, document: &Document) -> Result<Map<String, Value>> {
     let mut conditions = Vec::new();
     let mut always_there = true;
     let mut constants = BTreeSet::new();
-    for variant in node["oneOf"].as_array().into_iter().flatten() {
+    for variant in variants(node) {
         let target = document.follow(variant)?;
         let discriminator = &target["properties"][property];
         let values: Vec<Value> = match (discriminator.get("const"), discriminator.get("enum")) {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::lint;
+use crate::codegen::build::build;
 use crate::codegen::fixture::{edited, sources};
-use crate::codegen::lint::lint_errors;
+use crate::codegen::lint::{lint_errors, lint_nulls, lint_statuses};
 use crate::codegen::load::Document;
 
 /// The only problem after an edit of the fixture.
@@ -190,8 +191,8 @@ fn a_parameter_named_like_a_member_of_the_body_is_reported() {
 fn an_any_of_that_is_a_choice_of_forms_is_reported() {
     assert_eq!(
         problem("/components/schemas/LinePart/properties/rest/anyOf", json!([{"type": "string"}])),
-        "spec/openapi.yaml#/components/schemas/LinePart/properties/rest/anyOf: anyOf may only list {required: […]}; a \
-         choice of forms is a oneOf"
+        "spec/openapi.yaml#/components/schemas/LinePart/properties/rest/anyOf: anyOf may only list {required: […]}, with what \
+         these members must be; a choice of forms is a oneOf"
     );
 }
 
@@ -235,4 +236,54 @@ fn a_joined_text_that_hides_a_property_is_reported() {
         problem("/components/schemas/LinePart/x-text", joined),
         "spec/openapi.yaml#/components/schemas/LinePart/x-text: the member of x-text is a property already; rename one"
     );
+}
+
+/// What the rules of the built model say after an edit of the fixture.
+fn problems_of_the_model(pointer: &str, value: Value) -> Vec<String> {
+    let sources = edited(pointer, value);
+    let api = build(&sources).expect("the fixture builds");
+    let problems = [lint_nulls(&api), lint_statuses(&sources.openapi, &api)].concat();
+    problems.into_iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect()
+}
+
+#[test]
+fn an_optional_member_of_a_request_that_does_not_take_null_is_reported() {
+    // 2.1: null for an optional field is the same as absence.
+    assert_eq!(problems_of_the_model("/info/title", json!("Tiny")), [""; 0]);
+    assert_eq!(
+        problems_of_the_model("/components/schemas/LineRequest/properties/weight/type", json!("number")),
+        [
+            "spec/openapi.yaml#/components/schemas/LineRequest/properties/weight: a member that a request may leave out \
+             may be null; add \"null\" to its type, its oneOf and its enum"
+        ]
+    );
+}
+
+#[test]
+fn an_operation_lists_the_statuses_of_its_errors_and_no_others() {
+    // 7 rule 4.
+    let at = "/paths/~1v1~1lines/post/responses/500";
+    assert_eq!(
+        problems_of_the_model(at, Value::Null),
+        [
+            "spec/openapi.yaml#/paths/~1v1~1lines/post/responses: add the statuses of errors that are missing, as \
+             `default` is: [500], by the codes of spec/errors.json"
+        ]
+    );
+    let teapot = json!({"description": "An error."});
+    assert_eq!(
+        problems_of_the_model("/paths/~1v1~1lines/post/responses/418", teapot),
+        [
+            "spec/openapi.yaml#/paths/~1v1~1lines/post/responses: remove the statuses of errors that no code has here: \
+             [418], by the codes of spec/errors.json"
+        ]
+    );
+}
+
+#[test]
+fn an_open_union_that_is_closed_to_other_validators_is_reported() {
+    let forms = json!([{"$ref": "#/components/schemas/Dot"}, {"$ref": "#/components/schemas/Dash"}]);
+    let said = problem("/components/schemas/Mark/oneOf", forms);
+    assert!(said.contains("the form of unknown kinds; make that {type: object, required: [type]"), "{said}");
+    assert!(said.contains("enum: [\"dash\", \"dot\"]"), "{said}");
 }

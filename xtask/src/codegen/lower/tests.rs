@@ -37,7 +37,7 @@ fn null_beside_a_reference_becomes_nullable() {
 fn ranges_and_defaults_are_dropped_and_recorded() {
     let Lowered { document, dropped, .. } = lowered(&sources());
     let weight = &document["components"]["schemas"]["LineRequest"]["properties"]["weight"];
-    assert_eq!(weight, &json!({"type": "number", "description": "Thickness."}));
+    assert_eq!(weight, &json!({"type": "number", "nullable": true, "description": "Thickness."}));
     let at = "/components/schemas/LineRequest/properties/weight";
     assert_eq!(record(&dropped, at, "minimum"), Some(EnforcedBy::Limits));
     assert_eq!(record(&dropped, at, "maximum"), Some(EnforcedBy::Limits));

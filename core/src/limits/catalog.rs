@@ -1,0 +1,245 @@
+//! The limits of the catalog (2.9, 2.10), and which endpoint serves which model (1, 4 rules 1 and 2).
+
+use serde_json::Value;
+
+use super::words::brief;
+use super::{UNSUPPORTED, Violation, integer};
+use crate::catalog::{FAMILIES, IMAGE_MODELS, ImageModel, TEXT_MODELS, TextModel, VIDEO_MODELS, VideoModel};
+use crate::operation::{Operation, Protocol};
+use crate::operations;
+
+/// The limits of its model that a request breaks.
+pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let Some(id) = named(body) else { return violations };
+    violations.extend(wrong_endpoint(operation, id));
+    if operation.id == operations::CREATE_IMAGE.id
+        && let Some(model) = IMAGE_MODELS.iter().find(|model| model.id == id)
+    {
+        check_image(model, body, &mut violations);
+    }
+    if operation.id == operations::CREATE_VIDEO.id
+        && let Some(model) = VIDEO_MODELS.iter().find(|model| model.id == id)
+    {
+        check_video(model, body, &mut violations);
+    }
+    violations
+}
+
+/// Whether the catalog holds the model that a request names. A request that names none is for a model of its path
+/// or for none at all, and is held to the rules.
+pub(crate) fn is_catalogued(body: &Value) -> bool {
+    named(body).is_none_or(|id| Kind::of(id).is_some())
+}
+
+fn named(body: &Value) -> Option<&str> {
+    body.get("model")?.as_str()
+}
+
+/// A model of the catalog.
+enum Kind {
+    Text(&'static TextModel),
+    Video,
+    Image,
+}
+
+impl Kind {
+    fn of(id: &str) -> Option<Self> {
+        if let Some(model) = TEXT_MODELS.iter().find(|model| model.id == id) {
+            return Some(Self::Text(model));
+        }
+        if VIDEO_MODELS.iter().any(|model| model.id == id) {
+            return Some(Self::Video);
+        }
+        IMAGE_MODELS.iter().any(|model| model.id == id).then_some(Self::Image)
+    }
+}
+
+/// Says that an operation does not serve a model of the catalog, and which endpoint does. None where it serves it, and
+/// for a model the catalog does not hold.
+pub fn wrong_endpoint(operation: &Operation, id: &str) -> Option<Violation> {
+    let kind = Kind::of(id)?;
+    let here = format!("{} {}", operation.method.as_str(), operation.path);
+    let chat = operations::CREATE_CHAT_COMPLETION;
+    let (what, right, section) = match (&kind, operation.protocol) {
+        (Kind::Text(model), Protocol::Chat | Protocol::Responses | Protocol::Native) => {
+            if serves(model, operation.protocol) {
+                return None;
+            }
+            // Rule 1: for the families that the responses endpoints do not serve, chat completions is used.
+            (format!("of {}", model.family), chat.path, "4")
+        }
+        (Kind::Video, Protocol::Media) if operation.id == operations::CREATE_VIDEO.id => return None,
+        (Kind::Image, Protocol::Media) if operation.id == operations::CREATE_IMAGE.id => return None,
+        (_, Protocol::Models) => return None,
+        (Kind::Text(_), Protocol::Media) => ("a text model".to_owned(), chat.path, "4"),
+        (Kind::Video, _) => ("a video model".to_owned(), operations::CREATE_VIDEO.path, "4, 2.9"),
+        (Kind::Image, _) => ("an image model".to_owned(), operations::CREATE_IMAGE.path, "4, 2.10"),
+    };
+    Some(Violation {
+        pointer: "/model".to_owned(),
+        rule: UNSUPPORTED.to_owned(),
+        message: format!("the model {id:?} is {what}, which {here} does not serve; use POST {right}"),
+        section: section.to_owned(),
+        missing: None,
+    })
+}
+
+fn serves(model: &TextModel, protocol: Protocol) -> bool {
+    let name = match protocol {
+        Protocol::Chat => "chat",
+        Protocol::Responses => "responses",
+        Protocol::Native => "native",
+        Protocol::Media | Protocol::Models => return false,
+    };
+    FAMILIES.iter().any(|family| family.id == model.family && family.protocols.contains(&name))
+}
+
+/// Section of the limits of images, and of their catalog.
+const IMAGE_SECTION: &str = "2.8, 2.10";
+/// Section of the limits of videos, and of their catalog.
+const VIDEO_SECTION: &str = "2.6, 2.9";
+
+fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>) {
+    let id = model.id;
+    let mut break_rule = |field: &str, rule: &str, message: String| {
+        let (pointer, rule) = (format!("/{field}"), rule.to_owned());
+        violations.push(Violation {
+            pointer,
+            rule,
+            message,
+            section: IMAGE_SECTION.to_owned(),
+            missing: None,
+        });
+    };
+    if let Some(limit) = model.max_prompt_characters
+        && let Some(prompt) = body.get("prompt").and_then(Value::as_str)
+    {
+        let length = prompt.chars().count();
+        if u64::try_from(length).is_ok_and(|length| length > u64::from(limit)) {
+            let message = format!("prompt has {length} characters, {id} takes at most {limit}");
+            break_rule("prompt", "maxLength", message);
+        }
+    }
+    if let Some(n) = body.get("n").and_then(integer)
+        && n > u64::from(model.max_n)
+    {
+        break_rule("n", "maximum", format!("n is {n}, {id} makes at most {} at once", model.max_n));
+    }
+    if let Some(size) = body.get("size").and_then(Value::as_str) {
+        match model.sizes {
+            Some(sizes) if !sizes.contains(&size) => {
+                break_rule(
+                    "size",
+                    "enum",
+                    format!("size is {}, {id} takes {}", brief(format_args!("{size:?}")), sizes.join(", ")),
+                );
+            }
+            None if pixels(size)
+                .is_some_and(|(width, height)| width > model.max_width || height > model.max_height) =>
+            {
+                let most = model.max_resolution;
+                break_rule(
+                    "size",
+                    "maximum",
+                    format!("size is {}, {id} makes at most {most}", brief(format_args!("{size:?}"))),
+                );
+            }
+            _ => {}
+        }
+    }
+    for (field, taken) in [("quality", model.quality), ("style", model.style)] {
+        if !taken && body.get(field).is_some_and(|value| !value.is_null()) {
+            break_rule(field, UNSUPPORTED, format!("{field} is given, but {id} does not take it"));
+        }
+    }
+}
+
+fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>) {
+    let id = model.id;
+    let mut break_rule = |field: &str, rule: &str, message: String| {
+        let (pointer, rule) = (format!("/{field}"), rule.to_owned());
+        violations.push(Violation {
+            pointer,
+            rule,
+            message,
+            section: VIDEO_SECTION.to_owned(),
+            missing: None,
+        });
+    };
+    if let Some(duration) = body.get("duration").and_then(integer) {
+        if let Some(most) = model.max_duration_s
+            && duration > u64::from(most)
+        {
+            break_rule(
+                "duration",
+                "maximum",
+                format!("duration is {duration} s, {id} makes at most {most} s"),
+            );
+        }
+        if let Some(least) = model.min_duration_s
+            && duration < u64::from(least)
+        {
+            break_rule(
+                "duration",
+                "minimum",
+                format!("duration is {duration} s, {id} makes at least {least} s"),
+            );
+        }
+    }
+    for (field, values) in [("resolution", model.resolutions), ("aspect_ratio", model.aspect_ratios)] {
+        if let Some(value) = body.get(field).and_then(Value::as_str)
+            && !values.contains(&value)
+        {
+            break_rule(
+                field,
+                "enum",
+                format!("{field} is {}, {id} takes {}", brief(format_args!("{value:?}")), values.join(", ")),
+            );
+        }
+    }
+}
+
+fn pixels(size: &str) -> Option<(u32, u32)> {
+    let (width, height) = size.split_once('x')?;
+    Some((width.parse().ok()?, height.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_of_another_endpoint_is_told_with_the_endpoint_to_use() {
+        // 4 rules 1 and 2; the families are those of the catalog.
+        let said = |operation, id| wrong_endpoint(&operation, id).map(|violation| violation.to_string());
+        assert_eq!(
+            said(operations::CREATE_RESPONSE, "model-breeze").as_deref(),
+            Some(
+                "/model: the model \"model-breeze\" is of family_two, which POST /v1/responses does not serve; use POST \
+                 /v1/chat/completions (4)"
+            )
+        );
+        for (operation, id, path) in [
+            (operations::COMPACT_RESPONSE, "model-cedar", "/v1/chat/completions"),
+            (operations::CREATE_VIDEO, "image_model_2", "/v1/images/generations"),
+            (operations::CREATE_IMAGE, "video_model_1", "/v1/videos/generations"),
+            (operations::CREATE_IMAGE, "model-sol", "/v1/chat/completions"),
+            (operations::CREATE_CHAT_COMPLETION, "video_model_1", "/v1/videos/generations"),
+            (operations::GENERATE_CONTENT, "image_model_1", "/v1/images/generations"),
+        ] {
+            let said = said(operation, id).unwrap_or_default();
+            assert!(said.contains(&format!("use POST {path} (")), "{} {id}: {said}", operation.id);
+        }
+        for (operation, id) in [
+            (operations::CREATE_RESPONSE, "model-sol"),
+            (operations::CREATE_CHAT_COMPLETION, "model-cedar"),
+            (operations::GENERATE_CONTENT, "model-breeze"),
+            (operations::CREATE_VIDEO, "video_model_1"),
+            (operations::CREATE_IMAGE, "image_model_5"),
+            (operations::CREATE_IMAGE, "a-model-that-is-not-in-the-catalog"),
+        ] {
+            assert_eq!(said(operation, id), None, "{} {id}", operation.id);
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! The walk of a request along its schema. It visits each value once, keeps what it finds within bounds and ends
+//! once it has found enough: the work is linear in the request, the memory bounded whatever the request.
+
+use serde_json::{Map, Value};
+
+use super::schema::{Additional, REQUESTS, Schema};
+use super::words::{brief, plain, size_of, type_of, types};
+use super::{MOST_VIOLATIONS, Violation, Violations};
+
+/// Longest pointer, in bytes; a longer one ends at the container of what is meant.
+const MOST_POINTER_BYTES: usize = 256;
+
+/// Every rule of the schema that a value breaks, up to [`MOST_VIOLATIONS`].
+pub(super) fn walk(schema: &Schema, value: &Value) -> Violations {
+    let mut walk = Walk::new(MOST_VIOLATIONS);
+    walk.value(schema, value, At::Root, "ours");
+    walk.found
+}
+
+/// The same of a value that is not the body: a member of this name.
+pub(super) fn walk_member(schema: &Schema, name: &str, value: &Value) -> Violations {
+    let mut walk = Walk::new(MOST_VIOLATIONS);
+    walk.value(schema, value, At::Member(&At::Root, name), "ours");
+    walk.found
+}
+
+/// Where a value is; on the stack, so that only a finding makes a pointer.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Root,
+    Member(&'a At<'a>, &'a str),
+    Item(&'a At<'a>, usize),
+}
+
+impl<'a> At<'a> {
+    fn pointer(self) -> String {
+        let mut steps = Vec::new();
+        let mut at = self;
+        loop {
+            match at {
+                At::Root => break,
+                At::Member(parent, name) => {
+                    // A name that is too long as it is need not be escaped first.
+                    steps.push(
+                        (name.len() <= MOST_POINTER_BYTES)
+                            .then(|| name.replace('~', "~0").replace('/', "~1")),
+                    );
+                    at = *parent;
+                }
+                At::Item(parent, index) => {
+                    steps.push(Some(index.to_string()));
+                    at = *parent;
+                }
+            }
+        }
+        let mut pointer = String::new();
+        for step in steps.into_iter().rev() {
+            let Some(step) = step.filter(|step| pointer.len() + 1 + step.len() <= MOST_POINTER_BYTES) else {
+                break;
+            };
+            pointer.push('/');
+            pointer.push_str(&step);
+        }
+        pointer
+    }
+
+    /// What the value is called: `temperature`, `messages[0]`, `the body`.
+    fn name(self) -> String {
+        match self {
+            At::Root => "the body".to_owned(),
+            At::Member(_, name) => brief(name),
+            At::Item(parent, index) => format!("{}[{index}]", parent.name()),
+        }
+    }
+}
+
+struct Walk {
+    most: usize,
+    found: Violations,
+    /// What a condition of the schema says of a request that breaks it, in place of what its keywords would.
+    words: Option<String>,
+    #[cfg(test)]
+    visited: usize,
+}
+
+impl Walk {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            found: Violations::default(),
+            words: None,
+            #[cfg(test)]
+            visited: 0,
+        }
+    }
+
+    /// Whether nothing more needs to be found.
+    fn is_over(&self) -> bool {
+        self.found.more
+    }
+
+    /// Whether a value keeps a schema; ends at the first rule it breaks.
+    fn accepts(&mut self, schema: &Schema, value: &Value) -> bool {
+        let mut inner = Walk::new(0);
+        inner.value(schema, value, At::Root, "");
+        #[cfg(test)]
+        {
+            self.visited += inner.visited;
+        }
+        !inner.is_over()
+    }
+
+    fn find(
+        &mut self,
+        schema: &Schema,
+        rule: &str,
+        at: At<'_>,
+        section: &str,
+        message: impl FnOnce() -> String,
+    ) -> Option<&mut Violation> {
+        if self.found.told.len() >= self.most {
+            self.found.more = true;
+            return None;
+        }
+        let section = if schema.ours.iter().any(|ours| ours == rule) { "ours" } else { section };
+        self.found.told.push(Violation {
+            pointer: at.pointer(),
+            rule: rule.to_owned(),
+            message: self.words.clone().unwrap_or_else(message),
+            section: section.to_owned(),
+            missing: None,
+        });
+        self.found.told.last_mut()
+    }
+
+    /// A member that is required is missing.
+    fn lack(
+        &mut self,
+        schema: &Schema,
+        rule: &str,
+        name: Option<&str>,
+        at: At<'_>,
+        section: &str,
+        message: impl FnOnce() -> String,
+    ) {
+        if let Some(found) = self.find(schema, rule, at, section, message) {
+            found.missing = name.map(str::to_owned);
+        }
+    }
+
+    fn value(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+        #[cfg(test)]
+        {
+            self.visited += 1;
+        }
+        let section = schema.source.as_deref().unwrap_or(section);
+        if schema.reference.is_some() {
+            self.value(REQUESTS.follow(schema), value, at, section);
+        }
+        // A value of the wrong type breaks its other rules, too, and that helps nobody.
+        if !schema.types.is_empty() && !schema.types.iter().any(|kind| kind.admits(value)) {
+            let message = || format!("{} is {}, not {}", at.name(), type_of(value), types(&schema.types));
+            self.find(schema, "type", at, section, message);
+            return;
+        }
+        self.choices(schema, value, at, section);
+        match value {
+            Value::Number(number) => {
+                self.number(schema, number.as_f64().unwrap_or(f64::NAN), value, at, section)
+            }
+            Value::String(text) => self.text(schema, text, value, at, section),
+            Value::Array(items) => self.array(schema, items, value, at, section),
+            Value::Object(members) => self.object(schema, members, value, at, section),
+            Value::Null | Value::Bool(_) => {}
+        }
+        self.combinations(schema, value, at, section);
+    }
+
+    fn choices(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+        if let Some(options) = &schema.options
+            && !options.iter().any(|option| is_same(option, value))
+        {
+            self.find(schema, "enum", at, section, || {
+                let options: Vec<String> =
+                    options.iter().filter(|option| !option.is_null()).map(plain).collect();
+                format!("{} is {}, not one of {}", at.name(), brief(value), options.join(", "))
+            });
+        }
+        if let Some(constant) = &schema.constant
+            && !is_same(constant, value)
+        {
+            self.find(schema, "const", at, section, || {
+                format!("{} is {}, not {constant}", at.name(), brief(value))
+            });
+        }
+    }
+
+    fn number(&mut self, schema: &Schema, number: f64, value: &Value, at: At<'_>, section: &str) {
+        let bounds = [
+            ("minimum", schema.minimum, number < schema.minimum.unwrap_or(number), "the least is"),
+            ("maximum", schema.maximum, number > schema.maximum.unwrap_or(number), "the most is"),
+            (
+                "exclusiveMinimum",
+                schema.exclusive_minimum,
+                schema.exclusive_minimum.is_some_and(|bound| number <= bound),
+                "it must be above",
+            ),
+            (
+                "exclusiveMaximum",
+                schema.exclusive_maximum,
+                schema.exclusive_maximum.is_some_and(|bound| number >= bound),
+                "it must be below",
+            ),
+        ];
+        for (rule, bound, is_broken, words) in bounds {
+            if is_broken {
+                let bound = bound.unwrap_or_default();
+                self.find(schema, rule, at, section, || format!("{} is {value}, {words} {bound}", at.name()));
+            }
+        }
+    }
+
+    fn text(&mut self, schema: &Schema, text: &str, value: &Value, at: At<'_>, section: &str) {
+        if schema.min_length.is_some() || schema.max_length.is_some() {
+            let length = text.chars().count();
+            self.size(
+                schema,
+                ("minLength", schema.min_length),
+                ("maxLength", schema.max_length),
+                length,
+                value,
+                at,
+                section,
+            );
+        }
+        if let Some(pattern) = &schema.pattern
+            && !pattern.admits("pattern", value)
+        {
+            self.find(schema, "pattern", at, section, || {
+                format!("{} is {}, not of the form {}", at.name(), brief(value), pattern.name)
+            });
+        }
+        if let Some(format) = &schema.format
+            && !format.admits("format", value)
+        {
+            self.find(schema, "format", at, section, || {
+                format!("{} is {}, not a valid {}", at.name(), brief(value), format.name)
+            });
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "two bounds, and where they are broken")]
+    fn size(
+        &mut self,
+        schema: &Schema,
+        least: (&str, Option<usize>),
+        most: (&str, Option<usize>),
+        size: usize,
+        value: &Value,
+        at: At<'_>,
+        section: &str,
+    ) {
+        if let (rule, Some(least)) = least
+            && size < least
+        {
+            self.find(schema, rule, at, section, || {
+                if size == 0 {
+                    format!("{} is empty", at.name())
+                } else {
+                    format!("{} has {}, the least is {least}", at.name(), size_of(value))
+                }
+            });
+        }
+        if let (rule, Some(most)) = most
+            && size > most
+        {
+            self.find(schema, rule, at, section, || {
+                format!("{} has {}, the most is {most}", at.name(), size_of(value))
+            });
+        }
+    }
+
+    fn array(&mut self, schema: &Schema, items: &[Value], value: &Value, at: At<'_>, section: &str) {
+        self.size(
+            schema,
+            ("minItems", schema.min_items),
+            ("maxItems", schema.max_items),
+            items.len(),
+            value,
+            at,
+            section,
+        );
+        let Some(each) = &schema.items else { return };
+        for (index, item) in items.iter().enumerate() {
+            if self.is_over() {
+                return;
+            }
+            self.value(each, item, At::Item(&at, index), section);
+        }
+    }
+
+    fn object(
+        &mut self,
+        schema: &Schema,
+        members: &Map<String, Value>,
+        value: &Value,
+        at: At<'_>,
+        section: &str,
+    ) {
+        self.size(
+            schema,
+            ("minProperties", schema.min_properties),
+            ("maxProperties", schema.max_properties),
+            members.len(),
+            value,
+            at,
+            section,
+        );
+        for name in schema.required.iter().filter(|name| !members.contains_key(name.as_str())) {
+            self.lack(schema, "required", Some(name), at, section, || format!("{name} is missing"));
+        }
+        let mut unknown = Vec::new();
+        for (name, member) in members {
+            if self.is_over() {
+                return;
+            }
+            let at = At::Member(&at, name);
+            match (schema.properties.get(name), &schema.additional_properties) {
+                (Some(property), _) => self.value(property, member, at, section),
+                (None, Some(Additional::Each(each))) => self.value(each, member, at, section),
+                (None, Some(Additional::Any(false))) => unknown.push(name),
+                (None, None | Some(Additional::Any(true))) => {}
+            }
+        }
+        if let Some(first) = unknown.first() {
+            self.find(schema, "additionalProperties", at, section, || match unknown.len() - 1 {
+                0 => format!("{} is not known here", brief(first)),
+                others => format!("{} and {others} more are not known here", brief(first)),
+            });
+        }
+    }
+
+    fn combinations(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+        for part in &schema.all_of {
+            self.value(part, value, at, section);
+        }
+        if !schema.any_of.is_empty() && !schema.any_of.iter().any(|form| self.accepts(form, value)) {
+            let required = required_by(&schema.any_of);
+            self.lack(schema, "anyOf", required.first().copied(), at, section, || none_of(&required, at));
+        }
+        if !schema.one_of.is_empty() {
+            self.one_of(schema, value, at, section);
+        }
+        if let Some(not) = &schema.not
+            && self.accepts(not, value)
+        {
+            self.find(schema, "not", at, section, || format!("{} has a form it must not have", at.name()));
+        }
+        if let Some(condition) = &schema.condition {
+            let holds = self.accepts(condition, value);
+            if let Some(then) = if holds { &schema.consequence } else { &schema.alternative } {
+                let outer = self.words.clone();
+                if then.description.is_some() {
+                    self.words.clone_from(&then.description);
+                }
+                self.value(then, value, at, section);
+                self.words = outer;
+            }
+        }
+    }
+
+    /// Of the alternatives the one that the value is meant to be says what is wrong with it.
+    fn one_of(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+        let meant: Vec<&Schema> = schema.one_of.iter().filter(|form| may_be_meant(form, value)).collect();
+        match meant.as_slice() {
+            [] => {
+                self.find(schema, "oneOf", at, section, || {
+                    let wanted = schema.one_of.iter().flat_map(|form| &REQUESTS.follow(form).types);
+                    let mut known = Vec::new();
+                    for kind in wanted {
+                        if !known.contains(kind) {
+                            known.push(*kind);
+                        }
+                    }
+                    if known.iter().any(|kind| kind.admits(value)) {
+                        format!("{} has none of the forms it may have", at.name())
+                    } else {
+                        format!("{} is {}, not {}", at.name(), type_of(value), types(&known))
+                    }
+                });
+            }
+            [only] => self.value(only, value, at, section),
+            several => {
+                if several.iter().filter(|form| self.accepts(form, value)).count() != 1 {
+                    self.find(schema, "oneOf", at, section, || {
+                        format!("{} has none of the forms it may have", at.name())
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Whether a value can be meant to be of a form: by its type, and by the constants that tell forms apart.
+fn may_be_meant(form: &Schema, value: &Value) -> bool {
+    let form = REQUESTS.follow(form);
+    let contradicts = |(name, property): (&String, &Schema)| {
+        let (Some(constant), Some(given)) = (&property.constant, value.get(name)) else { return false };
+        !is_same(constant, given)
+    };
+    (form.types.is_empty() || form.types.iter().any(|kind| kind.admits(value)))
+        && !form.properties.iter().any(contradicts)
+}
+
+/// The members that one of the forms requires.
+fn required_by(forms: &[Schema]) -> Vec<&str> {
+    forms.iter().flat_map(|form| &form.required).map(String::as_str).collect()
+}
+
+/// What a value lacks that is of none of the forms: a member that one of them requires.
+fn none_of(required: &[&str], at: At<'_>) -> String {
+    if required.is_empty() {
+        format!("{} has none of the forms it may have", at.name())
+    } else {
+        format!("{} is missing", required.join(" or "))
+    }
+}
+
+/// Whether two values are the same as JSON Schema counts: `1` is `1.0`.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        _ => one == other,
+    }
+}

@@ -34,6 +34,7 @@ use self::journal::Journal;
 use self::pattern::Pattern;
 use self::reading::{Reading, Ready};
 pub use self::typed::{Chunk, EventStream};
+use crate::clock::later;
 use crate::error::{Error, ErrorKind, Received};
 use crate::operation::Operation;
 use crate::response::{Head, RawResponse};
@@ -47,11 +48,18 @@ const DRAIN_TIME: Duration = Duration::from_millis(50);
 /// Bytes of a body. The transport's error is turned into ours before it leaves this file.
 pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send + Sync>>;
 
+/// How long nothing at all may arrive, and the option that says so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Silence {
+    pub(crate) limit: Duration,
+    pub(crate) option: &'static str,
+}
+
 /// How long a stream may be silent, and how much it may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Without a byte.
-    pub(crate) idle: Duration,
+    pub(crate) silence: Silence,
     /// Without an event of an answer: keep-alive comments, events without data and pings do not count.
     pub(crate) event_idle: Duration,
     /// Of a body that turns out to be one JSON document, and of the document that a stream amounts to.
@@ -118,7 +126,7 @@ impl RawStream {
             opened: now,
             last_byte: now,
             last_event: now,
-            timer: Box::pin(tokio::time::sleep(bounds.idle)),
+            timer: Box::pin(tokio::time::sleep(bounds.silence.limit)),
             yielded: false,
         }
     }
@@ -210,7 +218,7 @@ impl RawStream {
         match self.journal.whole() {
             Ok(body) => {
                 let mut head = self.head.clone();
-                head.elapsed += self.opened.elapsed();
+                head.elapsed = head.elapsed.saturating_add(self.opened.elapsed());
                 Ok(RawResponse::new(head, body))
             }
             Err(error) => Err(self.describe(error)),
@@ -331,19 +339,20 @@ impl RawStream {
 
     /// Ready once the stream has been silent for too long.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Error> {
-        let by_bytes = self.last_byte + self.bounds.idle;
-        let by_events = self.last_event + self.bounds.event_idle;
+        let Silence { limit, option } = self.bounds.silence;
+        let by_bytes = later(self.last_byte, limit);
+        let by_events = later(self.last_event, self.bounds.event_idle);
         let until = by_bytes.min(by_events);
         if self.timer.deadline() != until {
             self.timer.as_mut().reset(until);
         }
         ready!(self.timer.as_mut().poll(context));
-        let (what, limit) = if by_bytes <= by_events {
-            ("not a byte", self.bounds.idle)
+        let message = if by_bytes <= by_events {
+            format!("not a byte of the stream arrived for {limit:?} ({option})")
         } else {
-            ("no event", self.bounds.event_idle)
+            format!("no event of the stream arrived for {:?} (event_timeout)", self.bounds.event_idle)
         };
-        Poll::Ready(Error::new(ErrorKind::Timeout, format!("{what} of the stream arrived for {limit:?}")))
+        Poll::Ready(Error::new(ErrorKind::Timeout, message))
     }
 
     /// Ends the stream with an error; what was ready after it is dropped.

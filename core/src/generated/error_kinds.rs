@@ -53,6 +53,8 @@ pub enum ErrorKind {
     Io,
     /// A webhook's signature or time stamp does not hold.
     WebhookSignature,
+    /// The client itself broke: a defect of Gatewright, whose call ended with it and nothing else.
+    Internal,
 }
 
 impl ErrorKind {
@@ -82,6 +84,7 @@ impl ErrorKind {
         Self::Configuration,
         Self::Io,
         Self::WebhookSignature,
+        Self::Internal,
     ];
 
     /// The name in spec/errors.json: `rate_limit`.
@@ -111,6 +114,7 @@ impl ErrorKind {
             Self::Configuration => "configuration",
             Self::Io => "io",
             Self::WebhookSignature => "webhook_signature",
+            Self::Internal => "internal",
         }
     }
 
@@ -141,6 +145,7 @@ impl ErrorKind {
             Self::Configuration => "ConfigurationError",
             Self::Io => "FileError",
             Self::WebhookSignature => "WebhookSignatureError",
+            Self::Internal => "InternalError",
         }
     }
 
@@ -171,6 +176,7 @@ impl ErrorKind {
             Self::Configuration => "The client's own options are missing, malformed or contradict each other.",
             Self::Io => "A local file could not be read or written.",
             Self::WebhookSignature => "A webhook's signature or time stamp does not hold.",
+            Self::Internal => "The client itself broke: a defect of Gatewright, whose call ended with it and nothing else.",
         }
     }
 

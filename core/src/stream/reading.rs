@@ -11,6 +11,7 @@ use super::shape::{self, Form, Mending};
 use super::{RawStream, mend, text};
 use crate::error::{Error, ErrorKind};
 use crate::operation::Protocol;
+use crate::panics::may_panic_on_purpose;
 use crate::sse::{Decoder, Frame, Item, StreamEvent};
 
 /// Bound on JSON found between the fields of an event stream, in bytes.
@@ -60,6 +61,7 @@ pub(super) enum Ready {
 
 impl RawStream {
     pub(super) fn take_packet(&mut self, packet: &[u8]) -> Result<(), Error> {
+        may_panic_on_purpose!(Stream);
         match &mut self.reading {
             Reading::Events(decoder) => {
                 let mut items = std::mem::take(&mut self.items);

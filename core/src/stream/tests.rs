@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::shape::{self, Mending};
-use super::{Accumulator, Body, Bounds, RawStream};
+use super::{Accumulator, Body, Bounds, RawStream, Silence};
 use crate::error::{Error, ErrorKind};
 use crate::operation::Operation;
 use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
@@ -23,7 +23,11 @@ fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
     let body: Body = Box::pin(futures_util::stream::iter(packets));
     let head = Head { status: 200, headers: HeaderMap::new(), attempts: 1, elapsed: Duration::ZERO };
     let silence = Duration::from_mins(1);
-    let bounds = Bounds { idle: silence, event_idle: silence, max_body_bytes: 1 << 20 };
+    let bounds = Bounds {
+        silence: Silence { limit: silence, option: "idle_timeout" },
+        event_idle: silence,
+        max_body_bytes: 1 << 20,
+    };
     RawStream::new(operation, head, body, bounds)
 }
 

@@ -78,7 +78,7 @@ impl Transport {
             noted
         };
         // What the answer means does not depend on who takes too long to note it.
-        if let Ok(Err(error)) = timeout(deadline.remaining() + AFTER_TIME, after).await {
+        if let Ok(Err(error)) = timeout(deadline.remaining().saturating_add(AFTER_TIME), after).await {
             return Err(Failed { error, is_final: true });
         }
         match (rest, outcome.answer) {
@@ -127,7 +127,7 @@ impl Transport {
         if form == Form::Stream {
             return Ok((head, Success::Open(response, lease)));
         }
-        let idle = options.idle_timeout.unwrap_or(self.settings.idle_timeout);
+        let idle = self.silence(options).limit;
         let reading = read_whole(response, idle, self.settings.max_body_bytes);
         let read = timeout(deadline.remaining(), reading).await.unwrap_or_else(|_| Err(deadline.passed()));
         match read {

@@ -182,7 +182,7 @@ fn frame(frame: &Frame) -> String {
     json!({
         "event": frame.event,
         "data": frame.data,
-        "id": frame.id,
+        "id": frame.id.as_deref(),
         "retryMs": frame.retry.map(milliseconds),
         "comments": frame.comments,
     })

@@ -39,6 +39,7 @@ mod files;
 #[expect(unreachable_pub, reason = "what of it is public is named below")]
 mod generated;
 mod images;
+mod json_weight;
 pub mod limits;
 mod log;
 mod middleware;

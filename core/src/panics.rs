@@ -10,14 +10,12 @@ use futures_util::FutureExt as _;
 use crate::error::{Error, ErrorKind};
 
 /// Runs work, whose panic becomes an error (Internal). Errors: the work's own, too.
-#[expect(clippy::missing_errors_doc, reason = "they are named above")]
 pub fn contain<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     // What the work has left half done is not looked at again: its owner gives it up with the error.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(internal(&*panic)))
 }
 
 /// As [`contain`], of work that is awaited.
-#[expect(clippy::missing_errors_doc, reason = "they are those of contain")]
 pub async fn contained<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(internal(&*panic)))
 }

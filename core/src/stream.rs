@@ -42,6 +42,9 @@ use crate::sse::{Frame, Item, StreamEvent};
 
 /// Once so many events are ready they are handed over, before the next packet is read.
 const MAX_BATCH_EVENTS: usize = 1024;
+/// So many packets are taken in one turn, then whatever else runs on the thread gets its own, timers included: of a body
+/// that was compressed there may be packets without end.
+const MAX_PACKETS_A_TURN: usize = 64;
 /// After the terminator the body's end is awaited this long, so that the connection can be used again.
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 
@@ -84,6 +87,8 @@ pub struct RawStream {
     items: Vec<Item>,
     /// JSON lines that stand between the fields, which no event holds (facts: a bare error in the stream).
     stray: String,
+    /// How often it was looked at for its end.
+    stray_looks: u32,
     ready: VecDeque<Ready>,
     /// How the stream ends, once that is known; told after the ready events.
     end: Option<Result<(), Error>>,
@@ -115,6 +120,7 @@ impl RawStream {
             reading: Reading::default(),
             items: Vec::new(),
             stray: String::new(),
+            stray_looks: 0,
             ready: VecDeque::new(),
             end: None,
             failure: None,
@@ -303,7 +309,20 @@ impl RawStream {
     /// Ready once there is something to hand over, or the stream's end is known.
     fn poll_ready(&mut self, context: &mut Context<'_>, frames: bool, may_yield: bool) -> Poll<()> {
         self.reading.set_frames(frames);
+        let mut packets = 0;
         while self.end.is_none() && self.ready.len() < MAX_BATCH_EVENTS {
+            if packets == MAX_PACKETS_A_TURN {
+                if !self.ready.is_empty() {
+                    break;
+                }
+                if let Poll::Ready(silence) = self.poll_silence(context) {
+                    self.end = Some(Err(silence));
+                    break;
+                }
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            packets += 1;
             let Some(body) = &mut self.body else { break };
             match body.as_mut().poll_next(context) {
                 Poll::Ready(Some(Ok(packet))) => {

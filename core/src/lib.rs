@@ -74,6 +74,7 @@ pub use crate::error::{Error, ErrorCode, ErrorKind, Received};
 pub use crate::error_body::ErrorBody;
 pub use crate::files::{DEFAULT_MAX_FILE_BYTES, Download, SaveOptions, Saved, check_place};
 pub use crate::generated::{catalog, operations, resources, types};
+pub use crate::json_weight::is_light;
 pub use crate::log::LOG_VARIABLE;
 pub use crate::middleware::{Attempt, Middleware, Outcome};
 pub use crate::operation::Operation;

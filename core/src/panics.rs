@@ -48,6 +48,24 @@ pub mod on_purpose {
         Call,
         /// The reading of a stream's bytes.
         Stream,
+        /// What a binding does to call a callback.
+        Callback,
+        /// What a binding makes of an answer.
+        Answer,
+    }
+
+    impl Place {
+        /// By its name in lower case; no other name is any place.
+        pub fn named(name: &str) -> Self {
+            match name {
+                "build" => Self::Build,
+                "call" => Self::Call,
+                "stream" => Self::Stream,
+                "callback" => Self::Callback,
+                "answer" => Self::Answer,
+                _ => Self::Nowhere,
+            }
+        }
     }
 
     static PLACE: AtomicU8 = AtomicU8::new(Place::Nowhere as u8);
@@ -57,7 +75,9 @@ pub mod on_purpose {
         PLACE.store(place as u8, Ordering::SeqCst);
     }
 
-    pub(crate) fn reach(place: Place) {
+    /// Panics if this is the place.
+    #[expect(clippy::missing_panics_doc, reason = "it is all that it does")]
+    pub fn reach(place: Place) {
         assert!(PLACE.load(Ordering::SeqCst) != place as u8, "on purpose");
     }
 }

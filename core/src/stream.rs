@@ -241,6 +241,21 @@ impl RawStream {
         }
     }
 
+    /// Runs work on this stream as [`contained`](crate::contained) does. Where it panics the stream is given up, as by
+    /// [`RawStream::give_up`].
+    pub async fn contain<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match crate::contained(work(self)).await {
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                // What has arrived may be what it broke on.
+                crate::contain(|| Err(self.give_up(error)))
+            }
+            outcome => outcome,
+        }
+    }
+
     /// Polls for a batch of one level. frames: whether the decoder is to give whole frames. may_yield: whether the
     /// connection gets a turn to hand over more before the batch is closed.
     fn poll_level<T>(

@@ -140,7 +140,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Bound on the body of an answer, in bytes. Default [`DEFAULT_MAX_BODY_BYTES`].
+    /// Bound on the body of an answer, and on the memory of the document that a stream amounts to, in bytes. Default
+    /// [`DEFAULT_MAX_BODY_BYTES`].
     pub fn max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = Some(bytes);
         self

@@ -20,9 +20,9 @@ use crate::sse::{Decoder, Frame, Item, StreamEvent};
 const MAX_STRAY_BYTES: usize = 64 * 1024;
 
 /// So many lines of it are looked at for its end.
-const MAX_STRAY_LOOKS: u32 = 64;
+pub(super) const MAX_STRAY_LOOKS: u32 = 64;
 /// Bound on the white space before the first event, in bytes: wide enough for hours of blank lines as a sign of life.
-const MAX_PREFIX_BYTES: usize = 64 * 1024;
+pub(super) const MAX_PREFIX_BYTES: usize = 64 * 1024;
 
 /// How the body is being read.
 pub(super) enum Reading {
@@ -88,6 +88,9 @@ impl RawStream {
                 let Some(begun) = prefix.take(packet)? else { return Ok(()) };
                 let kind = document::kind(&begun, self.head.content_type()).unwrap_or(Kind::Events);
                 let frames = *frames;
+                if kind == Kind::Json {
+                    check_length(begun.len(), self.bounds.max_body_bytes)?;
+                }
                 match kind {
                     Kind::Json => self.reading = Reading::Json(begun),
                     Kind::Page => self.reading = Reading::Page(begun),
@@ -443,10 +446,14 @@ impl Prefix {
 }
 
 fn append(body: &mut Vec<u8>, packet: &[u8], limit: usize) -> Result<(), Error> {
-    if body.len() + packet.len() > limit {
-        let message = format!("the body is longer than {limit} bytes");
-        return Err(Error::new(ErrorKind::Decode, message));
-    }
+    check_length(body.len() + packet.len(), limit)?;
     body.extend_from_slice(packet);
+    Ok(())
+}
+
+fn check_length(length: usize, limit: usize) -> Result<(), Error> {
+    if length > limit {
+        return Err(Error::new(ErrorKind::Decode, format!("the body is longer than {limit} bytes")));
+    }
     Ok(())
 }

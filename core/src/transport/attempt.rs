@@ -187,6 +187,8 @@ async fn read_whole(response: reqwest::Response, idle: Duration, limit: usize) -
             Ok(None) => break,
             Ok(Some(packet)) => packet.map_err(body_error)?,
         };
+        // Of a compressed body there may be packets without end, all of them ready.
+        tokio::task::consume_budget().await;
         if first.len() + whole.len() + packet.len() > limit {
             return Err(Error::new(ErrorKind::Decode, format!("the answer is longer than {limit} bytes")));
         }
@@ -209,6 +211,7 @@ pub(crate) async fn read_some(response: reqwest::Response, within: Duration) -> 
     let mut body = BytesMut::new();
     let reading = async {
         while let Some(Ok(packet)) = stream.next().await {
+            tokio::task::consume_budget().await;
             let room = MAX_ERROR_BODY_BYTES - body.len();
             body.extend_from_slice(&packet[..packet.len().min(room)]);
             if body.len() == MAX_ERROR_BODY_BYTES {

@@ -17,15 +17,19 @@ export interface ClientOptions {
    */
   apiKey?: string | ApiKeyFunction | undefined;
   /**
-   * Bounds a call as a whole, all attempts and pauses together; of a stream, until its head has arrived.
-   * Milliseconds. Default: 600000.
+   * Bounds a call as a whole, all attempts and pauses together; of a stream, until its head has arrived, and from then
+   * on the longest silence, unless `idleTimeoutMs` is given. Milliseconds, as every time; `Infinity` is no limit.
+   * Default: 600000.
    */
   timeoutMs?: number | undefined;
   /** Bounds the making of a connection. Milliseconds. Default: 5000. */
   connectTimeoutMs?: number | undefined;
   /** Bounds the time until the head of an answer, for each attempt. Milliseconds. Default: no bound of its own. */
   firstByteTimeoutMs?: number | undefined;
-  /** Bounds the time without a byte of an answer that has begun. Milliseconds. Default: 120000. */
+  /**
+   * Bounds the time without a byte of an answer that has begun. Milliseconds. Default: 120000, or `timeoutMs` if
+   * shorter.
+   */
   idleTimeoutMs?: number | undefined;
   /** Bounds the time without an event of a stream; keep-alive comments do not count. Milliseconds. Default: 600000. */
   eventTimeoutMs?: number | undefined;
@@ -68,11 +72,17 @@ export type ApiKeyFunction = (request: { readonly refresh: boolean }) => string 
 
 /** What may be said of all calls of a client as well as of a single one. */
 export interface CallDefaults {
-  /** Bounds the whole call, all attempts together, in milliseconds. */
+  /**
+   * Bounds the whole call, all attempts together, in milliseconds; of a stream, until its head has arrived, and from
+   * then on the longest silence, unless an `idleTimeoutMs` is given, here or to the client.
+   */
   timeoutMs?: number | undefined;
   /** Bounds the time until the head of the answer, for each attempt, in milliseconds. */
   firstByteTimeoutMs?: number | undefined;
-  /** Bounds the time without a byte of an answer that has begun, in milliseconds. */
+  /**
+   * Bounds the time without a byte of an answer that has begun, in milliseconds. Where none is given: two minutes, or
+   * `timeoutMs` if shorter.
+   */
   idleTimeoutMs?: number | undefined;
   /** Bounds the time without an event of a stream, in milliseconds. */
   eventTimeoutMs?: number | undefined;

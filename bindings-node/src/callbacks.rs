@@ -47,6 +47,8 @@ impl Callbacks {
         details: Value,
         body: Option<String>,
     ) -> Result<String, Error> {
+        #[cfg(debug_assertions)]
+        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Callback);
         // A call that was made without callbacks in mind has none that could take its error.
         let call = CALL.try_with(|call| *call).unwrap_or_default();
         let arguments = FnArgs::from((call, index, stage.to_owned(), details.to_string(), body));

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::callbacks::{Callbacks, Function, within};
 use crate::error::{cancelled, describe};
-use crate::lifetime;
+use crate::lifetime::{self, Outcome};
 use crate::options::{Call, ClientOptions, RequestOptions};
 use crate::response::{header_pairs, milliseconds};
 use crate::stream::Stream;
@@ -70,13 +70,13 @@ impl Client {
     /// Makes a client, or tells as JSON why it cannot be made.
     #[napi]
     pub fn create(options: ClientOptions, callbacks: Option<Function>) -> Either<Client, String> {
-        made(options.build(callbacks.map(Callbacks)))
+        made(gatewright::contain(|| options.build(callbacks.map(Callbacks))))
     }
 
     /// A client with other defaults over the same connections, or as JSON why it cannot be made.
     #[napi]
     pub fn with_options(&self, options: RequestOptions) -> Either<Client, String> {
-        made(options.into_core().map(|options| self.client.with_options(options)))
+        made(gatewright::contain(|| options.into_core().map(|options| self.client.with_options(options))))
     }
 
     /// The bare host requests go to.
@@ -140,21 +140,28 @@ pub(crate) fn answer<'env>(
     lifetime::spawn(
         env,
         within(call.flatten(), async move {
-            let outcome = match signal {
+            match signal {
                 None => work.await,
                 Some(signal) => tokio::select! {
                     biased;
                     () = signal.notified() => Err(cancelled("aborted by its signal")),
                     outcome = work => outcome,
                 },
-            };
-            outcome.unwrap_or_else(|error| Answer { error: Some(describe(&error)), ..Answer::default() })
+            }
         }),
     )
 }
 
+impl Outcome for Answer {
+    fn failed(error: String) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
 /// An answer that has arrived whole.
 pub(crate) fn document(response: RawResponse) -> Answer {
+    #[cfg(debug_assertions)]
+    gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
     Answer {
         status: Some(response.status),
         headers: Some(headers(&response.headers)),

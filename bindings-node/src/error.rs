@@ -41,9 +41,10 @@ pub(crate) fn description(error: &Error) -> Value {
     Value::Object(description)
 }
 
-/// An error body as its reader wants it: parsed if it is JSON, else text.
+/// An error body as its reader wants it: parsed if it is JSON that costs no more than any error's, else text.
 fn parsed(body: &[u8]) -> Value {
-    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
+    let value = if gatewright::is_light(body) { serde_json::from_slice(body).ok() } else { None };
+    value.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned().into())
 }
 
 /// Messages of what led to the error, nearest first.

@@ -3,19 +3,28 @@
 
 use std::cell::RefCell;
 
+use gatewright::Error;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, ToNapiValue};
 use tokio::sync::watch;
+
+use crate::error::describe;
 
 thread_local! {
     /// Tells when this thread's environment is torn down.
     static ENDED: RefCell<Option<watch::Receiver<bool>>> = const { RefCell::new(None) };
 }
 
-/// A promise of what `work` gives. It never rejects.
-pub(crate) fn spawn<T: Default + Send + ToNapiValue + 'static>(
+/// What a promise gives in the place of a rejection.
+pub(crate) trait Outcome: Default {
+    /// With a failure as JSON.
+    fn failed(error: String) -> Self;
+}
+
+/// A promise of what `work` gives. It never rejects: what fails, by a panic too, is an outcome.
+pub(crate) fn spawn<T: Outcome + Send + ToNapiValue + 'static>(
     env: &Env,
-    work: impl Future<Output = T> + Send + 'static,
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'_, T>> {
     let mut ended = ended(*env)?;
     env.spawn_future(async move {
@@ -23,7 +32,9 @@ pub(crate) fn spawn<T: Default + Send + ToNapiValue + 'static>(
             biased;
             // Nobody is there to be told: anything will do.
             _ = ended.wait_for(|ended| *ended) => T::default(),
-            outcome = work => outcome,
+            outcome = gatewright::contained(work) => {
+                outcome.unwrap_or_else(|error| T::failed(describe(&error)))
+            }
         })
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright::{ClientBuilder, Error};
+use gatewright::{ClientBuilder, Error, time_of_seconds};
 use napi_derive::napi;
 
 use crate::callbacks::{Callbacks, JsApiKey, JsMiddleware, Stages};
@@ -216,12 +216,11 @@ pub(crate) fn pairs(flat: Vec<String>) -> Vec<(String, String)> {
     std::iter::from_fn(|| Some((words.next()?, words.next()?))).collect()
 }
 
-/// A duration from the milliseconds JavaScript gave.
+/// A duration from the milliseconds JavaScript gave; infinity means no limit.
 pub(crate) fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<Duration>, Error> {
     milliseconds
         .map(|value| {
-            let given = Duration::try_from_secs_f64(value / 1000.0).ok().filter(|given| !given.is_zero());
-            given.ok_or_else(|| {
+            time_of_seconds(value / 1000.0).ok_or_else(|| {
                 misconfigured(format!("{name} is a number of milliseconds above 0, not {value}"))
             })
         })

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use crate::client::{Answer, document};
 use crate::error::{cancelled, describe};
-use crate::lifetime;
+use crate::lifetime::{self, Outcome};
 use crate::response::milliseconds;
 
 /// A stream that JavaScript reads. Dropping it closes the connection.
@@ -53,6 +53,12 @@ pub struct Batch {
     pub error: Option<String>,
 }
 
+impl Outcome for Batch {
+    fn failed(error: String) -> Self {
+        Self { documents: None, error: Some(error) }
+    }
+}
+
 impl Stream {
     pub(crate) fn new(stream: RawStream) -> Self {
         let state = AsyncMutex::new(State { stream: Some(stream), untold: None });
@@ -71,7 +77,7 @@ impl Stream {
                 let batch = stream.next_batch().await?;
                 Ok(batch.map(|events| events.into_iter().map(|event| event.data).collect()))
             };
-            shared.hop(read).await
+            Ok(shared.hop(read).await)
         })
     }
 
@@ -84,7 +90,7 @@ impl Stream {
                 let batch = stream.next_frames().await?;
                 Ok(batch.map(|frames| frames.iter().map(frame).collect()))
             };
-            shared.hop(read).await
+            Ok(shared.hop(read).await)
         })
     }
 
@@ -92,14 +98,14 @@ impl Stream {
     #[napi]
     pub fn next_text<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
         let shared = Arc::clone(&self.shared);
-        lifetime::spawn(env, async move { shared.hop(async |stream| stream.next_text().await).await })
+        lifetime::spawn(env, async move { Ok(shared.hop(async |stream| stream.next_text().await).await) })
     }
 
     /// Reads on to the end, and gives the document that all events add up to. Never rejects.
     #[napi]
     pub fn finish<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Answer>> {
         let shared = Arc::clone(&self.shared);
-        lifetime::spawn(env, async move { shared.finish().await })
+        lifetime::spawn(env, async move { Ok(shared.finish().await) })
     }
 
     /// Closes the connection at once; a hop that is waiting ends.
@@ -149,7 +155,7 @@ impl Shared {
         tokio::select! {
             biased;
             () = self.ended.notified() => {}
-            outcome = read(stream) => return outcome.map(Some).map_err(|error| describe(&error)),
+            outcome = stream.contain(read) => return outcome.map(Some).map_err(|error| describe(&error)),
         }
         self.apply(&mut state);
         state.untold.take().map_or(Ok(None), Err)
@@ -182,7 +188,7 @@ fn frame(frame: &Frame) -> String {
     json!({
         "event": frame.event,
         "data": frame.data,
-        "id": frame.id,
+        "id": frame.id.as_deref(),
         "retryMs": frame.retry.map(milliseconds),
         "comments": frame.comments,
     })

@@ -48,7 +48,7 @@ impl Client {
     /// Begins a wait, or tells as JSON why it cannot.
     #[napi]
     pub fn watch_video(&self, wait: Wait) -> Either<VideoWatch, String> {
-        match wait.begin(&self.client) {
+        match gatewright::contain(|| wait.begin(&self.client)) {
             Ok(watch) => {
                 Either::A(VideoWatch { watch: Arc::new(Mutex::new(watch)), completed: Arc::default() })
             }

@@ -18,12 +18,12 @@ pub(crate) fn verify_webhook(
         Some(texts) => texts.iter().map(|text| Secret::new(text)).collect(),
         None => Secret::from_env(),
     };
-    let verified = secrets.and_then(|secrets: Vec<Secret>| webhook::verify(body, pairs(headers), &secrets));
-    verified.err().map(|error| describe(&error))
+    let verify = |secrets: Vec<Secret>| webhook::verify(body, pairs(headers), &secrets);
+    gatewright::contain(|| secrets.and_then(verify)).err().map(|error| describe(&error))
 }
 
 /// Whether a webhook that is not signed is a record; the failure as JSON, if not.
 #[napi]
 pub(crate) fn check_webhook(body: &[u8]) -> Option<String> {
-    webhook::check_record(body).err().map(|error| describe(&error))
+    gatewright::contain(|| webhook::check_record(body)).err().map(|error| describe(&error))
 }

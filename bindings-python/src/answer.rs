@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gatewright::{Error, Operation, RawResponse};
 use pyo3::prelude::*;
 
+use crate::error::caught;
 use crate::generated::conveniences::ITERABLE;
 use crate::record::{self, Value};
 use crate::response::Metadata;
@@ -28,7 +29,12 @@ impl Answer {
         Ok(Self { value, metadata, iterable })
     }
 
+    /// The record. A panic raises InternalError.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        record::response_to_python(py, self.value, self.metadata, self.iterable)
+        caught(py, || {
+            #[cfg(debug_assertions)]
+            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
+            record::response_to_python(py, self.value, self.metadata, self.iterable)
+        })
     }
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyCFunction;
 use tokio::task::AbortHandle;
 
 use crate::callbacks;
-use crate::error;
+use crate::error::{self, caught};
 use crate::interpreter;
 use crate::runtime::runtime;
 
@@ -41,7 +41,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     let future = waiter.future(py);
     let work = callbacks::for_event_loop(event_loop, work)?;
     let task = runtime(py)?.spawn(async move {
-        let outcome = work.await;
+        let outcome = gatewright::contained(work).await;
         waiter.settle(|py| match outcome {
             Ok(value) => convert(py, value),
             Err(error) => Err(error::to_python(py, &error)),
@@ -72,7 +72,8 @@ impl Waiter {
     /// interpreter is going down: then nobody waits any more.
     pub(crate) fn settle(self, outcome: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
         interpreter::visit(|py| {
-            let (value, failed) = match outcome(py) {
+            // Whatever happens, somebody waits for this.
+            let (value, failed) = match caught(py, || outcome(py)) {
                 Ok(value) => (value, false),
                 Err(error) => (error.into_value(py).into_any(), true),
             };

@@ -99,6 +99,8 @@ fn attached<T>(run: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Error> 
 
 /// Calls a function of the caller's in its place, and awaits what it gives there if that is awaitable.
 async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>, Error> {
+    #[cfg(debug_assertions)]
+    gatewright::on_purpose::reach(gatewright::on_purpose::Place::Callback);
     let event_loop = CALLER.try_with(|caller| match &caller.place {
         Place::Thread => None,
         Place::EventLoop(event_loop) => Some(Arc::clone(event_loop)),
@@ -129,7 +131,7 @@ async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>
 }
 
 fn call_plainly(py: Python<'_>, function: &Py<PyAny>, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-    let value = function.bind(py).call1(arguments)?;
+    let value = interpreter::call(function.bind(py), arguments)?;
     if value.hasattr("__await__")? {
         if value.hasattr("close")? {
             value.call_method0("close")?;

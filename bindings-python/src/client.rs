@@ -90,7 +90,8 @@ impl NativeClient {
         for index in 0..callbacks.getattr("middleware")?.len()? {
             builder = builder.middleware(Arc::new(PythonMiddleware::new(callbacks, index)?));
         }
-        let client = builder.clone().build().map_err(|error| error::to_python(py, &error))?;
+        let client = gatewright::contain(|| builder.clone().build());
+        let client = client.map_err(|error| error::to_python(py, &error))?;
         let base_url = client.base_url().to_owned();
         let live = Mutex::new(Live { pid: process::id(), client: Some(client) });
         let shared = Shared { builder, base_url, key: key.filter(|_| keep_key), live };
@@ -198,7 +199,7 @@ impl NativeClient {
     fn current(&self) -> Result<gatewright::Client, gatewright::Error> {
         let mut live = self.shared.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.client.is_some() && live.pid != process::id() {
-            let client = self.shared.builder.clone().build()?;
+            let client = gatewright::contain(|| self.shared.builder.clone().build())?;
             *live = Live { pid: process::id(), client: Some(client) };
         }
         match &live.client {

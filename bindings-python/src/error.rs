@@ -17,6 +17,11 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     callbacks::raised_within(py, error).unwrap_or_else(|| build(py, error).unwrap_or_else(|failure| failure))
 }
 
+/// Runs what may raise within the interpreter; a panic of it raises InternalError.
+pub(crate) fn caught<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    gatewright::contain(|| Ok(work())).unwrap_or_else(|broke| Err(to_python(py, &broke)))
+}
+
 /// The same, for a kind and message of the binding's own.
 pub(crate) fn of_kind(py: Python<'_>, kind: ErrorKind, message: &str) -> PyErr {
     to_python(py, &Error::new(kind, message))
@@ -64,13 +69,18 @@ fn response(error: &Error) -> Option<ResponseInfo> {
     Some(ResponseInfo::new(Arc::new(metadata)))
 }
 
-/// The body as parsed JSON in plain dicts and lists, else as text; what is not UTF-8 as bytes.
+/// The body as parsed JSON in plain dicts and lists, else, or where that would cost far more than any error's, as
+/// text; what is not UTF-8 as bytes.
 fn body<'py>(py: Python<'py>, error: &Error) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(body) = error.body() else { return Ok(None) };
-    Ok(Some(match (record::parse_plain(py, body), std::str::from_utf8(body)) {
-        (Ok(value), _) => value,
-        (Err(_), Ok(text)) => text.into_pyobject(py)?.into_any(),
-        (Err(_), Err(_)) => PyBytes::new(py, body).into_any(),
+    if gatewright::is_light(body)
+        && let Ok(value) = record::parse_plain(py, body)
+    {
+        return Ok(Some(value));
+    }
+    Ok(Some(match std::str::from_utf8(body) {
+        Ok(text) => text.into_pyobject(py)?.into_any(),
+        Err(_) => PyBytes::new(py, body).into_any(),
     }))
 }
 

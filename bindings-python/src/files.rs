@@ -14,7 +14,7 @@ use crate::runtime::block_on;
 use crate::serialize;
 
 /// overwrite, max_bytes, timeout in seconds.
-type Options = (bool, Option<u64>, Option<f64>);
+type Options<'py> = (bool, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
 
 /// Saves what a record points to; gives the size of the file. kind: `image` (2.11) or `video` (2.7).
 #[pyfunction]
@@ -24,7 +24,7 @@ pub(crate) fn save(
     kind: &str,
     record: &Bound<'_, PyAny>,
     path: PathBuf,
-    options: Options,
+    options: Options<'_>,
 ) -> PyResult<u64> {
     let saving = Saving::new(kind, record, path, options)?.run(client.client(py)?);
     block_on(py, saving)?.map_err(|error| error::to_python(py, &error))
@@ -38,7 +38,7 @@ pub(crate) fn save_async(
     kind: &str,
     record: &Bound<'_, PyAny>,
     path: PathBuf,
-    options: Options,
+    options: Options<'_>,
     event_loop: &Bound<'_, PyAny>,
 ) -> PyResult<Pending> {
     let saving = Saving::new(kind, record, path, options)?.run(client.client(py)?);
@@ -63,7 +63,7 @@ impl Saving {
         kind: &str,
         record: &Bound<'_, PyAny>,
         path: PathBuf,
-        (overwrite, max_bytes, timeout): Options,
+        (overwrite, max_bytes, timeout): Options<'_>,
     ) -> PyResult<Self> {
         let kind = match kind {
             "image" => Kind::Image,
@@ -71,8 +71,10 @@ impl Saving {
             _ => return Err(PyValueError::new_err(format!("there is nothing to save of a {kind}"))),
         };
         let mut options = SaveOptions { overwrite, ..SaveOptions::default() };
-        options.max_bytes = max_bytes.unwrap_or(options.max_bytes);
-        options.timeout = timeout.map(|seconds| options::duration("timeout", seconds)).transpose()?;
+        if let Some(bytes) = max_bytes {
+            options.max_bytes = options::count("max_bytes", &bytes)?;
+        }
+        options.timeout = timeout.map(|seconds| options::seconds("timeout", &seconds)).transpose()?;
         Ok(Self { kind, record: serialize::to_json(record)?, path, options })
     }
 

@@ -5,12 +5,17 @@
 //! who are on their way, and whoever comes later is told, or kept for the little time that is left.
 
 use std::cell::Cell;
+use std::hint::black_box;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pyo3::ffi::{PyObject, PyObject_Call};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// How long the end of the interpreter waits for threads on their way to it.
 const CLOSING_TIME: Duration = Duration::from_secs(2);
@@ -58,11 +63,48 @@ impl Drop for Pass {
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     begin(py);
     let (value, pass) = py.detach(|| {
-        let value = work();
+        // A panic, too, comes back only with a pass.
+        let value = catch_unwind(AssertUnwindSafe(work));
         (value, Pass::take_or_stay())
     });
     drop(pass);
-    value
+    value.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Keeps a thread that Python ends in the middle of its code where it is, until the process is over: interpreters before
+/// 3.14 end daemon threads when they go down, by unwinding them, and the Rust code beneath would take the process along.
+struct Stay;
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        // Only that unwinding comes here: a call that returns forgets it, and no panic crosses the interpreter.
+        loop {
+            thread::park();
+        }
+    }
+}
+
+/// Calls Python code that may take its time, so that the interpreter may go down meanwhile.
+#[expect(
+    unsafe_code,
+    reason = "pyo3 calls by a function that it says never unwinds, so that nothing could stay"
+)]
+pub(crate) fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    arguments: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    type Call = unsafe extern "C" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
+    type Unwinding =
+        unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
+    // SAFETY: the two types differ in nothing but that the second may unwind, which any code has to reckon with.
+    let call: Unwinding = unsafe { mem::transmute::<Call, Unwinding>(PyObject_Call) };
+    let stay = Stay;
+    // SAFETY: both are alive and the interpreter is attached, as the references show; no keywords is a null pointer.
+    // The function is hidden from the optimiser, which might find out that it is the one that never unwinds.
+    let value = unsafe { black_box(call)(function.as_ptr(), arguments.as_ptr(), std::ptr::null_mut()) };
+    mem::forget(stay);
+    // SAFETY: a new reference, or null where an exception is set.
+    unsafe { Bound::from_owned_ptr_or_err(function.py(), value) }
 }
 
 /// Runs `visit` within the interpreter, on a thread that Python did not start. None where it goes down: then nobody

@@ -25,6 +25,13 @@ mod webhook;
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 
+/// Makes the client panic at a place, for the tests of what becomes of it; nowhere, again, by any other name.
+#[cfg(debug_assertions)]
+#[pyfunction]
+fn panic_at(place: &str) {
+    gatewright::on_purpose::panic_at(gatewright::on_purpose::Place::named(place));
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -48,6 +55,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<report::ReportPool>()?;
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(interpreter::close, module)?,))?;
+    #[cfg(debug_assertions)]
+    module.add_function(wrap_pyfunction!(panic_at, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NOT_GIVEN", not_given::NotGiven::instance(py)?)?;
     Ok(())

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use gatewright::{ClientBuilder, RequestOptions};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use gatewright::{ClientBuilder, RequestOptions, time_of_seconds};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::not_given::NotGiven;
 use crate::serialize;
-
-/// Stands for "no limit": far beyond any process, and still addable to a point in time.
-const FOREVER: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// A builder told what `settings` say; their names are those of `Client`'s arguments.
 pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder> {
@@ -30,11 +28,11 @@ pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder
             "first_byte_timeout" => builder.first_byte_timeout(seconds()?),
             "idle_timeout" => builder.idle_timeout(seconds()?),
             "event_timeout" => builder.event_timeout(seconds()?),
-            "max_retries" => builder.max_retries(value.extract()?),
-            "max_body_bytes" => builder.max_body_bytes(value.extract()?),
-            "max_connections" => builder.max_connections(value.extract()?),
+            "max_retries" => builder.max_retries(count(name, &value)?),
+            "max_body_bytes" => builder.max_body_bytes(count(name, &value)?),
+            "max_connections" => builder.max_connections(count(name, &value)?),
             "pool_timeout" => builder.pool_timeout(seconds()?),
-            "max_idle_connections" => builder.max_idle_connections(value.extract()?),
+            "max_idle_connections" => builder.max_idle_connections(count(name, &value)?),
             "idle_connection_timeout" => builder.idle_connection_timeout(seconds()?),
             "proxy" => match value.cast::<PyBool>() {
                 // False: none, whatever the environment says.
@@ -66,7 +64,7 @@ pub(crate) fn call_options(options: &Bound<'_, PyDict>) -> PyResult<RequestOptio
             "first_byte_timeout" => read.first_byte_timeout = Some(seconds(name, &value)?),
             "idle_timeout" => read.idle_timeout = Some(seconds(name, &value)?),
             "event_timeout" => read.event_timeout = Some(seconds(name, &value)?),
-            "max_retries" => read.max_retries = Some(value.extract()?),
+            "max_retries" => read.max_retries = Some(count(name, &value)?),
             "extra_headers" => read.extra_headers = read_pairs(&to_dict(value)?)?,
             "extra_query" => read.extra_query = read_pairs(&to_dict(value)?)?,
             "extra_body" => {
@@ -139,16 +137,41 @@ fn parameter_text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// Seconds from Python; infinity means no limit.
 pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    duration(name, value.extract()?)
+    let number = value.extract().map_err(|refused: PyErr| {
+        let py = value.py();
+        if refused.is_instance_of::<PyOverflowError>(py) {
+            return PyValueError::new_err(format!(
+                "{name} is a number of seconds above 0, not one of that size"
+            ));
+        }
+        match value.get_type().name() {
+            Ok(kind) => PyTypeError::new_err(format!("{name} is a number of seconds, not {kind}")),
+            Err(error) => error,
+        }
+    })?;
+    duration(name, number)
+}
+
+/// A whole number from Python.
+pub(crate) fn count<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
+    name: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<T> {
+    value.extract().map_err(|refused: PyErr| {
+        if refused.is_instance_of::<PyOverflowError>(value.py()) {
+            return PyValueError::new_err(format!(
+                "{name} is a whole number from 0, and not too large a one"
+            ));
+        }
+        match value.get_type().name() {
+            Ok(kind) => PyTypeError::new_err(format!("{name} is a whole number from 0, not {kind}")),
+            Err(error) => error,
+        }
+    })
 }
 
 /// As [`seconds`], of a number.
 pub(crate) fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
-    if seconds == f64::INFINITY {
-        return Ok(FOREVER);
-    }
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration.min(FOREVER)),
-        _ => Err(PyValueError::new_err(format!("{name} is a number of seconds above 0, not {seconds}"))),
-    }
+    time_of_seconds(seconds)
+        .ok_or_else(|| PyValueError::new_err(format!("{name} is a number of seconds above 0, not {seconds}")))
 }

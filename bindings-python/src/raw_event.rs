@@ -49,7 +49,7 @@ impl RawEvent {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let Frame { event, data, id, comments, .. } = &self.frame;
-        let shown = (event, data, id, self.retry(), comments).into_pyobject(py)?;
+        let shown = (event, data, id.as_deref(), self.retry(), comments).into_pyobject(py)?;
         Ok(format!("RawEvent{}", shown.repr()?))
     }
 }

@@ -51,12 +51,16 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
 }
 
 /// Waits for `future` with the interpreter released. Every 50 ms signal handlers get their turn; an
-/// exception of theirs (Ctrl-C raises KeyboardInterrupt) drops the future, which ends the request.
-pub(crate) fn block_on<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
+/// exception of theirs (Ctrl-C raises KeyboardInterrupt) drops the future, which ends the request. A panic of the
+/// future's is an error of its own (Internal).
+pub(crate) fn block_on<T: Send>(
+    py: Python<'_>,
+    future: impl Future<Output = Result<T, gatewright::Error>> + Send,
+) -> PyResult<Result<T, gatewright::Error>> {
     let runtime = runtime(py)?;
     interpreter::detached(py, || {
         runtime.block_on(async {
-            let mut future = std::pin::pin!(callbacks::for_thread(future));
+            let mut future = std::pin::pin!(callbacks::for_thread(gatewright::contained(future)));
             loop {
                 match tokio::time::timeout(SIGNAL_TICK, &mut future).await {
                     Ok(value) => return Ok(value),

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 
 use crate::answer::Answer;
 use crate::asyncio::{self, Pending, Waiter};
-use crate::error;
+use crate::error::{self, caught};
 use crate::interpreter;
 use crate::raw_event::RawEvent;
 use crate::record::{self, Value};
@@ -154,11 +154,15 @@ impl NativeStream {
             return failure.map_or(Ok(None), |failure| Err(error::to_python(py, &failure)));
         }
         inbox.space.notify_one();
-        let list = PyList::empty(py);
-        for event in events {
-            list.append(event.into_python(py)?)?;
-        }
-        Ok(Some(list))
+        caught(py, || {
+            #[cfg(debug_assertions)]
+            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
+            let list = PyList::empty(py);
+            for event in events {
+                list.append(event.into_python(py)?)?;
+            }
+            Ok(Some(list))
+        })
     }
 
     /// Blocks until `take` has something to tell.
@@ -351,6 +355,13 @@ impl Inbox {
     }
 }
 
+/// Events, and how the stream has ended, if it has.
+type Read = (Vec<Event>, Option<Result<(), Error>>);
+
+fn over() -> Read {
+    (Vec::new(), Some(Ok(())))
+}
+
 /// Whoever reads from the stream now. Gives it back when it is done or dropped.
 struct Reader {
     /// None only within `drop`.
@@ -364,28 +375,25 @@ impl Reader {
     }
 
     /// The next events of a level, and the stream's end if it has come.
-    async fn read(&mut self, level: Level) -> (Vec<Event>, Option<Result<(), Error>>) {
-        let stream = self.stream();
-        let read = match level {
-            Level::Events => match stream.next_batch().await {
-                Ok(Some(batch)) => return parse(batch.into_iter().map(|event| event.data), stream),
-                Ok(None) => Ok(None),
-                Err(failure) => Err(failure),
-            },
-            Level::Raw => {
-                let frames = stream.next_frames().await;
-                frames.map(|frames| frames.map(|frames| frames.into_iter().map(Event::Raw).collect()))
-            }
-            Level::Text => {
-                let pieces = stream.next_text().await;
-                pieces.map(|pieces| pieces.map(|pieces| pieces.into_iter().map(Event::Text).collect()))
-            }
+    async fn read(&mut self, level: Level) -> Read {
+        let read = async |stream: &mut RawStream| {
+            Ok(match level {
+                Level::Events => match stream.next_batch().await? {
+                    Some(batch) => parse(batch.into_iter().map(|event| event.data), stream),
+                    None => over(),
+                },
+                Level::Raw => match stream.next_frames().await? {
+                    Some(frames) => (frames.into_iter().map(Event::Raw).collect(), None),
+                    None => over(),
+                },
+                Level::Text => match stream.next_text().await? {
+                    Some(pieces) => (pieces.into_iter().map(Event::Text).collect(), None),
+                    None => over(),
+                },
+            })
         };
-        match read {
-            Ok(Some(events)) => (events, None),
-            Ok(None) => (Vec::new(), Some(Ok(()))),
-            Err(failure) => (Vec::new(), Some(Err(failure))),
-        }
+        // A panic ends the stream, not the task that everybody waits for.
+        self.stream().contain(read).await.unwrap_or_else(|failure| (Vec::new(), Some(Err(failure))))
     }
 }
 
@@ -421,10 +429,7 @@ async fn pump(mut reader: Reader, level: Level) {
 }
 
 /// The events up to one that cannot be read, and the error for that one.
-fn parse(
-    batch: impl ExactSizeIterator<Item = String>,
-    stream: &mut RawStream,
-) -> (Vec<Event>, Option<Result<(), Error>>) {
+fn parse(batch: impl ExactSizeIterator<Item = String>, stream: &mut RawStream) -> Read {
     let mut events = Vec::with_capacity(batch.len());
     for data in batch {
         match record::parse(data.as_bytes()) {
@@ -447,7 +452,7 @@ async fn finish(inbox: Arc<Inbox>) -> Result<Answer, Error> {
     let mut reader = inbox.reclaim().await?;
     let operation = reader.stream().operation();
     let document: Result<RawResponse, Error> = tokio::select! {
-        document = reader.stream().finish() => document,
+        document = reader.stream().contain(async |stream| stream.finish().await) => document,
         () = closing => Err(closed()),
     };
     drop(reader);

@@ -50,8 +50,12 @@ impl VideoWatch {
             timeout: options::duration("timeout", timeout)?,
             ..WaitOptions::default()
         };
-        let watch = client.client(py)?.watch_video(task_id, &wait);
-        let watch = if submitted { watch.submitted() } else { watch };
+        let client = client.client(py)?;
+        let watch = gatewright::contain(|| {
+            let watch = client.watch_video(task_id, &wait);
+            Ok(if submitted { watch.submitted() } else { watch })
+        });
+        let watch = watch.map_err(|error| error::to_python(py, &error))?;
         Ok(Self { pid: process::id(), watch: Some(Arc::new(Mutex::new(watch))) })
     }
 

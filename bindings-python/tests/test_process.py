@@ -286,6 +286,35 @@ async def ask():
 threading.Thread(target=asyncio.run, args=(ask(),), daemon=True).start()
 time.sleep(0.2)
 """,
+    # The interpreter ends a daemon thread where it is: here in Python code, above the client's.
+    "middleware that waits": """
+class Slow:
+    def before(self, attempt):
+        time.sleep(0.4)
+
+slow = gatewright.Client(sys.argv[1], "key", middleware=[Slow()])
+threading.Thread(target=slow.models.list, daemon=True).start()
+time.sleep(0.2)
+""",
+    "middleware that computes": """
+class Busy:
+    def after(self, attempt, outcome):
+        while True:
+            pass
+
+busy = gatewright.Client("http://127.0.0.1:1", "key", middleware=[Busy()])
+threading.Thread(target=busy.models.list, daemon=True).start()
+time.sleep(0.2)
+""",
+    "a key that is waited for": """
+def key():
+    time.sleep(0.4)
+    return "key"
+
+keyed = gatewright.Client(sys.argv[1], key)
+threading.Thread(target=keyed.models.list, daemon=True).start()
+time.sleep(0.2)
+""",
 }
 
 
@@ -300,7 +329,16 @@ def test_a_process_exits_with_calls_and_streams_under_way(serve: Serve, program:
         "import asyncio, sys, threading, time, gatewright\nclient = gatewright.Client(sys.argv[1], 'key')\n"
     )
     begun = time.monotonic()
-    assert run(f"{begin}{program}\nprint('leaving')", serve(hang)) == "leaving\n"
+    # The interpreter takes its time to go down, so that threads which come back to it find it so.
+    leave = """
+class Late:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.6)
+
+late = Late()
+print('leaving')
+"""
+    assert run(f"{begin}{program}\n{leave}", serve(hang)) == "leaving\n"
     assert time.monotonic() - begun < 4
 
 

@@ -2,9 +2,33 @@
 //! and jitter without sleeping.
 
 use std::fmt;
+use std::ops::Add;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::BoxFuture;
+
+/// The longest time that is waited, 30 years: beyond the life of any process, and every clock can hold the point in
+/// time that is so far away. A longer one, whether a caller or a gateway names it, stands for this.
+pub const LONGEST_TIME: Duration = Duration::from_hours(30 * 365 * 24);
+
+/// The time that a number of seconds stands for, at most [`LONGEST_TIME`], which is also what infinity means. None
+/// for what is no time to wait: NaN, what is negative, and what is nought to the nanosecond.
+pub fn time_of_seconds(seconds: f64) -> Option<Duration> {
+    if seconds >= LONGEST_TIME.as_secs_f64() {
+        return Some(LONGEST_TIME);
+    }
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+}
+
+/// A time from outside, made one that can be waited.
+pub(crate) fn bounded(time: Duration) -> Duration {
+    time.min(LONGEST_TIME)
+}
+
+/// The point in time so much later. Never overflows, as a plain sum does.
+pub(crate) fn later<I: Add<Duration, Output = I>>(from: I, by: Duration) -> I {
+    from + bounded(by)
+}
 
 /// What a client asks the time, waits with and draws lots from. [`SystemClock`] unless
 /// [`ClientBuilder::clock`](crate::ClientBuilder::clock) says otherwise.
@@ -20,7 +44,7 @@ pub trait Clock: fmt::Debug + Send + Sync {
     /// Waits so long.
     fn sleep(&self, pause: Duration) -> BoxFuture<'_, ()>;
 
-    /// A number in 0..1, for jitter.
+    /// A number in 0..1, for jitter. One outside counts as the nearer end, NaN as 0.
     fn random(&self) -> f64;
 }
 
@@ -43,5 +67,28 @@ impl Clock for SystemClock {
 
     fn random(&self) -> f64 {
         rand::random()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_seconds_is_a_time_that_can_be_waited_or_none() {
+        assert_eq!(time_of_seconds(1.5), Some(Duration::from_millis(1500)));
+        for long in [f64::INFINITY, f64::MAX, 1e22, LONGEST_TIME.as_secs_f64()] {
+            assert_eq!(time_of_seconds(long), Some(LONGEST_TIME), "{long}");
+        }
+        for none in [f64::NAN, f64::NEG_INFINITY, -1.0, -0.0, 0.0, 1e-12] {
+            assert_eq!(time_of_seconds(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_sum_of_times_never_overflows() {
+        let (std, tokio) = (Instant::now(), tokio::time::Instant::now());
+        assert_eq!(later(std, Duration::MAX), std + LONGEST_TIME);
+        assert_eq!(later(later(tokio, Duration::MAX), Duration::MAX), tokio + 2 * LONGEST_TIME);
     }
 }

@@ -5,10 +5,14 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use crate::json_weight;
 use crate::sse::{Decoder, Item};
 
 /// A text taken for a message is cut here, in characters: a page is no message.
 const MAX_MESSAGE_CHARS: usize = 500;
+
+/// A body is read as events in packets of so many bytes.
+const PACKET_BYTES: usize = 16 * 1024;
 
 /// What an error body says; a part it does not say is `None`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -29,7 +33,7 @@ impl ErrorBody {
     pub fn read(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches('\u{FEFF}').trim();
-        if let Ok(value) = serde_json::from_str::<Value>(text) {
+        if let Some(value) = document(text) {
             return Self::of_value(&value);
         }
         if text.starts_with('<') {
@@ -162,16 +166,28 @@ fn first_detail(object: &Map<String, Value>) -> Option<String> {
     object.get("detail")?.get(0)?.get("msg")?.as_str().and_then(message)
 }
 
+/// A JSON document, unless it would cost far more than any error's: then a message is not worth looking for.
+fn document(text: &str) -> Option<Value> {
+    json_weight::check(text.as_bytes()).ok()?;
+    serde_json::from_str(text).ok()
+}
+
 /// The first JSON event of a body that is an event stream although its status is an error's.
 fn first_event(text: &str) -> Option<Value> {
     let mut items = Vec::new();
     let mut decoder = Decoder::new();
-    decoder.feed(text.as_bytes(), &mut items).ok()?;
-    let ended = items.into_iter().filter_map(|item| match item {
-        Item::Event(event) => Some(event),
-        _ => None,
-    });
-    ended.chain(decoder.finish()).find_map(|event| serde_json::from_str(&event.data).ok())
+    // Of a long one, only so much at a time is there as events.
+    for packet in text.as_bytes().chunks(PACKET_BYTES) {
+        decoder.feed(packet, &mut items).ok()?;
+        let found = items.drain(..).find_map(|item| match item {
+            Item::Event(event) => document(&event.data),
+            _ => None,
+        });
+        if found.is_some() {
+            return found;
+        }
+    }
+    decoder.finish().and_then(|event| document(&event.data))
 }
 
 fn page_title(page: &str) -> Option<String> {

@@ -39,12 +39,14 @@ mod files;
 #[expect(unreachable_pub, reason = "what of it is public is named below")]
 mod generated;
 mod images;
+mod json_weight;
 pub mod limits;
 mod log;
 mod middleware;
 mod native;
 mod operation;
 mod options;
+mod panics;
 mod polling;
 pub mod report;
 mod response;
@@ -67,15 +69,20 @@ pub use crate::client::{
     DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES,
     DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_POOL_TIMEOUT, DEFAULT_TIMEOUT,
 };
-pub use crate::clock::{Clock, SystemClock};
+pub use crate::clock::{Clock, LONGEST_TIME, SystemClock, time_of_seconds};
 pub use crate::error::{Error, ErrorCode, ErrorKind, Received};
 pub use crate::error_body::ErrorBody;
 pub use crate::files::{DEFAULT_MAX_FILE_BYTES, Download, SaveOptions, Saved, check_place};
 pub use crate::generated::{catalog, operations, resources, types};
+pub use crate::json_weight::is_light;
 pub use crate::log::LOG_VARIABLE;
 pub use crate::middleware::{Attempt, Middleware, Outcome};
 pub use crate::operation::Operation;
 pub use crate::options::{Call, RequestOptions};
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use crate::panics::on_purpose;
+pub use crate::panics::{contain, contained};
 pub use crate::polling::{DEFAULT_WAIT_TIMEOUT, OnProgress, WaitOptions};
 pub use crate::response::{RawResponse, Response};
 pub use crate::retry::DEFAULT_MAX_RETRIES;

@@ -5,17 +5,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use crate::clock::bounded;
 use crate::operation::Operation;
 
 /// Options of one call, or of a client made by [`Client::with_options`](crate::Client::with_options). What is none
-/// or empty is as the client was built.
+/// or empty is as the client was built. A time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestOptions {
-    /// Total deadline over all attempts; of a stream, until its head has arrived.
+    /// Total deadline over all attempts; of a stream, until its head has arrived, and from then on the longest silence,
+    /// unless an `idle_timeout` is given, here or to the client.
     pub timeout: Option<Duration>,
     /// Time until the head of the answer, per attempt.
     pub first_byte_timeout: Option<Duration>,
-    /// Time without a byte of an answer that has begun.
+    /// Time without a byte of an answer that has begun. Where none is given: two minutes, or `timeout` if shorter.
     pub idle_timeout: Option<Duration>,
     /// Time without an event of a stream; keep-alive comments do not count.
     pub event_timeout: Option<Duration>,
@@ -39,11 +41,12 @@ impl RequestOptions {
     /// These options, with `defaults` where they say nothing. Headers, query parameters and members of the body add
     /// up; where both have one of a name, these options' own holds.
     pub(crate) fn over(self, defaults: &Self) -> Self {
+        let time = |own: Option<Duration>, default: Option<Duration>| own.map(bounded).or(default);
         Self {
-            timeout: self.timeout.or(defaults.timeout),
-            first_byte_timeout: self.first_byte_timeout.or(defaults.first_byte_timeout),
-            idle_timeout: self.idle_timeout.or(defaults.idle_timeout),
-            event_timeout: self.event_timeout.or(defaults.event_timeout),
+            timeout: time(self.timeout, defaults.timeout),
+            first_byte_timeout: time(self.first_byte_timeout, defaults.first_byte_timeout),
+            idle_timeout: time(self.idle_timeout, defaults.idle_timeout),
+            event_timeout: time(self.event_timeout, defaults.event_timeout),
             max_retries: self.max_retries.or(defaults.max_retries),
             extra_headers: joined(&defaults.extra_headers, self.extra_headers, str::eq_ignore_ascii_case),
             extra_query: joined(&defaults.extra_query, self.extra_query, |one, other| one == other),

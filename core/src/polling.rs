@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::catalog::VIDEO_POLL_INTERVAL_S;
+use crate::clock::{bounded, later};
 use crate::error::{Error, ErrorKind};
 use crate::retry;
 use crate::types::VideoTask;
@@ -20,7 +21,8 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 /// How to wait for a task. Dropping the future that waits ends the wait at once; the task goes on.
 #[derive(Clone)]
 pub struct WaitOptions {
-    /// Pause between two look-ups. Default 5 s (section 3).
+    /// Pause between two look-ups. Default 5 s (section 3). At most [`LONGEST_TIME`](crate::LONGEST_TIME), as the
+    /// deadline.
     pub interval: Duration,
     /// Deadline over all look-ups. Default [`DEFAULT_WAIT_TIMEOUT`].
     pub timeout: Duration,
@@ -79,9 +81,9 @@ impl Schedule {
     pub(crate) fn new(options: &WaitOptions) -> Self {
         let now = Instant::now();
         Self {
-            interval: options.interval.max(SHORTEST_INTERVAL),
-            timeout: options.timeout,
-            deadline: now + options.timeout,
+            interval: bounded(options.interval).max(SHORTEST_INTERVAL),
+            timeout: bounded(options.timeout),
+            deadline: later(now, options.timeout),
             next: Some(now),
             answered: false,
             failure: None,
@@ -111,13 +113,13 @@ impl Schedule {
             sleep_until(due).await;
             // The last look-up begins at the deadline: it gets one more pause to end in.
             let is_last = due >= self.deadline;
-            let by = if is_last { self.deadline + self.interval } else { self.deadline };
+            let by = if is_last { later(self.deadline, self.interval) } else { self.deadline };
             let outcome = timeout_at(by, look()).await;
             let pause = match &outcome {
                 Ok(Err(error)) => error.retry_after().unwrap_or_default().max(self.interval),
                 _ => self.interval,
             };
-            self.next = (!is_last).then(|| (Instant::now() + pause).min(self.deadline));
+            self.next = (!is_last).then(|| later(Instant::now(), pause).min(self.deadline));
             match outcome {
                 Ok(Ok(found)) => {
                     self.answered = true;
@@ -254,6 +256,20 @@ mod tests {
         for make in [|| Error::new(ErrorKind::NotFound, "no such task"), spent] {
             let (found, looks, _) = wait(options(5, 60), true, |_| Err(make())).await;
             assert_eq!((found.expect_err("final").kind(), looks), (make().kind(), 1));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_time_is_too_long_to_be_added_up() {
+        let busy = |look| match look {
+            1 => Err(Error::new(ErrorKind::RateLimit, "busy").with_retry_after(Some(Duration::MAX))),
+            _ => Ok(true),
+        };
+        let (_, looks, elapsed) = wait(options(5, 60), true, busy).await;
+        assert_eq!((looks, elapsed), (2, Duration::from_secs(60)));
+        for options in [options(u64::MAX, 60), options(5, u64::MAX), options(u64::MAX, u64::MAX)] {
+            let (found, ..) = wait(options, true, |_| Ok(true)).await;
+            assert_eq!(found.expect("done"), 1);
         }
     }
 

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind};
 use crate::error_body::Signs;
+use crate::json_weight;
 use crate::operation::{Operation, StreamMode};
 
 /// Headers that carry the gateway's id of a request, the preferred first.
@@ -100,6 +101,7 @@ impl RawResponse {
             Some(_) => return Err(self.undecodable(operation, "it is not a JSON document")),
             None => return Err(self.undecodable(operation, "its body is empty")),
         }
+        json_weight::check(&self.body).map_err(|heavy| self.undecodable(operation, heavy))?;
         // Almost no answer has the word.
         let may_be_error = memchr::memmem::find(&self.body, b"\"error\"").is_some();
         let signs = may_be_error.then(|| Signs::of(&self.body)).flatten();

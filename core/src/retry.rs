@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 
+use crate::clock::{bounded, time_of_seconds};
 use crate::error::ErrorKind;
 
 /// Tries after the first, unless the caller says otherwise.
@@ -43,7 +44,7 @@ pub(crate) struct Attempt {
     pub(crate) remaining: Duration,
     /// For `retry-after` as a date.
     pub(crate) now: SystemTime,
-    /// In 0..1.
+    /// In 0..1; what is not is taken for the nearer end.
     pub(crate) random: f64,
 }
 
@@ -76,16 +77,18 @@ pub(crate) fn is_retryable(failure: Failure<'_>) -> bool {
 
 fn backoff(retries: u32, random: f64) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(retries));
+    let random = if random.is_nan() { 0.0 } else { random.clamp(0.0, 1.0) };
     doubled.min(LONGEST_PAUSE).mul_f64(1.0 - JITTER * random)
 }
 
 /// The wait that an answer asks for: `retry-after-ms`, else `retry-after` in seconds or as a date. None where
-/// neither can be read; a date that is past means no wait.
+/// neither can be read; a date that is past means no wait, and no wait is longer than
+/// [`LONGEST_TIME`](crate::LONGEST_TIME).
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {
-        let value: f64 = text.parse().ok()?;
-        Duration::try_from_secs_f64(value / unit).ok()
+        let seconds = text.parse::<f64>().ok()? / unit;
+        if seconds == 0.0 { Some(Duration::ZERO) } else { time_of_seconds(seconds) }
     };
     if let Some(wait) = text("retry-after-ms").and_then(|text| seconds(text, 1000.0)) {
         return Some(wait);
@@ -93,7 +96,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     let value = text("retry-after")?;
     seconds(value, 1.0).or_else(|| {
         let date = httpdate::parse_http_date(value).ok()?;
-        Some(date.duration_since(now).unwrap_or_default())
+        Some(bounded(date.duration_since(now).unwrap_or_default()))
     })
 }
 
@@ -143,6 +146,25 @@ mod tests {
         let pauses = [0, 1, 2, 3, 4, 5, 60].map(|retries| backoff(retries, 0.0).as_millis());
         assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
         assert_eq!(backoff(0, 1.0), Duration::from_millis(375));
+    }
+
+    #[test]
+    fn chance_that_is_none_still_gives_a_pause() {
+        for (random, ms) in [(f64::NAN, 500), (-1e300, 500), (f64::INFINITY, 375), (2.0, 375)] {
+            assert_eq!(backoff(0, random), Duration::from_millis(ms), "{random}");
+        }
+    }
+
+    #[test]
+    fn a_wait_beyond_all_measure_is_the_longest_one() {
+        for value in ["10000000000000000000", "18446744073709551615", "1e9", "1e300", "1e400", "inf"] {
+            assert_eq!(retry_after(&headers("retry-after", value), now()), Some(crate::LONGEST_TIME));
+        }
+        let far = headers("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(retry_after(&far, SystemTime::UNIX_EPOCH), Some(crate::LONGEST_TIME));
+        for value in ["-inf", "-1e300", "-0.1", "NaN", ""] {
+            assert_eq!(retry_after(&headers("retry-after", value), now()), None, "{value}");
+        }
     }
 
     #[test]

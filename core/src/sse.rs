@@ -4,6 +4,7 @@
 //! however they are cut into packets, and an event that lies within one packet is copied once.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use memchr::{memchr, memchr2};
@@ -12,8 +13,7 @@ use memchr::{memchr, memchr2};
 /// Wide enough for an image of some tens of megapixels in base64.
 pub const DEFAULT_MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Longer ids are ignored, as those with a NUL are. An id in force is part of every event that follows: unbounded, it
-/// would cost its length each time.
+/// Longer ids are ignored, as those with a NUL are. An id in force is part of every event that follows.
 pub const MAX_ID_BYTES: usize = 4096;
 
 /// A line buffer that has grown past this size is given back once its line has been handled.
@@ -28,8 +28,9 @@ pub struct StreamEvent {
     pub event: Option<String>,
     /// The `data` fields, joined with line feeds. Malformed UTF-8 is replaced by U+FFFD.
     pub data: String,
-    /// The id in force: it persists from the event that set it. None where it was never set, or set to nothing.
-    pub id: Option<String>,
+    /// The id in force: it persists from the event that set it, and all events that it is in force for share it. None
+    /// where it was never set, or set to nothing.
+    pub id: Option<Arc<str>>,
 }
 
 /// One block of the stream as it came, whether the standard dispatches it or not: a comment, a `retry` or an `id`
@@ -41,7 +42,7 @@ pub struct Frame {
     /// The `data` fields, joined with line feeds; none where the block has none.
     pub data: Option<String>,
     /// The id in force, as in [`StreamEvent::id`].
-    pub id: Option<String>,
+    pub id: Option<Arc<str>>,
     /// The `retry` field: the reconnection time the server asks for.
     pub retry: Option<Duration>,
     /// Comments within the block, without their colon and the space after it.
@@ -115,7 +116,8 @@ pub struct Decoder {
     has_data: bool,
     /// An `id` field of the block being read; committed by the blank line.
     pending_id: Option<String>,
-    last_event_id: String,
+    /// None where it is empty.
+    last_event_id: Option<Arc<str>>,
     /// What else the block being read holds, where frames are asked for.
     block: Block,
 }
@@ -147,7 +149,7 @@ impl Default for Decoder {
             data: Vec::new(),
             has_data: false,
             pending_id: None,
-            last_event_id: String::new(),
+            last_event_id: None,
             block: Block::default(),
         }
     }
@@ -187,7 +189,7 @@ impl Decoder {
 
     /// The id last committed by a blank line; empty where there was none.
     pub fn last_event_id(&self) -> &str {
-        &self.last_event_id
+        self.last_event_id.as_deref().unwrap_or_default()
     }
 
     /// Takes the next packet and appends what it completes to `items`.
@@ -308,8 +310,10 @@ impl Decoder {
             b"retry" => items.extend(digits(value).map(Item::Retry)),
             // An empty name before the colon: a comment.
             b"" if self.wanted == Wanted::Frames => {
-                self.check_size(self.block.comment_bytes + line.len())?;
-                self.block.comment_bytes += line.len();
+                // An empty one costs, too.
+                let bytes = self.block.comment_bytes + line.len() + size_of::<String>();
+                self.check_size(bytes)?;
+                self.block.comment_bytes = bytes;
                 self.block.comments.push(text(value.to_vec()));
             }
             // Kept as it was written.
@@ -323,13 +327,13 @@ impl Decoder {
     /// Ends a block: commits the id, resets the name, and gives the event unless the block had no data.
     fn dispatch(&mut self) -> Option<StreamEvent> {
         if let Some(id) = self.pending_id.take() {
-            self.last_event_id = id;
+            self.last_event_id = (!id.is_empty()).then(|| id.into());
         }
         let event = (!self.event.is_empty()).then(|| std::mem::take(&mut self.event));
         if !std::mem::take(&mut self.has_data) {
             return None;
         }
-        let id = (!self.last_event_id.is_empty()).then(|| self.last_event_id.clone());
+        let id = self.last_event_id.clone();
         Some(StreamEvent { event, data: text(std::mem::take(&mut self.data)), id })
     }
 
@@ -341,8 +345,7 @@ impl Decoder {
         let mut frame = match self.dispatch() {
             Some(event) => Frame::from(event),
             None if named || identified || retry.is_some() || !comments.is_empty() => {
-                let id = (!self.last_event_id.is_empty()).then(|| self.last_event_id.clone());
-                Frame { event, id, ..Frame::default() }
+                Frame { event, id: self.last_event_id.clone(), ..Frame::default() }
             }
             None => return None,
         };

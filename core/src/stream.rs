@@ -34,6 +34,7 @@ use self::journal::Journal;
 use self::pattern::Pattern;
 use self::reading::{Reading, Ready};
 pub use self::typed::{Chunk, EventStream};
+use crate::clock::later;
 use crate::error::{Error, ErrorKind, Received};
 use crate::operation::Operation;
 use crate::response::{Head, RawResponse};
@@ -41,17 +42,27 @@ use crate::sse::{Frame, Item, StreamEvent};
 
 /// Once so many events are ready they are handed over, before the next packet is read.
 const MAX_BATCH_EVENTS: usize = 1024;
+/// So many packets are taken in one turn, then whatever else runs on the thread gets its own, timers included: of a body
+/// that was compressed there may be packets without end.
+const MAX_PACKETS_A_TURN: usize = 64;
 /// After the terminator the body's end is awaited this long, so that the connection can be used again.
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 
 /// Bytes of a body. The transport's error is turned into ours before it leaves this file.
 pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send + Sync>>;
 
+/// How long nothing at all may arrive, and the option that says so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Silence {
+    pub(crate) limit: Duration,
+    pub(crate) option: &'static str,
+}
+
 /// How long a stream may be silent, and how much it may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Without a byte.
-    pub(crate) idle: Duration,
+    pub(crate) silence: Silence,
     /// Without an event of an answer: keep-alive comments, events without data and pings do not count.
     pub(crate) event_idle: Duration,
     /// Of a body that turns out to be one JSON document, and of the document that a stream amounts to.
@@ -76,6 +87,8 @@ pub struct RawStream {
     items: Vec<Item>,
     /// JSON lines that stand between the fields, which no event holds (facts: a bare error in the stream).
     stray: String,
+    /// How often it was looked at for its end.
+    stray_looks: u32,
     ready: VecDeque<Ready>,
     /// How the stream ends, once that is known; told after the ready events.
     end: Option<Result<(), Error>>,
@@ -107,6 +120,7 @@ impl RawStream {
             reading: Reading::default(),
             items: Vec::new(),
             stray: String::new(),
+            stray_looks: 0,
             ready: VecDeque::new(),
             end: None,
             failure: None,
@@ -118,7 +132,7 @@ impl RawStream {
             opened: now,
             last_byte: now,
             last_event: now,
-            timer: Box::pin(tokio::time::sleep(bounds.idle)),
+            timer: Box::pin(tokio::time::sleep(bounds.silence.limit)),
             yielded: false,
         }
     }
@@ -210,7 +224,7 @@ impl RawStream {
         match self.journal.whole() {
             Ok(body) => {
                 let mut head = self.head.clone();
-                head.elapsed += self.opened.elapsed();
+                head.elapsed = head.elapsed.saturating_add(self.opened.elapsed());
                 Ok(RawResponse::new(head, body))
             }
             Err(error) => Err(self.describe(error)),
@@ -224,6 +238,21 @@ impl RawStream {
         match self.take_end() {
             Err(error) => error,
             Ok(()) => unreachable!("the stream has just failed"),
+        }
+    }
+
+    /// Runs work on this stream as [`contained`](crate::contained) does. Where it panics the stream is given up, as by
+    /// [`RawStream::give_up`].
+    pub async fn contain<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match crate::contained(work(self)).await {
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                // What has arrived may be what it broke on.
+                crate::contain(|| Err(self.give_up(error)))
+            }
+            outcome => outcome,
         }
     }
 
@@ -295,7 +324,20 @@ impl RawStream {
     /// Ready once there is something to hand over, or the stream's end is known.
     fn poll_ready(&mut self, context: &mut Context<'_>, frames: bool, may_yield: bool) -> Poll<()> {
         self.reading.set_frames(frames);
+        let mut packets = 0;
         while self.end.is_none() && self.ready.len() < MAX_BATCH_EVENTS {
+            if packets == MAX_PACKETS_A_TURN {
+                if !self.ready.is_empty() {
+                    break;
+                }
+                if let Poll::Ready(silence) = self.poll_silence(context) {
+                    self.end = Some(Err(silence));
+                    break;
+                }
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            packets += 1;
             let Some(body) = &mut self.body else { break };
             match body.as_mut().poll_next(context) {
                 Poll::Ready(Some(Ok(packet))) => {
@@ -331,19 +373,20 @@ impl RawStream {
 
     /// Ready once the stream has been silent for too long.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Error> {
-        let by_bytes = self.last_byte + self.bounds.idle;
-        let by_events = self.last_event + self.bounds.event_idle;
+        let Silence { limit, option } = self.bounds.silence;
+        let by_bytes = later(self.last_byte, limit);
+        let by_events = later(self.last_event, self.bounds.event_idle);
         let until = by_bytes.min(by_events);
         if self.timer.deadline() != until {
             self.timer.as_mut().reset(until);
         }
         ready!(self.timer.as_mut().poll(context));
-        let (what, limit) = if by_bytes <= by_events {
-            ("not a byte", self.bounds.idle)
+        let message = if by_bytes <= by_events {
+            format!("not a byte of the stream arrived for {limit:?} ({option})")
         } else {
-            ("no event", self.bounds.event_idle)
+            format!("no event of the stream arrived for {:?} (event_timeout)", self.bounds.event_idle)
         };
-        Poll::Ready(Error::new(ErrorKind::Timeout, format!("{what} of the stream arrived for {limit:?}")))
+        Poll::Ready(Error::new(ErrorKind::Timeout, message))
     }
 
     /// Ends the stream with an error; what was ready after it is dropped.

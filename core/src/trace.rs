@@ -16,12 +16,15 @@ use tracing::field::{Empty, display};
 use url::Url;
 
 use crate::error::Error;
+use crate::json_weight;
 use crate::operation::{Operation, Protocol, StreamMode};
 use crate::response::Head;
 use crate::sse::{Decoder, Item};
 
 /// Whom the conventions are told to have been called; which provider answered behind the gateway is not known.
 const PROVIDER: &str = "gatewright";
+/// So many choices' finish reasons are recorded; our gateway makes no more.
+const MAX_CHOICES: usize = 128;
 /// Of the states of a response, those it does not leave again.
 const ENDED: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
 
@@ -135,6 +138,7 @@ impl CallSpan {
         self.attempts(head.attempts);
         self.status(Some(head.status), head.request_id());
         if self.inference.is_some()
+            && json_weight::check(body).is_ok()
             && let Ok(body) = serde_json::from_slice::<ResponseBody>(body)
         {
             let mut told = Told::default();
@@ -199,7 +203,10 @@ impl StreamSpan {
                 let seconds = self.began.elapsed().as_secs_f64();
                 self.span.record("gen_ai.response.time_to_first_chunk", seconds);
             }
-            if let Ok(chunk) = serde_json::from_str::<ResponseBody>(&event.data) {
+            // One that costs too much ends the stream when its reader takes it.
+            if json_weight::check(event.data.as_bytes()).is_ok()
+                && let Ok(chunk) = serde_json::from_str::<ResponseBody>(&event.data)
+            {
                 events.told.take(chunk);
             }
         }
@@ -340,7 +347,8 @@ impl Told {
         self.model = self.model.take().or(body.model);
         self.usage = body.usage.filter(Value::is_object).or(self.usage.take());
         for (position, choice) in body.choices.into_iter().flatten().enumerate() {
-            if let Some(reason) = choice.finish_reason.filter(Value::is_string) {
+            let has_room = self.finish_reasons.len() < MAX_CHOICES;
+            if let Some(reason) = choice.finish_reason.filter(|reason| has_room && reason.is_string()) {
                 self.finish_reasons.insert(choice.index.unwrap_or(position), reason);
             }
         }
@@ -362,7 +370,8 @@ impl Told {
         let count = |paths: &[&str]| paths.iter().find_map(|path| usage.pointer(path)?.as_u64());
         let thoughts = count(&["/thoughtsTokenCount"]);
         // The native protocol counts thoughts apart from what they led to.
-        let native_output = count(&["/candidatesTokenCount"]).map(|output| output + thoughts.unwrap_or(0));
+        let native_output = count(&["/candidatesTokenCount"]);
+        let native_output = native_output.map(|output| output.saturating_add(thoughts.unwrap_or(0)));
         let input = count(&["/prompt_tokens", "/input_tokens", "/promptTokenCount"]);
         let output = count(&["/completion_tokens", "/output_tokens"]).or(native_output);
         let cached = count(&[

@@ -20,15 +20,17 @@ use http::{HeaderName, HeaderValue};
 use tracing::Instrument as _;
 
 use crate::base_url::BaseUrl;
+use crate::client::DEFAULT_IDLE_TIMEOUT;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
 use crate::middleware::{Attempt, Middleware};
 use crate::operation::Operation;
 use crate::options::{Call, RequestOptions};
+use crate::panics::may_panic_on_purpose;
 use crate::response::{Head, RawResponse};
 use crate::retry;
 use crate::secret::{self, ApiKeyProvider, KeySource, KnownKeys};
-use crate::stream::{Bounds, RawStream};
+use crate::stream::{Bounds, RawStream, Silence};
 use crate::trace::CallSpan;
 
 use self::attempt::Failed;
@@ -50,7 +52,8 @@ pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     /// None: the deadline of the call alone bounds it.
     pub(crate) first_byte_timeout: Option<Duration>,
-    pub(crate) idle_timeout: Duration,
+    /// None: nobody has said it, see [`Transport::silence`].
+    pub(crate) idle_timeout: Option<Duration>,
     pub(crate) event_timeout: Duration,
     pub(crate) max_retries: u32,
     pub(crate) max_body_bytes: usize,
@@ -147,7 +150,22 @@ impl Transport {
 
     /// Time without a byte of an answer, for what is fetched from elsewhere.
     pub(crate) fn idle_timeout(&self) -> Duration {
-        self.settings.idle_timeout
+        self.settings.idle_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT)
+    }
+
+    /// How long the answer to a call with these options may be silent: what anybody has said of silence itself, else
+    /// the default, but no longer than the call may take.
+    fn silence(&self, options: &RequestOptions) -> Silence {
+        let timeout = self.timeout(options);
+        match options.idle_timeout.or(self.settings.idle_timeout) {
+            Some(limit) => Silence { limit, option: "idle_timeout" },
+            None if timeout < DEFAULT_IDLE_TIMEOUT => Silence { limit: timeout, option: "timeout" },
+            None => Silence { limit: DEFAULT_IDLE_TIMEOUT, option: "idle_timeout" },
+        }
+    }
+
+    fn timeout(&self, options: &RequestOptions) -> Duration {
+        options.timeout.unwrap_or(self.settings.timeout)
     }
 
     /// Time and chance, for what waits beside this transport.
@@ -157,6 +175,7 @@ impl Transport {
 
     /// Sends a raw call and reads its answer whole.
     pub(crate) async fn call(&self, call: Call) -> Result<RawResponse, Error> {
+        may_panic_on_purpose!(Call);
         let (operation, options) = (call.operation, call.options.clone());
         let request = self.build(call, Form::Document).map_err(|error| error.with_operation(operation))?;
         let answer = self.exchange(request, operation, Form::Document, &options).await?;
@@ -169,6 +188,7 @@ impl Transport {
 
     /// Sends a raw call and gives its answer as a stream.
     pub(crate) async fn open(&self, call: Call) -> Result<RawStream, Error> {
+        may_panic_on_purpose!(Call);
         let (operation, options) = (call.operation, call.options.clone());
         let request = self.build(call, Form::Stream).map_err(|error| error.with_operation(operation))?;
         let answer = self.exchange(request, operation, Form::Stream, &options).await?;
@@ -181,7 +201,7 @@ impl Transport {
 
     pub(crate) fn stream_bounds(&self, options: &RequestOptions) -> Bounds {
         Bounds {
-            idle: options.idle_timeout.unwrap_or(self.settings.idle_timeout),
+            silence: self.silence(options),
             event_idle: options.event_timeout.unwrap_or(self.settings.event_timeout),
             max_body_bytes: self.settings.max_body_bytes,
         }
@@ -219,7 +239,7 @@ impl Transport {
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
         let clock = self.clock();
-        let timeout = options.timeout.unwrap_or(self.settings.timeout);
+        let timeout = self.timeout(options);
         let deadline = Deadline { clock, started: clock.now(), timeout };
         let max_retries = options.max_retries.unwrap_or(self.settings.max_retries);
         let mut provider = match &self.key {

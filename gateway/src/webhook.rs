@@ -62,7 +62,7 @@ impl Delivery {
             }
             if attempt < ATTEMPTS {
                 tokio::time::sleep(pause).await;
-                pause *= 2;
+                pause = pause.saturating_mul(2);
             }
         }
     }

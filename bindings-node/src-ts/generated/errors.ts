@@ -179,6 +179,11 @@ export class WebhookSignatureError extends GatewrightError {
   declare readonly kind: "webhook_signature";
 }
 
+/** The client itself broke: a defect of Gatewright, whose call ended with it and nothing else. */
+export class InternalError extends GatewrightError {
+  declare readonly kind: "internal";
+}
+
 /** Name of an error kind: what `error.kind` may be. */
 export type ErrorKind =
   | "bad_request"
@@ -204,7 +209,8 @@ export type ErrorKind =
   | "invalid_request"
   | "configuration"
   | "io"
-  | "webhook_signature";
+  | "webhook_signature"
+  | "internal";
 
 /** The class of each error kind. */
 export const errorClasses = {
@@ -232,4 +238,5 @@ export const errorClasses = {
   configuration: ConfigurationError,
   io: FileError,
   webhook_signature: WebhookSignatureError,
+  internal: InternalError,
 } as const satisfies Record<ErrorKind, new (details: ErrorDetails) => GatewrightError>;

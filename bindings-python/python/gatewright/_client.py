@@ -168,10 +168,11 @@ class Client(_Configured, Resources):
             and once more after the gateway has refused its key (401), with `refresh=True` if it takes that.
             Default: `GATEWRIGHT_API_KEY`.
         timeout: Seconds for a call as a whole, all attempts and pauses together; of a stream, until it
-            begins. Default 600; `math.inf` for no limit.
+            begins, and from then on the longest silence, unless `idle_timeout` is given. Default 600;
+            `math.inf`, as for every time, for no limit.
         connect_timeout: Seconds to connect, per attempt. Default 5.
         first_byte_timeout: Seconds until an answer begins, per attempt. Default: none but `timeout`.
-        idle_timeout: Seconds without a byte of an answer that has begun. Default 120.
+        idle_timeout: Seconds without a byte of an answer that has begun. Default 120, or `timeout` if shorter.
         event_timeout: Seconds without an event of a stream; keep-alive comments do not count. Default 600.
         max_retries: Attempts after the first. Default 2.
         max_body_bytes: Largest answer that is read; a larger one raises DecodeError. Default 256 MiB.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use super::Client;
 use crate::base_url::{BaseUrl, DEFAULT_BASE_URL};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, bounded};
 use crate::error::{Error, ErrorKind};
 use crate::log;
 use crate::middleware::Middleware;
 use crate::options::RequestOptions;
+use crate::panics::may_panic_on_purpose;
 use crate::retry::DEFAULT_MAX_RETRIES;
 use crate::secret::{ApiKey, ApiKeyProvider, KeySource, KnownKeys};
 use crate::tls::{CA_BUNDLE_VARIABLE, Tls};
@@ -100,8 +101,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Total deadline of a call over all its attempts and pauses; of a stream, until its head has arrived. Default
-    /// [`DEFAULT_TIMEOUT`].
+    /// Total deadline of a call over all its attempts and pauses; of a stream, until its head has arrived, and from
+    /// then on the longest silence, unless `idle_timeout` is given. Default [`DEFAULT_TIMEOUT`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -120,7 +121,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Time without a byte of an answer that has begun. Default [`DEFAULT_IDLE_TIMEOUT`].
+    /// Time without a byte of an answer that has begun. Default [`DEFAULT_IDLE_TIMEOUT`], or the `timeout` where that
+    /// is shorter.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);
         self
@@ -138,7 +140,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Bound on the body of an answer, in bytes. Default [`DEFAULT_MAX_BODY_BYTES`].
+    /// Bound on the body of an answer, and on the memory of the document that a stream amounts to, in bytes. Default
+    /// [`DEFAULT_MAX_BODY_BYTES`].
     pub fn max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = Some(bytes);
         self
@@ -255,15 +258,17 @@ impl ClientBuilder {
     /// Errors (Configuration): the base URL or the proxy cannot be read, the key is missing, given twice or cannot
     /// be sent, a certificate file cannot be read, a header cannot be sent, `max_connections` is 0.
     pub fn build(self) -> Result<Client, Error> {
+        may_panic_on_purpose!(Build);
         let base = self.base_url.or_else(|| variable(BASE_URL_VARIABLE));
         let base = BaseUrl::parse(base.as_deref().unwrap_or(DEFAULT_BASE_URL))?;
         let key = key_source(self.api_key, self.api_key_provider)?;
         check_default_headers(&self.default_headers)?;
         let ca_bundle = self.ca_bundle.or_else(|| variable(CA_BUNDLE_VARIABLE).map(PathBuf::from));
+        let time = |given: Option<Duration>, default| given.map_or(default, bounded);
         let connecting = Connecting {
-            connect_timeout: self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            connect_timeout: time(self.connect_timeout, DEFAULT_CONNECT_TIMEOUT),
             max_idle_connections: self.max_idle_connections.unwrap_or(DEFAULT_MAX_IDLE_CONNECTIONS),
-            idle_connection_timeout: self.idle_connection_timeout.unwrap_or(DEFAULT_IDLE_CONNECTION_TIMEOUT),
+            idle_connection_timeout: time(self.idle_connection_timeout, DEFAULT_IDLE_CONNECTION_TIMEOUT),
             proxy: match self.proxy {
                 ProxyOption::Environment => Proxy::Environment,
                 ProxyOption::Direct => Proxy::Direct,
@@ -279,14 +284,14 @@ impl ClientBuilder {
         // Innermost, where what is logged is what is sent.
         middleware.extend(log::from_environment(&known_keys).map(|log| Arc::new(log) as Arc<dyn Middleware>));
         let settings = Settings {
-            timeout: self.timeout.unwrap_or(DEFAULT_TIMEOUT),
-            first_byte_timeout: self.first_byte_timeout,
-            idle_timeout: self.idle_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT),
-            event_timeout: self.event_timeout.unwrap_or(DEFAULT_EVENT_TIMEOUT),
+            timeout: time(self.timeout, DEFAULT_TIMEOUT),
+            first_byte_timeout: self.first_byte_timeout.map(bounded),
+            idle_timeout: self.idle_timeout.map(bounded),
+            event_timeout: time(self.event_timeout, DEFAULT_EVENT_TIMEOUT),
             max_retries: self.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
             max_body_bytes: self.max_body_bytes.unwrap_or(DEFAULT_MAX_BODY_BYTES),
             max_connections: self.max_connections.unwrap_or(DEFAULT_MAX_CONNECTIONS),
-            pool_timeout: self.pool_timeout.unwrap_or(DEFAULT_POOL_TIMEOUT),
+            pool_timeout: time(self.pool_timeout, DEFAULT_POOL_TIMEOUT),
             validate: self.validate,
             user_agent: self
                 .user_agent

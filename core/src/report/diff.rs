@@ -284,7 +284,7 @@ impl Thresholds {
     /// Whether going from one time to the other passes both bounds.
     fn passed(self, from_ms: u64, to_ms: u64) -> bool {
         let (from, to) = (u128::from(from_ms), u128::from(to_ms));
-        to > from + u128::from(self.ms) && to * 100 > from * (100 + u128::from(self.percent))
+        to > from + u128::from(self.ms) && to * 100 > from.saturating_mul(100 + u128::from(self.percent))
     }
 
     /// The bounds in words.

@@ -91,13 +91,13 @@ impl Accumulator {
         })
     }
 
-    /// About how long the document is as JSON, in bytes.
-    pub(super) fn size(&self) -> usize {
+    /// About how much memory the document takes, in bytes; no less than it has as JSON.
+    pub(super) fn memory(&self) -> usize {
         match &self.document {
-            Document::Chat(completion) => completion.size(),
-            Document::Responses(building) => building.size(),
-            Document::Native(content) => content.size(),
-            Document::Last(last) => value_size(last),
+            Document::Chat(completion) => completion.memory(),
+            Document::Responses(building) => building.memory(),
+            Document::Native(content) => content.memory(),
+            Document::Last(last) => memory(last),
         }
     }
 }
@@ -179,16 +179,22 @@ fn index_of(members: &Map<String, Value>, name: &str) -> Option<u64> {
     members.get(name).and_then(Value::as_u64)
 }
 
-/// About how long a value is as JSON, in bytes.
-fn value_size(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 5,
-        Value::String(text) => text.len() + 3,
-        Value::Array(values) => 2 + values.iter().map(value_size).sum::<usize>(),
-        Value::Object(members) => members_size(members),
-    }
+/// What an object's table takes beside its members.
+const TABLE: usize = 128;
+
+/// About how much memory a value takes, in bytes.
+pub(super) fn memory(value: &Value) -> usize {
+    let beneath = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(memory).sum(),
+        Value::Object(members) => members_memory(members),
+    };
+    size_of::<Value>() + beneath
 }
 
-fn members_size(members: &Map<String, Value>) -> usize {
-    2 + members.iter().map(|(name, value)| name.len() + 4 + value_size(value)).sum::<usize>()
+fn members_memory(members: &Map<String, Value>) -> usize {
+    // A name, its hash and its place in the table.
+    let member = size_of::<String>() + 2 * size_of::<usize>();
+    TABLE + members.iter().map(|(name, value)| member + name.len() + memory(value)).sum::<usize>()
 }

@@ -1,7 +1,10 @@
 //! A body that is no event stream although a stream was asked for: one JSON document becomes events, an error or a
 //! page becomes an error.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::meaning::is_error;
@@ -20,13 +23,25 @@ pub(super) enum Kind {
     Page,
 }
 
+/// Whether all that has come of a body may be the beginning of a byte order mark.
+pub(super) fn may_be_mark(begun: &[u8]) -> bool {
+    BYTE_ORDER_MARK.starts_with(begun)
+}
+
+/// Where the first byte is that is neither white space nor of a byte order mark at the beginning; `known`: there is none
+/// before. The length where there is none at all.
+pub(super) fn blank(begun: &[u8], known: usize) -> usize {
+    let from = if begun.starts_with(BYTE_ORDER_MARK) { known.max(BYTE_ORDER_MARK.len()) } else { known };
+    let found = begun[from..].iter().position(|byte| !byte.is_ascii_whitespace());
+    found.map_or(begun.len(), |found| from + found)
+}
+
 /// Tells the kind from the beginning of a body; none while only white space, or a byte order mark, has arrived.
 pub(super) fn kind(body: &[u8], content_type: Option<&str>) -> Option<Kind> {
-    if BYTE_ORDER_MARK.starts_with(body) {
+    if may_be_mark(body) {
         return None;
     }
-    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace())?;
+    let first = body.get(blank(body, 0))?;
     Some(match first {
         b'{' | b'[' => Kind::Json,
         b'<' => Kind::Page,
@@ -35,9 +50,13 @@ pub(super) fn kind(body: &[u8], content_type: Option<&str>) -> Option<Kind> {
     })
 }
 
-/// The events that a whole JSON body amounts to, and the error that comes after them if it is not whole: a body cut
-/// short is a truncation.
-pub(super) fn events(operation: &Operation, body: &[u8]) -> (Vec<StreamEvent>, Result<(), Error>) {
+/// Hands over the events that a whole JSON body amounts to. Errors, after those it holds whole: it is not whole itself,
+/// and a body cut short is a truncation; that of `take`.
+pub(super) fn events(
+    operation: &Operation,
+    body: &[u8],
+    mut take: impl FnMut(StreamEvent) -> Result<(), Error>,
+) -> Result<(), Error> {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{FEFF}').trim();
     let described = |error: serde_json::Error| {
@@ -50,14 +69,13 @@ pub(super) fn events(operation: &Operation, body: &[u8]) -> (Vec<StreamEvent>, R
     };
     if let Some(rest) = text.strip_prefix('[') {
         // An array of chunks: the native protocol's stream without alt=sse, and some servers' of others.
-        let (chunks, end) = elements(rest);
-        let chunks = chunks.iter().map(|chunk| event(None, chunk)).collect();
-        return (chunks, end.map_err(described));
+        let mut chunks = Elements::of(rest);
+        while let Some(chunk) = chunks.next().map_err(described)? {
+            take(StreamEvent { event: None, data: chunk.to_owned(), id: None })?;
+        }
+        return Ok(());
     }
-    let value = match mend::value(text) {
-        Ok(value) => value,
-        Err(error) => return (Vec::new(), Err(described(error))),
-    };
+    let value = mend::value(text).map_err(described)?;
     let event = match (operation.protocol, value) {
         (Protocol::Chat, Value::Object(completion)) if !is_error(text) => {
             event(None, &chat_chunk(completion))
@@ -73,26 +91,36 @@ pub(super) fn events(operation: &Operation, body: &[u8]) -> (Vec<StreamEvent>, R
         }
         (_, value) => event(None, &value),
     };
-    (vec![event], Ok(()))
+    take(event)
 }
 
-/// The elements of an array after its bracket, as far as it goes.
-pub(super) fn elements(list: &str) -> (Vec<Value>, Result<(), serde_json::Error>) {
-    let mended = mend::text(list);
-    let mut rest: &str = &mended;
-    let mut elements = Vec::new();
-    loop {
-        rest = rest.trim_start().trim_start_matches(',').trim_start();
+/// The elements of an array, each as its text: nothing is built of them.
+pub(super) struct Elements<'a> {
+    mended: Cow<'a, str>,
+    at: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// list: the array after its bracket.
+    pub(super) fn of(list: &'a str) -> Self {
+        Self { mended: mend::text(list), at: 0 }
+    }
+
+    /// The next one. Errors: the array goes no further in JSON.
+    pub(super) fn next(&mut self) -> Result<Option<&str>, serde_json::Error> {
+        let rest = self.mended[self.at..].trim_start().trim_start_matches(',').trim_start();
         if rest == "]" {
-            return (elements, Ok(()));
+            return Ok(None);
         }
-        let mut reader = serde_json::Deserializer::from_str(rest).into_iter();
+        let begin = self.mended.len() - rest.len();
+        let mut reader = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
         match reader.next() {
-            Some(Ok(element)) => elements.push(element),
-            Some(Err(error)) => return (elements, Err(error)),
-            None => return (elements, serde_json::from_str::<Value>("[").map(|_| ())),
-        }
-        rest = &rest[reader.byte_offset()..];
+            Some(read) => read?,
+            // It ends here: the error is that of any text which does.
+            None => serde_json::from_str(rest)?,
+        };
+        self.at = begin + reader.byte_offset();
+        Ok(Some(&self.mended[begin..self.at]))
     }
 }
 
@@ -139,9 +167,18 @@ mod tests {
     use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
 
     fn whole(operation: &Operation, body: &[u8]) -> Vec<StreamEvent> {
-        let (events, end) = events(operation, body);
+        let (taken, end) = taken(operation, body);
         end.expect("a whole body");
-        events
+        taken
+    }
+
+    fn taken(operation: &Operation, body: &[u8]) -> (Vec<StreamEvent>, Result<(), Error>) {
+        let mut taken = Vec::new();
+        let end = events(operation, body, |event| {
+            taken.push(event);
+            Ok(())
+        });
+        (taken, end)
     }
 
     #[test]
@@ -177,8 +214,8 @@ mod tests {
     #[test]
     fn an_array_of_native_chunks_becomes_as_many_events_even_if_it_is_cut() {
         let native = |body: &[u8]| {
-            let (events, end) = events(&STREAM_GENERATE_CONTENT, body);
-            (events.len(), end.err().map(|error| error.kind()))
+            let (taken, end) = taken(&STREAM_GENERATE_CONTENT, body);
+            (taken.len(), end.err().map(|error| error.kind()))
         };
         assert_eq!(native(br#"[{"candidates":[]}, {"candidates":[],"x":NaN}]"#), (2, None));
         assert_eq!(native(b"[ ]"), (0, None));
@@ -189,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_cut_and_rubbish_are_told_apart() {
-        let kind = |body: &[u8]| events(&CREATE_CHAT_COMPLETION, body).1.expect_err("an error").kind();
+        let kind = |body: &[u8]| taken(&CREATE_CHAT_COMPLETION, body).1.expect_err("an error").kind();
         assert_eq!(kind(br#"{"choices":[{"mess"#), ErrorKind::StreamTruncated);
         assert_eq!(kind(b"{rubbish}"), ErrorKind::Decode);
     }

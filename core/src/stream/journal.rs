@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::accumulate::Accumulator;
+use super::accumulate::{Accumulator, memory};
 use super::mend;
 use crate::error::{Error, ErrorKind};
 use crate::operation::Operation;
@@ -12,6 +12,12 @@ use crate::operation::Operation;
 /// Bound on the events that are kept unread, in bytes: past it they are read into the document. One event may
 /// exceed it.
 const MAX_UNREAD_BYTES: usize = 1024 * 1024;
+
+/// An event takes at most so many times its memory in the document: mending adds what is missing, and what belongs
+/// together has tables of its own there.
+const MENDED: usize = 4;
+/// A document may outgrow its bound by this part of it before that is noticed.
+const MEASUREMENTS: usize = 16;
 
 /// Between two entries; no JSON document holds it.
 const SEPARATOR: char = '\0';
@@ -24,12 +30,12 @@ pub(super) struct Journal {
     unread: String,
     /// None once the document has outgrown its bound and was given up.
     accumulator: Option<Accumulator>,
-    /// Bound on the document's text, in bytes.
+    /// Bound on the memory that the document takes, in bytes, and so on its text.
     max_bytes: usize,
-    /// Bytes of events read so far. A document grows by no more than is read, so that its size need not be looked
-    /// at before this reaches `measure_at`.
-    read_bytes: usize,
-    measure_at: usize,
+    /// What the document took when it was last measured, and what has been read into it since. It grows by no more, so
+    /// that it need not be measured before the two reach the bound.
+    measured: usize,
+    grown: usize,
     /// Events that could not be read into the document.
     unreadable: u64,
 }
@@ -42,8 +48,8 @@ impl Journal {
             unread: String::new(),
             accumulator: Some(Accumulator::new(operation)),
             max_bytes,
-            read_bytes: 0,
-            measure_at: max_bytes,
+            measured: 0,
+            grown: 0,
             unreadable: 0,
         }
     }
@@ -74,6 +80,9 @@ impl Journal {
     /// The document so far as JSON; none where no event has come, or it has outgrown its bound.
     pub(super) fn partial(&mut self) -> Option<Bytes> {
         self.read();
+        if !self.fits() {
+            return None;
+        }
         let document = self.accumulator.as_ref()?.document()?;
         Some(Bytes::from(document.to_string()))
     }
@@ -91,27 +100,42 @@ impl Journal {
         Err(Error::new(ErrorKind::Decode, message).with_operation(self.operation))
     }
 
+    /// Whether the document is within its bound; it is given up where it is not.
+    fn fits(&mut self) -> bool {
+        let Some(accumulator) = &self.accumulator else { return false };
+        if self.measured.saturating_add(self.grown) > self.max_bytes {
+            (self.measured, self.grown) = (accumulator.memory(), 0);
+        }
+        if self.measured > self.max_bytes {
+            self.accumulator = None;
+            self.unread = String::new();
+        }
+        self.accumulator.is_some()
+    }
+
     fn read(&mut self) {
-        let Some(accumulator) = &mut self.accumulator else { return };
-        for entry in self.unread.split_terminator(SEPARATOR) {
+        let unread = std::mem::take(&mut self.unread);
+        for entry in unread.split_terminator(SEPARATOR) {
+            let Some(accumulator) = &mut self.accumulator else { return };
             match mend::value(entry) {
-                Ok(Value::String(text)) if entry.starts_with('"') => accumulator.push_text(&text),
-                Ok(value) => accumulator.push(value),
+                Ok(Value::String(text)) if entry.starts_with('"') => {
+                    self.grown = self.grown.saturating_add(text.len());
+                    accumulator.push_text(&text);
+                }
+                Ok(value) => {
+                    self.grown = self.grown.saturating_add(MENDED * memory(&value));
+                    accumulator.push(value);
+                }
                 Err(_) => self.unreadable += 1,
             }
-        }
-        self.read_bytes += self.unread.len();
-        self.unread.clear();
-        self.unread.shrink_to(2 * MAX_UNREAD_BYTES);
-        if self.read_bytes > self.measure_at {
-            let size = accumulator.size();
-            if size > self.max_bytes {
-                self.accumulator = None;
-                self.unread = String::new();
-            } else {
-                self.measure_at = self.read_bytes + (self.max_bytes - size);
+            // Measured as seldom as its growth allows: to measure takes as long as the document is wide.
+            if self.grown >= self.max_bytes / MEASUREMENTS && !self.fits() {
+                return;
             }
         }
+        self.unread = unread;
+        self.unread.clear();
+        self.unread.shrink_to(2 * MAX_UNREAD_BYTES);
     }
 }
 

@@ -3,24 +3,32 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use memchr::memrchr2;
 use serde::de::DeserializeOwned;
 
-use super::document::{self, Kind};
+use super::document::{self, Elements, Kind};
 use super::meaning::{self, Meaning};
 use super::shape::{self, Form, Mending};
 use super::{RawStream, mend, text};
 use crate::error::{Error, ErrorKind};
+use crate::json_weight::{self, TooHeavy};
 use crate::operation::Protocol;
+use crate::panics::may_panic_on_purpose;
 use crate::sse::{Decoder, Frame, Item, StreamEvent};
 
 /// Bound on JSON found between the fields of an event stream, in bytes.
 const MAX_STRAY_BYTES: usize = 64 * 1024;
 
+/// So many lines of it are looked at for its end.
+pub(super) const MAX_STRAY_LOOKS: u32 = 64;
+/// Bound on the white space before the first event, in bytes: wide enough for hours of blank lines as a sign of life.
+pub(super) const MAX_PREFIX_BYTES: usize = 64 * 1024;
+
 /// How the body is being read.
 pub(super) enum Reading {
     /// Nothing but white space has arrived.
     Undecided {
-        begun: Vec<u8>,
+        prefix: Prefix,
         frames: bool,
     },
     Events(Box<Decoder>),
@@ -30,7 +38,7 @@ pub(super) enum Reading {
 
 impl Default for Reading {
     fn default() -> Self {
-        Self::Undecided { begun: Vec::new(), frames: false }
+        Self::Undecided { prefix: Prefix::default(), frames: false }
     }
 }
 
@@ -60,6 +68,7 @@ pub(super) enum Ready {
 
 impl RawStream {
     pub(super) fn take_packet(&mut self, packet: &[u8]) -> Result<(), Error> {
+        may_panic_on_purpose!(Stream);
         match &mut self.reading {
             Reading::Events(decoder) => {
                 let mut items = std::mem::take(&mut self.items);
@@ -75,10 +84,13 @@ impl RawStream {
                 // Of a page only its beginning is of use, and its end may never come.
                 append(body, packet, crate::MAX_ERROR_BODY_BYTES).map_err(|_| document::page_error(body))
             }
-            Reading::Undecided { begun, frames } => {
-                append(begun, packet, self.bounds.max_body_bytes)?;
-                let Some(kind) = document::kind(begun, self.head.content_type()) else { return Ok(()) };
-                let (begun, frames) = (std::mem::take(begun), *frames);
+            Reading::Undecided { prefix, frames } => {
+                let Some(begun) = prefix.take(packet)? else { return Ok(()) };
+                let kind = document::kind(&begun, self.head.content_type()).unwrap_or(Kind::Events);
+                let frames = *frames;
+                if kind == Kind::Json {
+                    check_length(begun.len(), self.bounds.max_body_bytes)?;
+                }
                 match kind {
                     Kind::Json => self.reading = Reading::Json(begun),
                     Kind::Page => self.reading = Reading::Page(begun),
@@ -126,6 +138,8 @@ impl RawStream {
         event: StreamEvent,
         frame: Option<Frame>,
     ) -> Result<(), Error> {
+        json_weight::check(event.data.as_bytes())
+            .map_err(|heavy| too_heavy("an event of the stream", heavy))?;
         let meaning = meaning::meaning(self.operation, &event);
         let is_of_answer = matches!(meaning, Meaning::Chunk | Meaning::Finish | Meaning::Terminal);
         if is_of_answer {
@@ -168,20 +182,20 @@ impl RawStream {
         frame: Option<Frame>,
     ) -> Result<(), Error> {
         let ready = if frame.is_some() { Ready::Element } else { ready };
-        let (elements, end) = document::elements(list.data.trim().strip_prefix('[').unwrap_or_default());
+        let mut elements = Elements::of(list.data.trim().strip_prefix('[').unwrap_or_default());
         if let Some(frame) = frame {
             let frame = Box::new(Frame { data: Some(list.data.clone()), ..frame });
             self.ready.push_back(Ready::Frame { frame, is_chunk: false });
         }
-        for element in elements {
+        while let Some(element) = elements.next().map_err(|error| meaning::not_json(&list.data, error))? {
             // The name is that of the list: each element has its type.
-            let event = StreamEvent { event: None, data: element.to_string(), id: list.id.clone() };
+            let event = StreamEvent { event: None, data: element.to_owned(), id: list.id.clone() };
             self.take_event_as(ready, event, None)?;
             if self.end.is_some() {
                 return Ok(());
             }
         }
-        end.map_err(|error| meaning::not_json(&list.data, error))
+        Ok(())
     }
 
     /// Collects JSON that stands bare between the fields, and tells an error from noise.
@@ -193,8 +207,11 @@ impl RawStream {
         }
         self.stray.push_str(line);
         self.stray.push('\n');
-        if line.trim_end().ends_with('}') && meaning::is_error(&self.stray) {
-            return Err(meaning::in_band_error(self.stray.trim_end()));
+        if line.trim_end().ends_with('}') && self.stray_looks < MAX_STRAY_LOOKS {
+            self.stray_looks += 1;
+            if meaning::is_error(&self.stray) {
+                return Err(meaning::in_band_error(self.stray.trim_end()));
+            }
         }
         Ok(())
     }
@@ -205,11 +222,8 @@ impl RawStream {
             Reading::Undecided { .. } => Err(truncated("the body was empty")),
             Reading::Page(body) => Err(document::page_error(&body)),
             Reading::Json(body) => {
-                let (events, end) = document::events(self.operation, &body);
-                for event in events {
-                    self.take_event(event, None)?;
-                }
-                end?;
+                json_weight::check(&body).map_err(|heavy| too_heavy("the answer", heavy))?;
+                document::events(self.operation, &body, |event| self.take_event(event, None))?;
                 self.complete = true;
                 self.outcome()
             }
@@ -393,11 +407,53 @@ fn truncated(message: &str) -> Error {
     Error::new(ErrorKind::StreamTruncated, message)
 }
 
-fn append(body: &mut Vec<u8>, packet: &[u8], limit: usize) -> Result<(), Error> {
-    if body.len() + packet.len() > limit {
-        let message = format!("the body is longer than {limit} bytes");
-        return Err(Error::new(ErrorKind::Decode, message));
+fn too_heavy(what: &str, heavy: TooHeavy) -> Error {
+    Error::new(ErrorKind::Decode, format!("{what} cannot be read: {heavy}")).with_source(heavy)
+}
+
+/// What comes before the first event: white space, and a byte order mark at the very beginning.
+#[derive(Debug, Default)]
+pub(super) struct Prefix {
+    /// All of it, in bytes.
+    length: usize,
+    /// What of it the first line may need: a mark, the blanks of the line that has begun, the break before it.
+    kept: Vec<u8>,
+}
+
+impl Prefix {
+    /// Takes the next packet. Gives the first line as far as it has come, once there is one; each byte is looked at
+    /// once. Errors: there is more white space than any server sends.
+    fn take(&mut self, packet: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let may_be_mark = self.length == self.kept.len() && document::may_be_mark(&self.kept);
+        let known = if may_be_mark { 0 } else { self.kept.len() };
+        self.kept.extend_from_slice(packet);
+        let blank = document::blank(&self.kept, known);
+        let is_over = blank < self.kept.len() && !(may_be_mark && document::may_be_mark(&self.kept));
+        if self.length + packet.len() - (self.kept.len() - blank) > MAX_PREFIX_BYTES {
+            let message =
+                format!("more than {MAX_PREFIX_BYTES} bytes of white space came before the first event");
+            return Err(Error::new(ErrorKind::Decode, message));
+        }
+        if is_over {
+            return Ok(Some(std::mem::take(&mut self.kept)));
+        }
+        self.length += packet.len();
+        if let Some(line_break) = memrchr2(b'\n', b'\r', &self.kept[known..]) {
+            self.kept.drain(..known + line_break);
+        }
+        Ok(None)
     }
+}
+
+fn append(body: &mut Vec<u8>, packet: &[u8], limit: usize) -> Result<(), Error> {
+    check_length(body.len() + packet.len(), limit)?;
     body.extend_from_slice(packet);
+    Ok(())
+}
+
+fn check_length(length: usize, limit: usize) -> Result<(), Error> {
+    if length > limit {
+        return Err(Error::new(ErrorKind::Decode, format!("the body is longer than {limit} bytes")));
+    }
     Ok(())
 }

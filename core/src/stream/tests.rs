@@ -1,5 +1,7 @@
 //! Properties of streams that hold whatever the bytes are and however they are cut, over bodies in memory.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,8 +9,9 @@ use http::HeaderMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::reading::{MAX_PREFIX_BYTES, MAX_STRAY_LOOKS};
 use super::shape::{self, Mending};
-use super::{Accumulator, Body, Bounds, RawStream};
+use super::{Accumulator, Body, Bounds, MAX_PACKETS_A_TURN, RawStream, Silence};
 use crate::error::{Error, ErrorKind};
 use crate::operation::Operation;
 use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
@@ -20,10 +23,17 @@ const OPERATIONS: [&Operation; 3] = [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, 
 /// A stream of these packets.
 fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
     let packets: Vec<_> = packets.iter().map(|packet| Ok(Bytes::copy_from_slice(packet))).collect();
-    let body: Body = Box::pin(futures_util::stream::iter(packets));
+    stream_of(operation, Box::pin(futures_util::stream::iter(packets)))
+}
+
+fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
     let head = Head { status: 200, headers: HeaderMap::new(), attempts: 1, elapsed: Duration::ZERO };
     let silence = Duration::from_mins(1);
-    let bounds = Bounds { idle: silence, event_idle: silence, max_body_bytes: 1 << 20 };
+    let bounds = Bounds {
+        silence: Silence { limit: silence, option: "idle_timeout" },
+        event_idle: silence,
+        max_body_bytes: 1 << 20,
+    };
     RawStream::new(operation, head, body, bounds)
 }
 
@@ -99,6 +109,56 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
         1 => Just("\n"),
     ];
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+#[tokio::test]
+async fn white_space_before_the_first_event_is_passed_over_once_and_is_bounded() {
+    let event = b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let blanks = |count: usize| vec![b'\n'; count];
+    for blank in [b"\n", b"\r", b" "] {
+        // A line of blanks belongs to the first line, which then is no field; lines of nothing belong to nobody.
+        let prefix = blank.repeat(MAX_PREFIX_BYTES);
+        let packets: Vec<&[u8]> = prefix.chunks(1000).chain([&event[..]]).collect();
+        let (events, end) = read(stream(&CREATE_CHAT_COMPLETION, &packets), RawStream::next_batch).await;
+        assert_eq!((events.len(), end.is_none()), if blank == b" " { (0, false) } else { (1, true) });
+    }
+    for size in [1, 7, 4096, 4 << 20] {
+        let prefix = blanks(4 << 20);
+        let mut stream = stream(&CREATE_CHAT_COMPLETION, &prefix.chunks(size).collect::<Vec<_>>());
+        let error = stream.next_batch().await.expect_err("more than anybody sends");
+        assert_eq!(error.kind(), ErrorKind::Decode);
+        let read = usize::try_from(stream.received().bytes).expect("few");
+        assert!(read <= MAX_PREFIX_BYTES + size, "{read} bytes were read");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_always_ready_leaves_others_their_turn_and_timers_their_say() {
+    let event = Bytes::from_static(b"data: {\"choices\":[]}\n\n");
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&taken);
+    let packets = std::iter::repeat_with(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(Bytes::from_static(b": alive\n\n\n\n"))
+    });
+    let body: Body = Box::pin(futures_util::stream::iter(std::iter::once(Ok(event)).chain(packets)));
+    let mut stream = stream_of(&CREATE_CHAT_COMPLETION, body);
+    assert_eq!(stream.next_batch().await.expect("an event").expect("one").len(), 1);
+    let before = taken.load(Ordering::SeqCst);
+    assert!(stream.try_next_batch().is_none(), "nothing is ready");
+    assert!(taken.load(Ordering::SeqCst) - before <= MAX_PACKETS_A_TURN);
+    // Others run meanwhile, and the clock goes on.
+    let silence = tokio::join!(stream.next_batch(), tokio::time::advance(Duration::from_mins(2))).0;
+    assert_eq!(silence.expect_err("no event for too long").kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn json_between_the_fields_is_not_read_again_for_each_of_its_lines() {
+    let body = "{\"error\"}\n".repeat(5000);
+    let mut stream = stream(&CREATE_CHAT_COMPLETION, &[b"data: {\"choices\":[]}\n\n", body.as_bytes()]);
+    assert!(stream.next_batch().await.is_ok());
+    assert!(stream.next_batch().await.is_err());
+    assert_eq!(stream.stray_looks, MAX_STRAY_LOOKS);
 }
 
 proptest! {

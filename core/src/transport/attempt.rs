@@ -78,7 +78,7 @@ impl Transport {
             noted
         };
         // What the answer means does not depend on who takes too long to note it.
-        if let Ok(Err(error)) = timeout(deadline.remaining() + AFTER_TIME, after).await {
+        if let Ok(Err(error)) = timeout(deadline.remaining().saturating_add(AFTER_TIME), after).await {
             return Err(Failed { error, is_final: true });
         }
         match (rest, outcome.answer) {
@@ -127,7 +127,7 @@ impl Transport {
         if form == Form::Stream {
             return Ok((head, Success::Open(response, lease)));
         }
-        let idle = options.idle_timeout.unwrap_or(self.settings.idle_timeout);
+        let idle = self.silence(options).limit;
         let reading = read_whole(response, idle, self.settings.max_body_bytes);
         let read = timeout(deadline.remaining(), reading).await.unwrap_or_else(|_| Err(deadline.passed()));
         match read {
@@ -187,6 +187,8 @@ async fn read_whole(response: reqwest::Response, idle: Duration, limit: usize) -
             Ok(None) => break,
             Ok(Some(packet)) => packet.map_err(body_error)?,
         };
+        // Of a compressed body there may be packets without end, all of them ready.
+        tokio::task::consume_budget().await;
         if first.len() + whole.len() + packet.len() > limit {
             return Err(Error::new(ErrorKind::Decode, format!("the answer is longer than {limit} bytes")));
         }
@@ -209,6 +211,7 @@ pub(crate) async fn read_some(response: reqwest::Response, within: Duration) -> 
     let mut body = BytesMut::new();
     let reading = async {
         while let Some(Ok(packet)) = stream.next().await {
+            tokio::task::consume_budget().await;
             let room = MAX_ERROR_BODY_BYTES - body.len();
             body.extend_from_slice(&packet[..packet.len().min(room)]);
             if body.len() == MAX_ERROR_BODY_BYTES {

@@ -28,7 +28,7 @@ struct Event {
 
 impl From<StreamEvent> for Event {
     fn from(StreamEvent { event, data, id }: StreamEvent) -> Self {
-        Self { event, data, id }
+        Self { event, data, id: id.as_deref().map(str::to_owned) }
     }
 }
 

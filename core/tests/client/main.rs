@@ -21,6 +21,7 @@ mod stream_levels;
 mod stream_vectors;
 mod streams;
 mod telemetry;
+mod times;
 mod tls;
 mod vectors;
 mod videos;

@@ -47,7 +47,7 @@ async fn frames_are_everything_that_came_as_it_came() {
     let (_server, stream) = open(Script::events().packet(body).end()).await;
     let (frames, error) = frames(stream).await;
     assert!(error.is_none());
-    let id = || Some("7".to_owned());
+    let id = || Some("7".into());
     let data = |data: &str| Frame { data: Some(data.to_owned()), id: id(), ..Frame::default() };
     let comments = |comments: &[&str]| comments.iter().map(|&comment| comment.to_owned()).collect();
     let ping = Some("ping".to_owned());

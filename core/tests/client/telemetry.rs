@@ -204,6 +204,27 @@ async fn responses_and_native_calls_tell_the_same_in_their_own_words() {
 }
 
 #[tokio::test]
+async fn counts_and_choices_beyond_all_measure_are_recorded_as_far_as_they_go() {
+    let spans = Spans::default();
+    let listening = spans.listen();
+    let most = u64::MAX;
+    let candidates: Vec<String> =
+        (0..500).map(|index| format!(r#"{{"index":{index},"finishReason":"STOP"}}"#)).collect();
+    let native = format!(
+        r#"{{"candidates":[{}],"usageMetadata":{{"candidatesTokenCount":{most},"thoughtsTokenCount":{most}}}}}"#,
+        candidates.join(",")
+    );
+    let server = Server::start([Script::json(&native)]).await;
+    let call = Call::new(&operations::GENERATE_CONTENT).path("model", "m:a").body(r#"{"contents":[]}"#);
+    telling(&server).call(call).await.unwrap();
+    drop(listening);
+    let fields = spans.only();
+    assert_fields(&fields, &[("gen_ai.usage.output_tokens", &most.to_string())]);
+    let reasons: Vec<String> = serde_json::from_str(&fields["gen_ai.response.finish_reasons"]).unwrap();
+    assert_eq!(reasons.len(), 128);
+}
+
+#[tokio::test]
 async fn a_streams_span_lasts_as_long_as_the_stream_and_tells_its_usage() {
     let spans = Spans::default();
     let listening = spans.listen();

@@ -55,6 +55,17 @@ fn every_turn_of_a_result_has_its_list() {
 }
 
 #[test]
+fn times_and_thresholds_of_any_size_are_compared() {
+    let with = |ms: u64| full_with("\"duration_ms\": 340", &format!("\"duration_ms\": {ms}"));
+    let most = Thresholds { percent: u64::MAX, ms: u64::MAX };
+    for (from, to) in [(0, u64::MAX), (u64::MAX - 1, u64::MAX), (u64::MAX, u64::MAX)] {
+        assert!(Diff::of(&with(from), &with(to), most).slower.is_empty());
+    }
+    let least = Thresholds { percent: 0, ms: 0 };
+    assert_eq!(Diff::of(&with(u64::MAX - 1), &with(u64::MAX), least).slower.len(), 1);
+}
+
+#[test]
 fn slower_takes_both_thresholds() {
     let slower = |old: u64, new: u64| {
         let time = |ms: u64| full_with("\"duration_ms\": 340", &format!("\"duration_ms\": {ms}"));

@@ -37,6 +37,7 @@ __all__ = [
     "ConfigurationError",
     "FileError",
     "WebhookSignatureError",
+    "InternalError",
 ]
 
 
@@ -227,6 +228,14 @@ class WebhookSignatureError(GatewrightError):
 
     __module__ = "gatewright"
     kind = "webhook_signature"
+    retryable = False
+
+
+class InternalError(GatewrightError):
+    """The client itself broke: a defect of Gatewright, whose call ended with it and nothing else."""
+
+    __module__ = "gatewright"
+    kind = "internal"
     retryable = False
 
 

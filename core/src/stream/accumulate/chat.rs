@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::{index_of, members_size, merge_member, merge_members, text_of};
+use super::{TABLE, index_of, members_memory, merge_member, merge_members, text_of};
 
 /// The completion so far.
 #[derive(Debug, Clone, Default)]
@@ -84,11 +84,12 @@ impl Completion {
         Value::Object(document)
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         let choices = self.choices.values().map(|choice| {
-            members_size(&choice.members) + members_size(&choice.message) + choice.calls.size()
+            let members = members_memory(&choice.members) + members_memory(&choice.message);
+            size_of::<Choice>() + members + choice.calls.memory()
         });
-        members_size(&self.members) + choices.sum::<usize>()
+        members_memory(&self.members) + choices.sum::<usize>()
     }
 }
 
@@ -237,8 +238,11 @@ impl Calls {
         self.list.iter().map(call).collect()
     }
 
-    fn size(&self) -> usize {
-        self.list.iter().map(members_size).sum()
+    fn memory(&self) -> usize {
+        // Beside its members, its places in the two tables.
+        let place = size_of::<Map<String, Value>>() + size_of::<((Option<u64>, String), usize)>() + TABLE;
+        let ids: usize = self.by_id.keys().map(|(_, id)| id.len()).sum();
+        ids + self.list.iter().map(|call| place + members_memory(call)).sum::<usize>()
     }
 }
 

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use super::{index_of, members_size, value_size};
+use super::{index_of, members_memory, memory};
 
 /// The answer so far.
 #[derive(Debug, Clone, Default)]
@@ -47,13 +47,12 @@ impl Content {
         Value::Object(document)
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         let candidates = self.candidates.values().map(|candidate| {
-            members_size(&candidate.members)
-                + members_size(&candidate.content)
-                + candidate.parts.iter().map(value_size).sum::<usize>()
+            let members = members_memory(&candidate.members) + members_memory(&candidate.content);
+            size_of::<Candidate>() + members + candidate.parts.iter().map(memory).sum::<usize>()
         });
-        members_size(&self.members) + candidates.sum::<usize>()
+        members_memory(&self.members) + candidates.sum::<usize>()
     }
 }
 

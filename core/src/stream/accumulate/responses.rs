@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{MAX_ENTRIES_SEARCHED, index_of, members_size, merge_members, text_of};
+use super::{MAX_ENTRIES_SEARCHED, index_of, members_memory, merge_members, text_of};
 use crate::stream::meaning;
 use crate::stream::shape::{self, Mending};
 
@@ -186,14 +186,13 @@ impl Building {
         shape::mend(&shape::RESPONSE, Value::Object(response), Mending::Whole)
     }
 
-    pub(super) fn size(&self) -> usize {
-        let parts =
-            |parts: &BTreeMap<u64, Map<String, Value>>| parts.values().map(members_size).sum::<usize>();
-        let items = self.output.values();
-        members_size(&self.response)
-            + items
-                .map(|item| members_size(&item.members) + parts(&item.content) + parts(&item.summary))
-                .sum::<usize>()
+    pub(super) fn memory(&self) -> usize {
+        let part = |part: &Map<String, Value>| size_of::<Map<String, Value>>() + members_memory(part);
+        let parts = |parts: &BTreeMap<u64, Map<String, Value>>| parts.values().map(part).sum::<usize>();
+        let items = self.output.values().map(|item| {
+            size_of::<Item>() + members_memory(&item.members) + parts(&item.content) + parts(&item.summary)
+        });
+        members_memory(&self.response) + items.sum::<usize>()
     }
 }
 

@@ -1,0 +1,146 @@
+// Numbers from callers and gateways that no clock holds, silence, and panics of the client's own: each ends as an error
+// of its call (2.7, 3; the rest is ours).
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+
+import { APITimeoutError, Client, ConfigurationError, InternalError } from "gatewright";
+
+import { startGateway } from "./support/gateway.mjs";
+import { runModule } from "./support/process.mjs";
+import { answerWith, beginEvents, chunk, sendEvents, serve } from "./support/server.mjs";
+
+const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }] };
+const TASK = { id: "t1", status: "processing", created: 1, model: "m" };
+
+const { native } = createRequire(import.meta.url)("../dist/native.js");
+
+function clientOf(server, options = {}) {
+  return new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, ...options });
+}
+
+for (const asked of ["10000000000000000000", "18446744073709551615", "1e300", "NaN", "-1"]) {
+  test(`a wait outlives a gateway that asks for a pause of ${asked} s`, async (t) => {
+    let looks = 0;
+    const server = await serve(t, (_, socket) => {
+      if (looks++ === 0) answerWith(socket, 200, TASK);
+      else answerWith(socket, 429, {}, { "retry-after": asked });
+    });
+    const waited = clientOf(server).videos.generations.wait("t1", { intervalMs: 10, timeoutMs: 300 });
+    await assert.rejects(waited, APITimeoutError);
+  });
+}
+
+const TIMES = [
+  "timeoutMs",
+  "connectTimeoutMs",
+  "firstByteTimeoutMs",
+  "idleTimeoutMs",
+  "eventTimeoutMs",
+  "poolTimeoutMs",
+  "idleConnectionTimeoutMs",
+];
+
+test("a time that is none is refused by its name", async () => {
+  for (const name of TIMES) {
+    for (const wrong of [Number.NaN, Number.NEGATIVE_INFINITY, -1, 0, -1e300]) {
+      const refused = { name: "ConfigurationError", message: new RegExp(`^${name} is a number of milliseconds`) };
+      assert.throws(() => clientOf({ url: "http://127.0.0.1:1" }, { [name]: wrong }), refused);
+    }
+  }
+  const { generations } = clientOf({ url: "http://127.0.0.1:1" }).videos;
+  for (const name of ["intervalMs", "timeoutMs"]) {
+    const waited = generations.wait("t1", { [name]: Number.NaN });
+    await assert.rejects(waited, (error) => error instanceof ConfigurationError && error.message.startsWith(name));
+  }
+});
+
+test("a time beyond all measure is no limit, and ends no process", async (t) => {
+  const server = await serve(t, (_, socket) => answerWith(socket, 200, { ...TASK, status: "completed" }));
+  const ended = await runModule(
+    `import { Client } from "gatewright";
+     for (const long of [1e22, 1e308, Infinity]) {
+       const times = Object.fromEntries(${JSON.stringify(TIMES)}.map((name) => [name, long]));
+       const client = new Client(times);
+       const task = await client.videos.generations.wait("t1", { intervalMs: long, timeoutMs: long });
+       await client.models.list({ timeoutMs: long, idleTimeoutMs: long });
+       console.log(task.status);
+     }`,
+    { GATEWRIGHT_BASE_URL: server.url },
+  );
+  assert.deepEqual([ended.code, ended.output], [0, "completed\n".repeat(3)]);
+});
+
+test("the timeout bounds the silence of a stream unless idleTimeoutMs is given", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"));
+  });
+  const silence = async (client, options) => {
+    const stream = await client.chat.completions.create({ ...PROMPT, stream: true }, options);
+    const events = stream[Symbol.asyncIterator]();
+    assert.equal((await events.next()).value.choices[0].delta.content, "a");
+    const begun = performance.now();
+    const error = await events.next().then(assert.fail, (error) => error);
+    assert.ok(error instanceof APITimeoutError, error);
+    assert.ok(error.partial);
+    return { message: error.message, ms: performance.now() - begun };
+  };
+  const client = clientOf(server);
+  assert.match((await silence(client, { timeoutMs: 400 })).message, /\(timeout\)/);
+  // The word on silence itself is the one that counts, in whichever direction.
+  const patient = await silence(client, { timeoutMs: 200, idleTimeoutMs: 1200 });
+  assert.match(patient.message, /\(idle_timeout\)/);
+  assert.ok(patient.ms > 1000, `${patient.ms}`);
+  assert.match((await silence(clientOf(server, { timeoutMs: 400 }))).message, /\(timeout\)/);
+  const said = await silence(clientOf(server, { timeoutMs: 200, idleTimeoutMs: 1200 }));
+  assert.ok(said.ms > 1000, `${said.ms}`);
+});
+
+// Panics, made on purpose: builds for release have no such thing.
+
+const broke = (error) => error instanceof InternalError && /the client itself broke/.test(error.message);
+
+function panicAt(t, place) {
+  native.panicAt(place);
+  t.after(() => native.panicAt("nowhere"));
+}
+
+test("a panic within a call is an error of that call", async (t) => {
+  const client = new Client(await startGateway(t));
+  for (const place of ["call", "answer"]) {
+    panicAt(t, place);
+    await assert.rejects(client.models.list(), broke);
+  }
+  panicAt(t, "call");
+  await assert.rejects(client.videos.generations.wait("t1"), broke);
+  await assert.rejects(client.chat.completions.create({ ...PROMPT, stream: true }), broke);
+  native.panicAt("nowhere");
+  assert.ok((await client.models.list()).data.length > 0);
+});
+
+test("a panic within a stream is its end for whoever reads it", async (t) => {
+  const client = new Client(await startGateway(t));
+  const open = () => client.chat.completions.create({ ...PROMPT, stream: true });
+  const [stream, text, whole] = [await open(), await open(), await open()];
+  panicAt(t, "stream");
+  const events = stream[Symbol.asyncIterator]();
+  await assert.rejects(events.next(), broke);
+  assert.equal((await events.next()).done, true);
+  await assert.rejects(async () => {
+    for await (const _ of text.text()) assert.fail("no text can come");
+  }, broke);
+  await assert.rejects(whole.finalChatCompletion(), broke);
+  native.panicAt("nowhere");
+  assert.ok((await (await open()).finalChatCompletion()).choices.length > 0);
+});
+
+test("a panic around a callback or in making a client is an error", async (t) => {
+  const gateway = await startGateway(t);
+  const client = new Client({ ...gateway, middleware: [{ before() {} }] });
+  panicAt(t, "callback");
+  await assert.rejects(client.models.list(), broke);
+  panicAt(t, "build");
+  assert.throws(() => new Client(gateway), broke);
+});

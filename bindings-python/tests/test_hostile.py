@@ -1,0 +1,248 @@
+"""Numbers from callers and gateways that no clock holds, silence, and panics of the client's own: each ends as an error
+of its call (2.7, 3; the rest is ours)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gatewright
+import pytest
+from conftest import Connection, Gateway
+from gatewright import AsyncClient, Client, _native
+
+Serve = Callable[[Callable[[Connection], None]], str]
+
+MESSAGES: list[gatewright.types.ChatMessageParam] = [{"role": "user", "content": "Hi"}]
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n'
+TASK = {"id": "t1", "status": "processing", "created": 1, "model": "m"}
+
+
+# Numbers.
+
+
+@pytest.mark.parametrize("asked", ["10000000000000000000", "18446744073709551615", "1e300", "NaN", "-1"])
+def test_a_wait_outlives_whatever_pause_a_gateway_asks_for(serve: Serve, asked: str) -> None:
+    def handle(connection: Connection) -> None:
+        if not looked:
+            connection.answer(json.dumps(TASK).encode())
+        else:
+            connection.answer(b"{}", "429 X", f"retry-after: {asked}")
+        looked.append(connection.head)
+
+    url = serve(handle)
+    looked: list[str] = []
+    with Client(url, "key", max_retries=0) as client, pytest.raises(gatewright.APITimeoutError):
+        client.videos.generations.wait("t1", interval=0.01, timeout=0.3)
+
+    async def wait() -> None:
+        async with AsyncClient(url, "key", max_retries=0) as client:
+            await client.videos.generations.wait("t1", interval=0.01, timeout=0.3)
+
+    looked.clear()
+    with pytest.raises(gatewright.APITimeoutError):
+        asyncio.run(asyncio.wait_for(wait(), 10))
+
+
+OPTIONS = [
+    "timeout",
+    "connect_timeout",
+    "first_byte_timeout",
+    "idle_timeout",
+    "event_timeout",
+    "pool_timeout",
+    "idle_connection_timeout",
+]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_time_that_is_none_is_refused_by_its_name(name: str) -> None:
+    def make(value: object) -> Client:
+        arguments: dict[str, Any] = {name: value}
+        return Client("http://127.0.0.1:1", "key", **arguments)
+
+    for wrong in (math.nan, -math.inf, -1, 0, -1e300, -(10**400)):
+        with pytest.raises(ValueError, match=f"^{name} is a number of seconds above 0, not "):
+            make(wrong)
+    with pytest.raises(ValueError, match=f"^{name} is a number of seconds"):
+        make(10**400)
+    with pytest.raises(TypeError, match=f"^{name} is a number of seconds, not str"):
+        make("3")
+
+
+@pytest.mark.parametrize("name", ["max_retries", "max_body_bytes", "max_connections", "max_idle_connections"])
+def test_a_count_that_is_none_is_refused_by_its_name(name: str) -> None:
+    for wrong, kind in ((-1, ValueError), (2**70, ValueError), (1.5, TypeError), ("3", TypeError)):
+        arguments: dict[str, Any] = {name: wrong}
+        with pytest.raises(kind, match=f"^{name} is a whole number from 0"):
+            Client("http://127.0.0.1:1", "key", **arguments)
+
+
+@pytest.mark.parametrize("long", [math.inf, 1e22, 1e308, 10**300])
+def test_a_time_beyond_all_measure_is_no_limit(gateway: Gateway, serve: Serve, long: float) -> None:
+    times: dict[str, Any] = dict.fromkeys(OPTIONS, long)
+    with Client(gateway.base_url, gateway.key, **times) as client:
+        assert client.models.list(timeout=long).data
+        completion = client.chat.completions.create(
+            model="model-sol", messages=MESSAGES, stream=True, timeout=long, idle_timeout=long
+        )
+        assert completion.get_final_completion().choices
+    done = json.dumps({**TASK, "status": "completed"}).encode()
+    with Client(serve(lambda connection: connection.answer(done)), "key") as client:
+        assert client.videos.generations.wait("t1", interval=long, timeout=long).status == "completed"
+
+
+def test_times_of_a_wait_and_of_saving_are_refused_by_their_names() -> None:
+    client = Client("http://127.0.0.1:1", "key")
+    for wrong in (math.nan, -1.0, 0.0):
+        with pytest.raises(ValueError, match="^interval is a number of seconds above 0"):
+            client.videos.generations.wait("t1", interval=wrong)
+        with pytest.raises(ValueError, match="^timeout is a number of seconds above 0"):
+            client.videos.generations.wait("t1", timeout=wrong)
+        with pytest.raises(ValueError, match="^timeout is a number of seconds above 0"):
+            client.videos.generations.save({**TASK, "output": {"url": "http://127.0.0.1:1"}}, "x", timeout=wrong)
+
+
+# Silence.
+
+
+def hang_after_an_event(connection: Connection) -> None:
+    connection.stream_head()
+    connection.send(CHUNK)
+    connection.wait_until_closed(30)
+
+
+def test_the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given(serve: Serve) -> None:
+    url = serve(hang_after_an_event)
+
+    def silence(client: Client, **options: Any) -> float:
+        stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True, **options)
+        assert next(stream).choices[0].delta.content == "a"
+        begun = time.monotonic()
+        with pytest.raises(gatewright.APITimeoutError) as caught:
+            next(stream)
+        assert caught.value.partial is not None
+        said.append(str(caught.value))
+        return time.monotonic() - begun
+
+    said: list[str] = []
+    with Client(url, "key") as client:
+        assert silence(client, timeout=0.4) < 10
+        assert "(timeout)" in said[-1]
+        # The word on silence itself is the one that counts, in whichever direction.
+        assert silence(client, timeout=0.2, idle_timeout=1.2) > 1
+        assert "(idle_timeout)" in said[-1]
+        assert silence(client.with_options(idle_timeout=0.3), timeout=60) < 10
+    with Client(url, "key", timeout=0.4) as client:
+        assert silence(client) < 10
+    with Client(url, "key", timeout=0.2, idle_timeout=1.2) as client:
+        assert silence(client) > 1
+
+
+# Panics, made on purpose: builds for release have no such thing.
+
+
+@pytest.fixture
+def panic_at() -> Iterator[Callable[[str], None]]:
+    make: Callable[[str], None] = vars(_native)["panic_at"]
+    yield make
+    make("nowhere")
+
+
+def raises() -> Any:
+    return pytest.raises(gatewright.InternalError, match="the client itself broke")
+
+
+@pytest.mark.parametrize("place", ["call", "answer"])
+def test_a_panic_within_a_call_is_an_error_of_that_call(
+    gateway: Gateway, panic_at: Callable[[str], None], place: str
+) -> None:
+    async def use(client: AsyncClient) -> None:
+        panic_at(place)
+        with raises():
+            await asyncio.wait_for(client.models.list(), 10)
+        with raises():
+            await asyncio.wait_for(client.videos.generations.wait("t1"), 10)
+        panic_at("nowhere")
+        assert (await client.models.list()).data
+
+    with Client(gateway.base_url, gateway.key) as client:
+        panic_at(place)
+        with raises():
+            client.models.list()
+        panic_at("call")
+        with raises():
+            client.videos.generations.wait("t1")
+        with raises():
+            client.chat.completions.create(model="model-sol", messages=MESSAGES, stream=True)
+        panic_at("nowhere")
+        assert client.models.list().data
+    asyncio.run(_with_async(gateway, use))
+
+
+async def _with_async(gateway: Gateway, use: Callable[[AsyncClient], Any]) -> None:
+    async with AsyncClient(gateway.base_url, gateway.key) as client:
+        # A wait asks the gateway: it has no such task, unless the client breaks first.
+        await use(client)
+
+
+@pytest.mark.parametrize("place", ["stream", "answer"])
+def test_a_panic_within_a_stream_is_its_end_for_whoever_reads_it(
+    gateway: Gateway, panic_at: Callable[[str], None], place: str
+) -> None:
+    def read(client: Client) -> gatewright.ChatCompletionStream:
+        return client.chat.completions.create(model="model-sol", messages=MESSAGES, stream=True)
+
+    async def use(client: AsyncClient) -> None:
+        panic_at("nowhere")
+        stream = await client.chat.completions.create(model="model-sol", messages=MESSAGES, stream=True)
+        whole = await client.chat.completions.create(model="model-sol", messages=MESSAGES, stream=True)
+        panic_at(place)
+        with raises():
+            await asyncio.wait_for(anext(stream), 10)
+        with raises():
+            await asyncio.wait_for(whole.get_final_completion(), 10)
+
+    with Client(gateway.base_url, gateway.key) as client:
+        stream, text, whole = read(client), read(client), read(client)
+        panic_at(place)
+        with raises():
+            next(stream)
+        if place == "stream":
+            with raises():
+                next(text.text())
+            # It is over: nobody waits for what cannot come.
+            assert list(stream) == []
+            with raises():
+                text.get_final_completion()
+        with raises():
+            whole.get_final_completion()
+        panic_at("nowhere")
+        assert read(client).get_final_completion().choices
+    asyncio.run(_with_async(gateway, use))
+
+
+def test_a_panic_around_a_callback_or_in_making_a_client_is_an_error(
+    gateway: Gateway, panic_at: Callable[[str], None]
+) -> None:
+    class Middleware:
+        def before(self, attempt: gatewright.middleware.Attempt) -> None:
+            pass
+
+    async def use(client: AsyncClient) -> None:
+        with raises():
+            await asyncio.wait_for(client.models.list(), 10)
+
+    client = Client(gateway.base_url, gateway.key, middleware=[Middleware()])
+    asynchronous = AsyncClient(gateway.base_url, gateway.key, middleware=[Middleware()])
+    panic_at("callback")
+    with raises():
+        client.models.list()
+    asyncio.run(use(asynchronous))
+    panic_at("build")
+    with raises():
+        Client(gateway.base_url, gateway.key)

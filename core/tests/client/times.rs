@@ -1,0 +1,122 @@
+//! Times from callers and gateways that no clock holds, and how long a stream may be silent (3; the rest is ours).
+
+use std::time::{Duration, Instant};
+
+use gatewright::{Client, ClientBuilder, ErrorKind, RequestOptions, WaitOptions};
+
+use crate::server::{Script, Server, Step};
+use crate::{COMPLETION, chat_call};
+
+const CHUNK: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+const TASK: &str = r#"{"id":"t1","status":"processing","created":1,"model":"m"}"#;
+const DONE: &str = r#"{"id":"t1","status":"completed","created":1,"model":"m"}"#;
+
+fn endless(builder: ClientBuilder) -> ClientBuilder {
+    builder
+        .timeout(Duration::MAX)
+        .connect_timeout(Duration::MAX)
+        .first_byte_timeout(Duration::MAX)
+        .idle_timeout(Duration::MAX)
+        .event_timeout(Duration::MAX)
+        .pool_timeout(Duration::MAX)
+        .idle_connection_timeout(Duration::MAX)
+}
+
+#[tokio::test]
+async fn the_longest_duration_there_is_is_no_limit_and_no_panic() {
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let stream = || Script::events().packet(CHUNK).packet(end).end();
+    let scripts = [Script::json(COMPLETION), stream(), stream(), Script::json(DONE)];
+    let server = Server::start(scripts).await;
+    // Middleware has a time of its own beyond the deadline.
+    let client = endless(server.builder()).middleware(std::sync::Arc::new(Nothing)).build().unwrap();
+    client.call(chat_call()).await.unwrap();
+    client.open(chat_call()).await.unwrap().finish().await.unwrap();
+    let options = RequestOptions {
+        timeout: Some(Duration::MAX),
+        first_byte_timeout: Some(Duration::MAX),
+        idle_timeout: Some(Duration::MAX),
+        event_timeout: Some(Duration::MAX),
+        ..RequestOptions::default()
+    };
+    let client = client.with_options(options);
+    client.open(chat_call()).await.unwrap().finish().await.unwrap();
+    let wait = WaitOptions { interval: Duration::MAX, timeout: Duration::MAX, on_progress: None };
+    client.videos().generations().wait("t1", wait).await.unwrap();
+}
+
+struct Nothing;
+
+impl gatewright::Middleware for Nothing {}
+
+#[tokio::test]
+async fn a_pause_that_a_gateway_asks_for_without_measure_ends_a_call_and_not_a_wait() {
+    for asked in ["10000000000000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        let busy = || Script::whole(429, &[("retry-after", asked)], "{}");
+        let server = Server::start([busy(), Script::json(TASK), busy(), Script::json(DONE)]).await;
+        let client = server.builder().max_retries(5).build().unwrap();
+        let error = client.call(chat_call()).await.unwrap_err();
+        assert_eq!((error.kind(), error.attempts()), (ErrorKind::RateLimit, 1), "{asked}");
+        assert!(error.retry_after().unwrap() > Duration::from_hours(24));
+        let ms = Duration::from_millis;
+        let wait = WaitOptions { interval: ms(10), timeout: ms(300), on_progress: None };
+        // It looks a last time at the deadline.
+        let task = client.videos().generations().wait("t1", wait).await.unwrap();
+        assert_eq!(task.status.as_str(), "completed");
+    }
+}
+
+/// What ends a stream that hangs after its first event.
+async fn silence(
+    told: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    options: RequestOptions,
+) -> (String, Duration) {
+    let server = Server::start([Script::events().packet(CHUNK).then(Step::Hang)]).await;
+    let client: Client =
+        told(Client::builder().base_url(server.url()).api_key("key").max_retries(0)).build().unwrap();
+    let mut stream = client.open(chat_call().options(options)).await.unwrap();
+    assert_eq!(stream.next_batch().await.unwrap().unwrap().len(), 1);
+    let begun = Instant::now();
+    let error = stream.next_batch().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.partial().is_some());
+    (error.message().to_owned(), begun.elapsed())
+}
+
+#[tokio::test]
+async fn the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given() {
+    let (short, long) = (Duration::from_millis(300), Duration::from_millis(1500));
+    let none = RequestOptions::default;
+    let timeout = |timeout| RequestOptions { timeout: Some(timeout), ..none() };
+    let idle = |idle| RequestOptions { idle_timeout: Some(idle), ..none() };
+    // Of the call, of the client.
+    for (said, _) in [silence(|it| it, timeout(short)).await, silence(|it| it.timeout(short), none()).await] {
+        assert!(said.ends_with("300ms (timeout)"), "{said}");
+    }
+    // The word on silence counts, wherever it is said and whichever is longer.
+    for (said, waited) in [
+        silence(|it| it.timeout(short).idle_timeout(long), none()).await,
+        silence(|it| it.timeout(short), idle(long)).await,
+        silence(|it| it.idle_timeout(long), timeout(short)).await,
+    ] {
+        assert!(said.ends_with("1.5s (idle_timeout)"), "{said}");
+        assert!(waited >= Duration::from_secs(1), "{waited:?}");
+    }
+    let (said, _) = silence(|it| it.idle_timeout(short), timeout(long)).await;
+    assert!(said.ends_with("300ms (idle_timeout)"), "{said}");
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_on_may_take_longer_than_the_timeout() {
+    let pause = || Step::Pause(Duration::from_millis(200));
+    let mut script = Script::events().packet(CHUNK);
+    for _ in 0..4 {
+        script = script.then(pause()).packet(": alive\n\n").then(pause()).packet(CHUNK);
+    }
+    let script = script.packet("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n").end();
+    let server = Server::start([script]).await;
+    let client = Client::builder().base_url(server.url()).api_key("key").timeout(Duration::from_secs(1));
+    let begun = Instant::now();
+    client.build().unwrap().open(chat_call()).await.unwrap().finish().await.unwrap();
+    assert!(begun.elapsed() > Duration::from_secs(1));
+}

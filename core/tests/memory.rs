@@ -1,0 +1,186 @@
+//! What a stranger's answer may cost in memory, counted by the allocator, over a real socket: a few hundred kilobytes on
+//! the wire never become hundreds of megabytes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use gatewright::operations::CREATE_CHAT_COMPLETION;
+use gatewright::{Call, Client, ClientBuilder, Error, ErrorKind, RawStream};
+
+const MIB: usize = 1024 * 1024;
+
+struct Counting;
+
+thread_local! {
+    /// Of this thread: the server has its own.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+    static PEAK: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count(more: usize, less: usize) {
+    let held = HELD.get().wrapping_add(more).wrapping_sub(less);
+    HELD.set(held);
+    // What another thread had allocated may be freed here.
+    if held <= usize::MAX / 2 {
+        PEAK.set(PEAK.get().max(held));
+    }
+}
+
+#[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
+// SAFETY: all of it is the system's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both are there for a moment.
+        count(size, 0);
+        count(0, layout.size());
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A client of a server that answers once, with this status and body.
+fn client(
+    status: u16,
+    content_type: &str,
+    body: Vec<u8>,
+    told: fn(ClientBuilder) -> ClientBuilder,
+) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a client");
+        let _ = socket.read(&mut [0; 65536]);
+        // The client may have heard enough.
+        let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(&body));
+        let _ = socket.read(&mut [0]);
+    });
+    let builder =
+        Client::builder().base_url(url).api_key("key").max_retries(0).timeout(Duration::from_mins(1));
+    told(builder).build().expect("a client")
+}
+
+/// Runs something with a client on this thread. Gives what came of it, and how much memory that took at most.
+fn measured<T>(client: &Client, work: impl AsyncFnOnce(&Client) -> T) -> (T, usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let before = HELD.get();
+    PEAK.set(before);
+    let value = runtime.block_on(work(client));
+    (value, PEAK.get().saturating_sub(before))
+}
+
+fn call() -> Call {
+    Call::new(&CREATE_CHAT_COMPLETION).body(r#"{"model":"m","messages":[]}"#)
+}
+
+/// How many events came of a stream, what ended it, and what is known of its document.
+async fn read(client: &Client) -> (usize, Option<Error>, RawStream) {
+    let mut stream = client.open(call()).await.expect("a stream");
+    let mut events = 0;
+    loop {
+        match stream.next_batch().await {
+            Ok(Some(batch)) => events += batch.len(),
+            Ok(None) => return (events, None, stream),
+            Err(error) => return (events, Some(error), stream),
+        }
+    }
+}
+
+fn event_stream(body: String) -> Client {
+    client(200, "text/event-stream", body.into_bytes(), |builder| builder)
+}
+
+const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+#[test]
+fn an_id_is_shared_by_all_events_it_is_in_force_for() {
+    let id = "i".repeat(4096);
+    let list = vec![r#"{"choices":[]}"#; 8000].join(",");
+    let events = "data: {\"choices\":[]}\n\n".repeat(8000);
+    let client = event_stream(format!("id: {id}\ndata: [{list}]\n\n{events}{STOP}"));
+    let ((events, error, _), peak) = measured(&client, read);
+    assert_eq!((events, error.map(|error| error.kind())), (16_001, None));
+    assert!(peak < 8 * MIB, "{peak} bytes");
+}
+
+#[test]
+fn an_event_of_nothing_but_lists_and_objects_is_refused_before_it_is_built() {
+    for piece in ["{}", "[]", r#"{"":0}"#, "[[]]", r#"{"a":{}}"#] {
+        let many = vec![piece; MIB / piece.len()].join(",");
+        for event in [format!("{{\"choices\":[{many}]}}"), format!("[{many}]"), format!("{{\"x\":[{many}]}}")]
+        {
+            let client = event_stream(format!("data: {event}\n\n{STOP}"));
+            let ((events, error, _), peak) = measured(&client, read);
+            assert_eq!((events, error.map(|error| error.kind())), (0, Some(ErrorKind::Decode)), "{piece}");
+            assert!(peak < 24 * MIB, "{piece}: {peak} bytes");
+        }
+        let client = client(200, "application/json", format!("[{many}]").into_bytes(), |builder| builder);
+        let ((_, error, _), peak) = measured(&client, read);
+        assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::Decode), "{piece}");
+        assert!(peak < 24 * MIB, "{piece}: {peak} bytes");
+    }
+}
+
+#[test]
+fn a_whole_answer_of_nothing_but_lists_and_objects_is_refused_before_it_is_built() {
+    let body = format!("{{\"choices\":[{}]}}", vec!["{}"; MIB / 3].join(","));
+    let client = client(200, "application/json", body.into_bytes(), |builder| builder);
+    let (answer, peak) = measured(&client, async |client| client.call(call()).await);
+    assert_eq!(answer.expect_err("too heavy").kind(), ErrorKind::Decode);
+    assert!(peak < 8 * MIB, "{peak} bytes");
+}
+
+#[test]
+fn the_body_of_an_error_costs_little_more_than_its_bytes() {
+    let id = "i".repeat(4000);
+    let repeated = |piece: &str| piece.repeat(MIB / piece.len() + 1);
+    for body in [
+        format!("[{}0]", repeated(r#"{"":0},"#)),
+        format!("{{\"error\":{{\"details\":[{}0]}}}}", repeated("{},")),
+        format!("id: {id}\n\n{}", repeated("data:\n\n")),
+        format!("id: {id}\n\n{}", repeated("data: [\n\n")),
+        repeated("x\n"),
+        format!("<html>{}", repeated("<title>")),
+    ] {
+        let client = client(500, "application/json", body.clone().into_bytes(), |builder| builder);
+        let (answer, peak) = measured(&client, async |client| client.call(call()).await);
+        let error = answer.expect_err("a status of an error");
+        assert_eq!(error.kind(), ErrorKind::InternalServer);
+        assert!(peak < 16 * MIB, "{}…: {peak} bytes", &body[..20]);
+    }
+}
+
+#[test]
+fn the_document_of_a_stream_is_bounded_by_what_it_takes_not_by_what_was_written() {
+    let mut body = String::new();
+    for start in (0..100_000).step_by(500) {
+        let choices: Vec<String> =
+            (start..start + 500).map(|index| format!("{{\"index\":{index}}}")).collect();
+        body.push_str(&format!("data: {{\"choices\":[{}]}}\n\n", choices.join(",")));
+    }
+    body.push_str(STOP);
+    let client =
+        client(200, "text/event-stream", body.into_bytes(), |builder| builder.max_body_bytes(4 * MIB));
+    let ((events, error, mut stream), peak) = measured(&client, read);
+    assert_eq!((events, error.map(|error| error.kind())), (201, None));
+    assert!(peak < 16 * MIB, "{peak} bytes");
+    assert_eq!(stream.partial(), None);
+}

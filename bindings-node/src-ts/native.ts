@@ -200,6 +200,7 @@ export interface NativeValidatorOptions {
   models?: string[];
   kitName?: string;
   maxBytes?: number;
+  maxFindings?: number;
 }
 
 function load(): NativeModule {

@@ -20,7 +20,10 @@ const MAX_AHEAD = 256;
 
 /** One rule a document breaks, or one thing worth knowing about it. */
 export interface Violation {
-  /** JSON Pointer of the value at fault; of the object, where a property is missing or unknown. */
+  /**
+   * JSON Pointer of the value at fault; of the object, where a property is missing or unknown. One of more than 256 code
+   * points is cut and ends in `…`; so is `property`.
+   */
   readonly pointer: string;
   /** Line of the value in the input, from 1. */
   readonly line: number;
@@ -46,10 +49,14 @@ export interface Violation {
 /** What the validator says of a document. */
 export interface ValidationOutcome {
   readonly valid: boolean;
-  /** In document order. */
+  /** In document order: the first 1000, or `maxFindings`. */
   readonly violations: readonly Violation[];
-  /** Not against any rule, yet suspicious; with `strict` they make a document invalid. */
+  /** Not against any rule, yet suspicious; with `strict` they make a document invalid. As many at most. */
   readonly advisories: readonly Violation[];
+  /** Violations that were counted and are not listed. */
+  readonly more_violations: number;
+  /** Advisories that were counted and are not listed. */
+  readonly more_advisories: number;
 }
 
 export interface ValidateOptions {
@@ -61,6 +68,10 @@ export interface ValidateOptions {
   kitName?: string | undefined;
   /** Largest document to read, in bytes, below 4 GiB. Default: 16 MiB. */
   maxBytes?: number | undefined;
+  /**
+   * Most violations, and most advisories, that an outcome lists, 1 to 100,000; the rest is counted. Default: 1000.
+   */
+  maxFindings?: number | undefined;
 }
 
 /**
@@ -156,8 +167,9 @@ export class InvalidReport extends Error {
   readonly outcome: ValidationOutcome;
 
   constructor(outcome: ValidationOutcome) {
-    const [first, ...more] = [...outcome.violations, ...outcome.advisories];
-    super(`${first?.message}${more.length > 0 ? ` (and ${more.length} more)` : ""}`);
+    const found = [...outcome.violations, ...outcome.advisories];
+    const more = found.length + outcome.more_violations + outcome.more_advisories - 1;
+    super(`${found[0]?.message}${more > 0 ? ` (and ${more} more)` : ""}`);
     Object.defineProperty(this, "name", { value: "InvalidReport", configurable: true, writable: true });
     this.outcome = outcome;
   }
@@ -174,6 +186,7 @@ export class Validator {
     if (options.models !== undefined) settings.models = [...options.models];
     if (options.kitName !== undefined) settings.kitName = options.kitName;
     if (options.maxBytes !== undefined) settings.maxBytes = options.maxBytes;
+    if (options.maxFindings !== undefined) settings.maxFindings = options.maxFindings;
     this.#native = new native.NativeValidator(settings);
     this.#maxBytes = options.maxBytes ?? MAX_BYTES;
   }

@@ -47,7 +47,10 @@ class Violation(NamedTuple):
     """One thing wrong with a document, and where."""
 
     pointer: str
-    """JSON Pointer of the value at fault; of the object, where a property is missing or unknown."""
+    """JSON Pointer of the value at fault; of the object, where a property is missing or unknown.
+
+    One of more than 256 code points is cut and ends in `…`; so is `property`.
+    """
     line: int
     """Line in the document, from 1."""
     column: int
@@ -72,9 +75,13 @@ class Outcome(NamedTuple):
     valid: bool
     """Whether the document is a valid report; if strict, also free of advisories."""
     violations: list[Violation]
-    """Everything that breaks section 2.12, in document order."""
+    """What breaks section 2.12, in document order: the first 1000, or `max_findings`."""
     advisories: list[Violation]
-    """What the section allows and is suspicious all the same, in document order."""
+    """What the section allows and is suspicious all the same, in document order, as many at most."""
+    more_violations: int = 0
+    """Violations that were counted and are not listed."""
+    more_advisories: int = 0
+    """Advisories that were counted and are not listed."""
 
 
 class Validator:
@@ -87,6 +94,8 @@ class Validator:
         models: Ids that stand in for the tested models of the specification.
         kit_name: Name that stands in for the kit's.
         max_bytes: Largest document to read. Default 16 MiB.
+        max_findings: Most violations, and most advisories, that an outcome lists; the rest is counted. Default 1000,
+            at least 1 and at most 100,000.
     """
 
     def __init__(
@@ -96,9 +105,16 @@ class Validator:
         models: Sequence[str] | None = None,
         kit_name: str | None = None,
         max_bytes: int | None = None,
+        max_findings: int | None = None,
     ) -> None:
-        self._native = ReportValidator(strict=strict, models=models, kit_name=kit_name, max_bytes=max_bytes)
-        self._options = {"strict": strict, "models": models, "kit_name": kit_name, "max_bytes": max_bytes}
+        self._options: dict[str, Any] = {
+            "strict": strict,
+            "models": models,
+            "kit_name": kit_name,
+            "max_bytes": max_bytes,
+            "max_findings": max_findings,
+        }
+        self._native = ReportValidator(**self._options)
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         return _validator, (self._options,)
@@ -246,7 +262,7 @@ class InvalidReport(ValueError):
 
     def __init__(self, outcome: Outcome) -> None:
         first = outcome.violations or outcome.advisories
-        more = len(outcome.violations) - 1
+        more = len(outcome.violations) + outcome.more_violations - 1
         super().__init__(first[0].message + (f" (and {more} more)" if more > 0 else ""))
         self.outcome = outcome
 
@@ -344,6 +360,8 @@ def _outcome(verdict: dict[str, Any]) -> Outcome:
         verdict["valid"],
         [Violation(**violation) for violation in verdict["violations"]],
         [Violation(**advisory) for advisory in verdict["advisories"]],
+        verdict["more_violations"],
+        verdict["more_advisories"],
     )
 
 

@@ -126,6 +126,9 @@ fn set(document: &mut Value, pointer: &str, value: Value, name: &str) {
 
 /// The validator a case asks for.
 pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
+    if options.is_empty() {
+        return Validator::default();
+    }
     let mut builder = Validator::builder();
     for (option, value) in options {
         builder = match option.as_str() {
@@ -134,6 +137,9 @@ pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
             "strict" => builder.strict(value.as_bool().expect("a boolean")),
             "max_bytes" => {
                 builder.max_bytes(usize::try_from(value.as_u64().expect("a size")).expect("small"))
+            }
+            "max_findings" => {
+                builder.max_findings(usize::try_from(value.as_u64().expect("a number")).expect("small"))
             }
             other => panic!("unknown option {other}"),
         };

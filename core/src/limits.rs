@@ -81,16 +81,16 @@ fn named(body: &Value) -> Option<&str> {
     body.get("model")?.as_str()
 }
 
-/// Section of the limits of images, and of their catalog.
-const IMAGE_SECTION: &str = "2.8, 2.10";
-/// Section of the limits of videos, and of their catalog.
-const VIDEO_SECTION: &str = "2.6, 2.9";
+/// What the catalog calls ours is said to be.
+fn section_of(member: &str, ours: &[&str], stated: &'static str) -> &'static str {
+    if ours.contains(&member) { "ours" } else { stated }
+}
 
 fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>) {
     let id = model.id;
-    let mut break_rule = |field: &str, rule: &str, message: String| {
+    let mut break_rule = |field: &str, rule: &str, section: &str, message: String| {
         let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation { pointer, rule, message, section: IMAGE_SECTION.to_owned() });
+        violations.push(Violation { pointer, rule, message, section: section.to_owned() });
     };
     if let Some(limit) = model.max_prompt_characters
         && let Some(prompt) = body.get("prompt").and_then(Value::as_str)
@@ -98,40 +98,46 @@ fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>
         let length = prompt.chars().count();
         if u64::try_from(length).is_ok_and(|length| length > u64::from(limit)) {
             let message = format!("prompt has {length} characters, {id} takes at most {limit}");
-            break_rule("prompt", "maxLength", message);
+            let section = section_of("max_prompt_characters", model.ours, "2.8");
+            break_rule("prompt", "maxLength", section, message);
         }
     }
     if let Some(n) = body.get("n").and_then(integer)
         && n > u64::from(model.max_n)
     {
-        break_rule("n", "maximum", format!("n is {n}, {id} makes at most {} at once", model.max_n));
+        break_rule("n", "maximum", "2.8", format!("n is {n}, {id} makes at most {} at once", model.max_n));
     }
     if let Some(size) = body.get("size").and_then(Value::as_str) {
         match model.sizes {
             Some(sizes) if !sizes.contains(&size) => {
-                break_rule("size", "enum", format!("size is {size:?}, {id} takes {}", sizes.join(", ")));
+                break_rule(
+                    "size",
+                    "enum",
+                    "2.8",
+                    format!("size is {size:?}, {id} takes {}", sizes.join(", ")),
+                );
             }
             None if pixels(size)
                 .is_some_and(|(width, height)| width > model.max_width || height > model.max_height) =>
             {
                 let most = model.max_resolution;
-                break_rule("size", "maximum", format!("size is {size:?}, {id} makes at most {most}"));
+                break_rule("size", "maximum", "2.10", format!("size is {size:?}, {id} makes at most {most}"));
             }
             _ => {}
         }
     }
     for (field, taken) in [("quality", model.quality), ("style", model.style)] {
         if !taken && body.get(field).is_some_and(|value| !value.is_null()) {
-            break_rule(field, "unsupported", format!("{field} is given, but {id} does not take it"));
+            break_rule(field, "unsupported", "2.8", format!("{field} is given, but {id} does not take it"));
         }
     }
 }
 
 fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>) {
     let id = model.id;
-    let mut break_rule = |field: &str, rule: &str, message: String| {
+    let mut break_rule = |field: &str, rule: &str, section: &str, message: String| {
         let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation { pointer, rule, message, section: VIDEO_SECTION.to_owned() });
+        violations.push(Violation { pointer, rule, message, section: section.to_owned() });
     };
     if let Some(duration) = body.get("duration").and_then(integer) {
         if let Some(most) = model.max_duration_s
@@ -140,6 +146,7 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
             break_rule(
                 "duration",
                 "maximum",
+                "2.9",
                 format!("duration is {duration} s, {id} makes at most {most} s"),
             );
         }
@@ -149,15 +156,23 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
             break_rule(
                 "duration",
                 "minimum",
+                section_of("min_duration_s", model.ours, "2.6"),
                 format!("duration is {duration} s, {id} makes at least {least} s"),
             );
         }
     }
-    for (field, values) in [("resolution", model.resolutions), ("aspect_ratio", model.aspect_ratios)] {
+    for (field, values, section) in
+        [("resolution", model.resolutions, "2.9"), ("aspect_ratio", model.aspect_ratios, "2.6")]
+    {
         if let Some(value) = body.get(field).and_then(Value::as_str)
             && !values.contains(&value)
         {
-            break_rule(field, "enum", format!("{field} is {value:?}, {id} takes {}", values.join(", ")));
+            break_rule(
+                field,
+                "enum",
+                section,
+                format!("{field} is {value:?}, {id} takes {}", values.join(", ")),
+            );
         }
     }
 }

@@ -46,6 +46,7 @@ mod native;
 mod operation;
 mod options;
 mod polling;
+mod presence;
 pub mod report;
 mod response;
 mod responses;

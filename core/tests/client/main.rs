@@ -14,6 +14,7 @@ mod logging;
 mod middleware;
 mod options;
 mod pool;
+mod presence;
 mod proxies;
 mod retries;
 mod server;

@@ -64,6 +64,13 @@ impl Validator {
         Self { validator: builder.build() }
     }
 
+    /// Largest document that is read, in bytes.
+    #[napi(getter, catch_unwind)]
+    pub fn max_bytes(&self) -> f64 {
+        // Below 2^32: exact.
+        u32::try_from(self.validator.max_bytes()).unwrap_or(u32::MAX).into()
+    }
+
     /// The verdict on a document, as JSON.
     #[napi(catch_unwind)]
     pub fn validate(&self, document: &[u8]) -> String {

@@ -100,6 +100,22 @@ test("a document may be bytes, text or a file", async (t) => {
   for (const outcome of outcomes) assert.deepEqual(outcome, clean);
 });
 
+test("no more of a file is read than the bound asks for", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const path = join(folder, "report.json");
+  writeFileSync(path, " ".repeat(5000));
+  const validator = new report.Validator({ maxBytes: 1000 });
+  const message = "the document has 1001 bytes (ours)";
+  for (const { violations } of [validator.validate({ path }), await validator.validateFile(path)]) {
+    assert.deepEqual(
+      violations.map((violation) => violation.message),
+      [message],
+    );
+  }
+  assert.throws(() => validator.canonical({ path }), { name: "InvalidReport", message });
+});
+
 test("a file that cannot be read is an error, not a verdict", async () => {
   assert.throws(() => report.validate({ path: "/nowhere/report.json" }), { code: "ENOENT" });
   await assert.rejects(report.validateFile("/nowhere/report.json"), { code: "ENOENT" });

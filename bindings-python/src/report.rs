@@ -52,6 +52,12 @@ impl ReportValidator {
         Self { validator: interpreter::detached(py, || builder.build()) }
     }
 
+    /// Largest document that is read, in bytes.
+    #[getter]
+    fn max_bytes(&self) -> usize {
+        self.validator.max_bytes()
+    }
+
     /// The verdict in plain dicts and lists: valid, violations, advisories, more_violations, more_advisories.
     fn validate<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
         let document = document.as_bytes();

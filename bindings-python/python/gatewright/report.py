@@ -119,13 +119,16 @@ class Validator:
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         return _validator, (self._options,)
 
+    def _content(self, document: Document) -> bytes:
+        return _bytes_of(document, self._native.max_bytes)
+
     def validate(self, document: Document) -> Outcome:
         """Validates one document: its bytes, its text, or as a path the file that holds it.
 
         Raises:
             FileError: The file cannot be read.
         """
-        return _outcome(self._native.validate(_content(document)))
+        return _outcome(self._native.validate(self._content(document)))
 
     def validate_many(
         self, documents: Iterable[Document], *, ordered: bool = False, threads: int = 0
@@ -161,7 +164,7 @@ class Validator:
             if isinstance(document, (str, os.PathLike)):
                 room = pool.submit(None, os.fspath(document))
             else:
-                room = pool.submit(_content(document), None)
+                room = pool.submit(self._content(document), None)
             if not room and (fetched := pool.fetch()) is not None:
                 yield _judged(fetched, sources)
         while (fetched := pool.fetch()) is not None:
@@ -187,7 +190,7 @@ class Validator:
         """
         folder = None if evidence is None else os.fspath(evidence)
         try:
-            made = self._native.html(_content(document), folder, None if page is None else os.fspath(page))
+            made = self._native.html(self._content(document), folder, None if page is None else os.fspath(page))
         except OSError as error:
             raise _file_error(str(error)) from error
         return _text(made)
@@ -198,7 +201,7 @@ class Validator:
         Raises:
             InvalidReport: The document is no valid report.
         """
-        return _text(self._native.junit(_content(document)))
+        return _text(self._native.junit(self._content(document)))
 
     def github_annotations(self, document: Document) -> str:
         """Workflow commands of GitHub Actions, one line per failed check.
@@ -206,7 +209,7 @@ class Validator:
         Raises:
             InvalidReport: The document is no valid report.
         """
-        return _text(self._native.annotations(_content(document)))
+        return _text(self._native.annotations(self._content(document)))
 
     def canonical(self, document: Document) -> str:
         """The document in canonical form: members in the order of the schema, two spaces per level.
@@ -214,7 +217,7 @@ class Validator:
         Raises:
             InvalidReport: The document is no JSON. It need not be a valid report.
         """
-        return _text(self._native.canonical(_content(document)))
+        return _text(self._native.canonical(self._content(document)))
 
     def diff(
         self, old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200
@@ -232,7 +235,7 @@ class Validator:
             InvalidReport: One of them is no valid report.
         """
         thresholds = (slower_percent, slower_ms)
-        text = _text(self._native.diff(_content(old), _content(new), thresholds, as_html=False))
+        text = _text(self._native.diff(self._content(old), self._content(new), thresholds, as_html=False))
         comparison: dict[str, Any] = json.loads(text)
         return comparison
 
@@ -241,7 +244,7 @@ class Validator:
     ) -> str:
         """As `diff`, as one HTML page that needs nothing else."""
         thresholds = (slower_percent, slower_ms)
-        return _text(self._native.diff(_content(old), _content(new), thresholds, as_html=True))
+        return _text(self._native.diff(self._content(old), self._content(new), thresholds, as_html=True))
 
 
 class Judged(NamedTuple):
@@ -397,14 +400,15 @@ def _file_error(message: str) -> Exception:
     return FileError(message)
 
 
-def _content(document: Document) -> bytes:
+def _bytes_of(document: Document, most: int) -> bytes:
+    """The document; of a file over the bound just enough to be refused."""
     if isinstance(document, str):
         # A lone surrogate has no UTF-8 form: passed on as it is, for the validator to refuse.
         return document.encode("utf-8", "surrogatepass")
     if isinstance(document, os.PathLike):
         try:
             with open(document, "rb") as file:
-                return file.read()
+                return file.read(most + 1)
         except OSError as error:
             raise _file_error(str(error)) from error
     if isinstance(document, (bytes, bytearray, memoryview)):

@@ -9,6 +9,7 @@ mod models;
 mod native;
 mod requests;
 mod responses;
+mod rows;
 mod support;
 mod videos;
 mod webhooks;

@@ -176,6 +176,8 @@ export interface NativeModule {
 }
 
 export interface NativeValidator {
+  /** Largest document that is read, in bytes. */
+  readonly maxBytes: number;
   /** JSON of the outcome. */
   validate(document: Uint8Array): string;
   /** As `validate`, on another thread. */
@@ -200,6 +202,7 @@ export interface NativeValidatorOptions {
   models?: string[];
   kitName?: string;
   maxBytes?: number;
+  maxFindings?: number;
 }
 
 function load(): NativeModule {

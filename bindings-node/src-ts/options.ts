@@ -63,7 +63,10 @@ export interface ClientOptions {
   defaultQuery?: Readonly<Record<string, string>> | undefined;
   /** What runs around every attempt of every call, the outermost first. */
   middleware?: readonly Middleware[] | undefined;
-  /** Whether requests for models of the catalog are checked against their limits before they are sent. Default: `false`. */
+  /**
+   * Whether requests for models of the catalog are checked against their limits before they are sent, and answers for
+   * what 2.7 and 2.11 promise. Default: `false`.
+   */
   validate?: boolean | undefined;
 }
 
@@ -94,7 +97,8 @@ export interface CallDefaults {
   extraBody?: Readonly<Record<string, unknown>> | undefined;
   /**
    * Whether a request for a model of the catalog is checked against its limits before it is sent; then
-   * `InvalidRequestError` tells all violations at once.
+   * `InvalidRequestError` tells all violations at once. An answer is checked for what 2.7 and 2.11 promise; then
+   * `DecodeError` tells them.
    */
   validate?: boolean | undefined;
 }

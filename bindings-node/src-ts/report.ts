@@ -1,7 +1,6 @@
 /** Compatibility reports (specification 2.12): is a document one, and if not, why; pages and comparisons of them. */
 
-import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { closeSync, createReadStream, openSync, readSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { Transform } from "node:stream";
 
@@ -13,14 +12,17 @@ export type { JudgedLine } from "./report-lines";
 
 /** Documents judged at a time and ahead of the results that were taken, per core. */
 const AHEAD_PER_CORE = 8;
-/** Largest document unless set otherwise, as in the core. */
-const MAX_BYTES = 16 * 1024 * 1024;
+/** Bytes of a file that are read at a time. */
+const CHUNK_BYTES = 1 << 20;
 /** Most documents judged at a time. */
 const MAX_AHEAD = 256;
 
 /** One rule a document breaks, or one thing worth knowing about it. */
 export interface Violation {
-  /** JSON Pointer of the value at fault; of the object, where a property is missing or unknown. */
+  /**
+   * JSON Pointer of the value at fault; of the object, where a property is missing or unknown. One of more than 256 code
+   * points is cut and ends in `…`; so is `property`.
+   */
   readonly pointer: string;
   /** Line of the value in the input, from 1. */
   readonly line: number;
@@ -46,10 +48,14 @@ export interface Violation {
 /** What the validator says of a document. */
 export interface ValidationOutcome {
   readonly valid: boolean;
-  /** In document order. */
+  /** In document order: the first 1000, or `maxFindings`. */
   readonly violations: readonly Violation[];
-  /** Not against any rule, yet suspicious; with `strict` they make a document invalid. */
+  /** Not against any rule, yet suspicious; with `strict` they make a document invalid. As many at most. */
   readonly advisories: readonly Violation[];
+  /** Violations that were counted and are not listed. */
+  readonly more_violations: number;
+  /** Advisories that were counted and are not listed. */
+  readonly more_advisories: number;
 }
 
 export interface ValidateOptions {
@@ -61,6 +67,10 @@ export interface ValidateOptions {
   kitName?: string | undefined;
   /** Largest document to read, in bytes, below 4 GiB. Default: 16 MiB. */
   maxBytes?: number | undefined;
+  /**
+   * Most violations, and most advisories, that an outcome lists, 1 to 100,000; the rest is counted. Default: 1000.
+   */
+  maxFindings?: number | undefined;
 }
 
 /**
@@ -156,8 +166,9 @@ export class InvalidReport extends Error {
   readonly outcome: ValidationOutcome;
 
   constructor(outcome: ValidationOutcome) {
-    const [first, ...more] = [...outcome.violations, ...outcome.advisories];
-    super(`${first?.message}${more.length > 0 ? ` (and ${more.length} more)` : ""}`);
+    const found = [...outcome.violations, ...outcome.advisories];
+    const more = found.length + outcome.more_violations + outcome.more_advisories - 1;
+    super(`${found[0]?.message}${more > 0 ? ` (and ${more} more)` : ""}`);
     Object.defineProperty(this, "name", { value: "InvalidReport", configurable: true, writable: true });
     this.outcome = outcome;
   }
@@ -166,7 +177,6 @@ export class InvalidReport extends Error {
 /** Judges reports by one set of options. Making one compiles the schema, so keep it for many documents. */
 export class Validator {
   readonly #native: NativeValidator;
-  readonly #maxBytes: number;
 
   constructor(options: ValidateOptions = {}) {
     const settings: NativeValidatorOptions = {};
@@ -174,8 +184,8 @@ export class Validator {
     if (options.models !== undefined) settings.models = [...options.models];
     if (options.kitName !== undefined) settings.kitName = options.kitName;
     if (options.maxBytes !== undefined) settings.maxBytes = options.maxBytes;
+    if (options.maxFindings !== undefined) settings.maxFindings = options.maxFindings;
     this.#native = new native.NativeValidator(settings);
-    this.#maxBytes = options.maxBytes ?? MAX_BYTES;
   }
 
   /**
@@ -184,12 +194,15 @@ export class Validator {
    * Errors: those of the file system, if a path is given.
    */
   validate(source: ReportSource): ValidationOutcome {
-    return this.#judge(isPath(source) ? readFileSync(source.path) : bytesOf(source));
+    return this.#judge(isPath(source) ? readBounded(source.path, this.#native.maxBytes) : bytesOf(source));
   }
 
   /** As `validate`, of a file that is read without blocking. */
   async validateFile(path: string): Promise<ValidationOutcome> {
-    return this.#judge(await readFile(path));
+    const chunks: Buffer[] = [];
+    // One byte over the bound is enough to be refused.
+    for await (const chunk of createReadStream(path, { end: this.#native.maxBytes })) chunks.push(chunk as Buffer);
+    return this.#judge(Buffer.concat(chunks));
   }
 
   /**
@@ -230,7 +243,7 @@ export class Validator {
    */
   ndjson(): Transform {
     return lineTransform({
-      maxBytes: this.#maxBytes,
+      maxBytes: this.#native.maxBytes,
       ahead: readAhead(),
       judge: async (line) => parseOutcome(await this.#native.judge(line)),
     });
@@ -238,7 +251,7 @@ export class Validator {
 
   /** The report as one HTML page that needs nothing else. Errors: `InvalidReport`, `FileError`. */
   html(source: ReportSource, options: PageOptions = {}): string {
-    const document = contentOf(source);
+    const document = this.#contentOf(source);
     const make = () => {
       try {
         return this.#native.html(document, options.evidence, options.page);
@@ -251,12 +264,12 @@ export class Validator {
 
   /** The report as JUnit XML, one suite per model. Errors: `InvalidReport`. */
   junit(source: ReportSource): string {
-    return textOf(this.#native.junit(contentOf(source)));
+    return textOf(this.#native.junit(this.#contentOf(source)));
   }
 
   /** Workflow commands of GitHub Actions, one line per failed check. Errors: `InvalidReport`. */
   githubAnnotations(source: ReportSource): string {
-    return textOf(this.#native.annotations(contentOf(source)));
+    return textOf(this.#native.annotations(this.#contentOf(source)));
   }
 
   /**
@@ -264,7 +277,7 @@ export class Validator {
    * report. Errors: `InvalidReport`, if it is no JSON.
    */
   canonical(source: ReportSource): string {
-    return textOf(this.#native.canonical(contentOf(source)));
+    return textOf(this.#native.canonical(this.#contentOf(source)));
   }
 
   /** What got better, worse or slower from one report to another. Errors: `InvalidReport`. */
@@ -279,7 +292,11 @@ export class Validator {
 
   #diff(old: ReportSource, now: ReportSource, options: DiffOptions, asHtml: boolean): string {
     const { slowerPercent = 50, slowerMs = 200 } = options;
-    return textOf(this.#native.diff(contentOf(old), contentOf(now), slowerPercent, slowerMs, asHtml));
+    return textOf(this.#native.diff(this.#contentOf(old), this.#contentOf(now), slowerPercent, slowerMs, asHtml));
+  }
+
+  #contentOf(source: ReportSource): Uint8Array {
+    return contentOf(source, this.#native.maxBytes);
   }
 
   #judge(document: Uint8Array): ValidationOutcome {
@@ -375,10 +392,28 @@ function isBlankLine(source: ReportSource): boolean {
   return source instanceof Uint8Array && source.at(-1) === NEWLINE && source.every(isBlank);
 }
 
-function contentOf(source: ReportSource): Uint8Array {
+/** The bytes of a file; of one over the bound just enough to be refused. */
+function readBounded(path: string, most: number): Buffer {
+  const file = openSync(path, "r");
+  try {
+    const chunks: Buffer[] = [];
+    for (let room = most + 1; room > 0; ) {
+      const chunk = Buffer.allocUnsafe(Math.min(room, CHUNK_BYTES));
+      const length = readSync(file, chunk);
+      if (length === 0) break;
+      chunks.push(chunk.subarray(0, length));
+      room -= length;
+    }
+    return Buffer.concat(chunks);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function contentOf(source: ReportSource, most: number): Uint8Array {
   if (!isPath(source)) return bytesOf(source);
   try {
-    return readFileSync(source.path);
+    return readBounded(source.path, most);
   } catch (error) {
     throw fileError(error);
   }

@@ -24,6 +24,8 @@ pub struct ValidatorOptions {
     pub kit_name: Option<String>,
     /// Largest document to read, in bytes.
     pub max_bytes: Option<u32>,
+    /// Most violations, and most advisories, that a verdict lists.
+    pub max_findings: Option<u32>,
 }
 
 /// What was made of a document, or the verdict that says why nothing was.
@@ -56,7 +58,17 @@ impl Validator {
         if let Some(max_bytes) = options.max_bytes {
             builder = builder.max_bytes(max_bytes as usize);
         }
+        if let Some(max_findings) = options.max_findings {
+            builder = builder.max_findings(max_findings as usize);
+        }
         Self { validator: builder.build() }
+    }
+
+    /// Largest document that is read, in bytes.
+    #[napi(getter, catch_unwind)]
+    pub fn max_bytes(&self) -> f64 {
+        // Below 2^32: exact.
+        u32::try_from(self.validator.max_bytes()).unwrap_or(u32::MAX).into()
     }
 
     /// The verdict on a document, as JSON.

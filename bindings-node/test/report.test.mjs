@@ -60,7 +60,7 @@ const likewise = (found, expected) =>
     Object.fromEntries(Object.keys(expected[index] ?? finding).map((key) => [key, finding[key]])),
   );
 
-const CAMEL = { models: "models", kit_name: "kitName", strict: "strict", max_bytes: "maxBytes" };
+const CAMEL = { models: "models", kit_name: "kitName", strict: "strict", max_bytes: "maxBytes", max_findings: "maxFindings" };
 
 for (const file of vectorFiles("report")) {
   test(`vectors: report/${file}`, () => {
@@ -72,10 +72,12 @@ for (const file of vectorFiles("report")) {
         documentOf(vector),
         options.length > 0 ? Object.fromEntries(options) : undefined,
       );
-      const { violations = [], advisories = [] } = vector;
+      const { violations = [], advisories = [], more_violations = 0, more_advisories = 0 } = vector;
       assert.equal(outcome.valid, vector.valid, vector.name);
       assert.deepEqual(likewise(outcome.violations, violations), violations, vector.name);
       assert.deepEqual(likewise(outcome.advisories, advisories), advisories, vector.name);
+      assert.equal(outcome.more_violations, more_violations, vector.name);
+      assert.equal(outcome.more_advisories, more_advisories, vector.name);
     }
   });
 }
@@ -94,7 +96,24 @@ test("a document may be bytes, text or a file", async (t) => {
     await report.validateFile(path),
     new report.Validator({ strict: true }).validate(text),
   ];
-  for (const outcome of outcomes) assert.deepEqual(outcome, { valid: true, violations: [], advisories: [] });
+  const clean = { valid: true, violations: [], advisories: [], more_violations: 0, more_advisories: 0 };
+  for (const outcome of outcomes) assert.deepEqual(outcome, clean);
+});
+
+test("no more of a file is read than the bound asks for", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const path = join(folder, "report.json");
+  writeFileSync(path, " ".repeat(5000));
+  const validator = new report.Validator({ maxBytes: 1000 });
+  const message = "the document has 1001 bytes (ours)";
+  for (const { violations } of [validator.validate({ path }), await validator.validateFile(path)]) {
+    assert.deepEqual(
+      violations.map((violation) => violation.message),
+      [message],
+    );
+  }
+  assert.throws(() => validator.canonical({ path }), { name: "InvalidReport", message });
 });
 
 test("a file that cannot be read is an error, not a verdict", async () => {

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { Client, InvalidRequestError } from "gatewright";
+import { Client, DecodeError, InvalidRequestError } from "gatewright";
 
 import { answerWith, serve } from "./support/server.mjs";
 import { readVectors } from "./support/vectors.mjs";
@@ -163,4 +163,26 @@ test("vectors: limits/requests.json, for models of the catalog", async (t) => {
   }
   assert.ok(refused > 50, `only ${refused} were refused`);
   assert.equal(server.requests.length, accepted, "what is refused is not sent");
+});
+
+test("vectors: answers/presence.json, where a call asks for it", async (t) => {
+  for (const { name, operation, body = {}, answer, violations } of readVectors("answers/presence.json").cases) {
+    const server = await serve(t, (_, socket) => answerWith(socket, 200, answer));
+    const options = { baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 };
+    // Nobody asked: what a server leaves out is handed over as it came.
+    assert.deepEqual({ ...(await call(new Client(options), operation, body)) }, answer, name);
+    const called = call(new Client({ ...options, validate: true }), operation, body);
+    if (violations.length === 0) {
+      await called;
+      continue;
+    }
+    const error = await called.then(
+      () => undefined,
+      (error) => error,
+    );
+    assert.ok(error instanceof DecodeError, name);
+    assert.deepEqual(error.violations, violations, name);
+    assert.equal(error.operation, operation, name);
+    assert.deepEqual(error.body, answer, name);
+  }
 });

@@ -58,6 +58,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(debug_assertions)]
     module.add_function(wrap_pyfunction!(panic_at, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    let wait = gatewright::WaitOptions::default();
+    module.add("VIDEO_POLL_INTERVAL_S", wait.interval.as_secs_f64())?;
+    module.add("VIDEO_WAIT_TIMEOUT_S", wait.timeout.as_secs_f64())?;
     module.add("NOT_GIVEN", not_given::NotGiven::instance(py)?)?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 
 use crate::generated::conveniences::{ITERABLE, JOINED_TEXTS};
-use crate::generated::optional_fields::OPTIONAL_FIELDS;
+use crate::generated::known_fields::KNOWN_FIELDS;
 use crate::response::{Metadata, ResponseInfo};
 use crate::serialize;
 
@@ -192,13 +192,13 @@ impl Record {
         if let Some(value) = self.find(name) {
             return to_python(py, value);
         }
-        // A field the specification declares, but which a gateway may leave out: None, as users expect of
-        // `choice.message.tool_calls`.
-        if OPTIONAL_FIELDS.binary_search(&name).is_ok() {
-            return Ok(py.None().into_bound(py));
-        }
         if let Some(text) = self.joined_text(name) {
             return Ok(PyString::new(py, &text).into_any());
+        }
+        // A member that the specification declares and the server left out: None, required or not, as scripts
+        // expect of `choice.message.tool_calls` and `choice.finish_reason`.
+        if KNOWN_FIELDS.binary_search(&name).is_ok() {
+            return Ok(py.None().into_bound(py));
         }
         if let Some(keyword) = name.strip_suffix('_').filter(|stem| KEYWORDS.contains(stem)) {
             return self.__getattr__(py, keyword);

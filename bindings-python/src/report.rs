@@ -27,13 +27,14 @@ type Made<'py> = (Option<String>, Option<Bound<'py, PyAny>>);
 #[pymethods]
 impl ReportValidator {
     #[new]
-    #[pyo3(signature = (*, strict=false, models=None, kit_name=None, max_bytes=None))]
+    #[pyo3(signature = (*, strict=false, models=None, kit_name=None, max_bytes=None, max_findings=None))]
     fn new(
         py: Python<'_>,
         strict: bool,
         models: Option<Vec<String>>,
         kit_name: Option<String>,
         max_bytes: Option<usize>,
+        max_findings: Option<usize>,
     ) -> Self {
         let mut builder = Validator::builder().strict(strict);
         if let Some(models) = models {
@@ -45,10 +46,19 @@ impl ReportValidator {
         if let Some(max_bytes) = max_bytes {
             builder = builder.max_bytes(max_bytes);
         }
+        if let Some(max_findings) = max_findings {
+            builder = builder.max_findings(max_findings);
+        }
         Self { validator: interpreter::detached(py, || builder.build()) }
     }
 
-    /// The verdict in plain dicts and lists: valid, violations, advisories.
+    /// Largest document that is read, in bytes.
+    #[getter]
+    fn max_bytes(&self) -> usize {
+        self.validator.max_bytes()
+    }
+
+    /// The verdict in plain dicts and lists: valid, violations, advisories, more_violations, more_advisories.
     fn validate<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
         let document = document.as_bytes();
         let outcome = interpreter::detached(py, || self.validator.check(document).to_json());

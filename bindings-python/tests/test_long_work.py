@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import inspect
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import gatewright
 import pytest
-from conftest import Connection, Gateway
+from conftest import ROOT, Connection, Gateway
 from gatewright import AsyncClient, Client
 from test_process import run, start
 
@@ -41,6 +42,16 @@ def states(*answers: bytes | None) -> Callable[[Connection], None]:
 
 
 FAILED = record("failed", error={"message": "the prompt was refused"})
+
+
+def test_the_pause_is_that_of_the_catalog_unless_told_otherwise() -> None:
+    # 3: the announced example waits 5 seconds between look-ups.
+    catalog = json.loads((ROOT / "spec" / "catalog.json").read_text())
+    pause = catalog["defaults"]["video_poll_interval_s"]
+    for resource in (gatewright.Client, gatewright.AsyncClient):
+        generations = resource("http://127.0.0.1:9", "key").videos.generations
+        for method in (generations.wait, generations.create_and_wait):
+            assert inspect.signature(method).parameters["interval"].default == pause == 5
 
 
 def test_progress_is_told_of_at_every_look_up_the_last_one_included(serve: Serve) -> None:

@@ -114,7 +114,7 @@ def test_one_call_may_be_validated(serve: Serve, recorder: Recorder) -> None:
     client.images.generate(model="image_model_1", prompt="cats", n=2)
     with pytest.raises(gatewright.InvalidRequestError) as caught:
         client.images.generate(model="image_model_1", prompt="cats", n=2, validate=True)
-    assert caught.value.violations[0]["section"] == "2.8, 2.10"
+    assert caught.value.violations[0]["section"] == "2.8"
     client.with_options(validate=True).images.generate(
         model="image_model_1", prompt="cats", n=2, validate=False
     )

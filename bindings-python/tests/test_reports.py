@@ -25,6 +25,25 @@ def valid(judged: report.Judged) -> bool:
     return judged.outcome.valid
 
 
+def test_no_more_of_a_file_is_read_than_the_bound_asks_for(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_bytes(b" " * 5000)
+    validator = report.Validator(max_bytes=1000)
+    [violation] = validator.validate(file).violations
+    assert violation.message == "the document has 1001 bytes (ours)"
+    with pytest.raises(report.InvalidReport, match="1001 bytes"):
+        validator.canonical(file)
+
+
+def test_what_is_not_listed_is_counted_by_validate_many_too() -> None:
+    validator = report.Validator(max_findings=1)
+    [judged] = validator.validate_many([b"[NaN, NaN, NaN]"])
+    assert judged.outcome is not None
+    assert (len(judged.outcome.violations), judged.outcome.more_violations) == (1, 2)
+    with pytest.raises(report.InvalidReport, match=r"\(and 2 more\)"):
+        validator.canonical(b"[NaN, NaN, NaN]")
+
+
 def test_many_documents_are_judged_in_any_order() -> None:
     documents = [MINIMAL if index % 3 else b"{}" for index in range(300)]
     judged = list(report.validate_many(documents))

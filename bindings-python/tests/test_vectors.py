@@ -71,6 +71,7 @@ def test_report(case: dict[str, Any]) -> None:
     outcome = report.Validator(**case.get("options", {})).validate(document(case))
     assert outcome.valid is case["valid"]
     for name in ("violations", "advisories"):
+        assert getattr(outcome, f"more_{name}") == case.get(f"more_{name}", 0)
         expected = case.get(name, [])
         found = [finding._asdict() for finding in getattr(outcome, name)]
         assert [
@@ -145,6 +146,34 @@ def test_limits(serve: Callable[[Callable[[Connection], None]], str], case: dict
     else:
         method(**arguments, extra_body=case["body"])
         assert json.loads(bodies[0]) == case["body"]
+
+
+# What answers promise: sections 2.7 and 2.11.
+
+
+def answer_cases() -> Iterator[Any]:
+    for case in json.loads((VECTORS / "answers" / "presence.json").read_text())["cases"]:
+        yield pytest.param(case, id=case["name"])
+
+
+@pytest.mark.parametrize("case", list(answer_cases()))
+def test_answers(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
+    base_url = serve(lambda connection: connection.answer(json.dumps(case["answer"]).encode()))
+    arguments = case.get("body", {"task_id": "m"})
+    operation = case["operation"]
+    retrieve = {"retrieve_video": lambda client: client.videos.generations.retrieve}
+    method = {**METHODS, **retrieve}[operation]
+    with Client(base_url, "key", max_retries=0) as client:
+        # Nobody asked: what a server leaves out is handed over as it came.
+        assert method(client)(**arguments) == case["answer"]
+        if not case["violations"]:
+            assert method(client)(**arguments, validate=True) == case["answer"]
+            return
+        with pytest.raises(gatewright.DecodeError) as caught:
+            method(client)(**arguments, validate=True)
+    assert caught.value.violations == case["violations"]
+    assert caught.value.operation == operation
+    assert caught.value.body == case["answer"]
 
 
 # Streams as HTTP answers: streams.md.

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,10 +36,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
     /// Seconds between two looks at the task
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = waits().0.as_str(), value_parser = seconds)]
     interval: Duration,
     /// Seconds to wait at most
-    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = waits().1.as_str(), value_parser = seconds)]
     timeout: Duration,
     #[command(flatten)]
     target: Target,
@@ -47,6 +48,15 @@ pub(crate) struct Arguments {
 /// The first video model of the catalog.
 fn default_model() -> &'static str {
     gatewright::catalog::VIDEO_MODELS.first().map_or("", |model| model.id)
+}
+
+/// Interval and deadline of a wait unless told otherwise, in seconds.
+fn waits() -> &'static (String, String) {
+    static WAITS: LazyLock<(String, String)> = LazyLock::new(|| {
+        let WaitOptions { interval, timeout, .. } = WaitOptions::default();
+        (interval.as_secs().to_string(), timeout.as_secs().to_string())
+    });
+    &WAITS
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -48,6 +48,7 @@ mod operation;
 mod options;
 mod panics;
 mod polling;
+mod presence;
 pub mod report;
 mod response;
 mod responses;

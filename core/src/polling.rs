@@ -165,6 +165,12 @@ mod tests {
         }
     }
 
+    /// 3: the announced example waits 5 seconds between look-ups.
+    #[test]
+    fn pause_is_that_of_the_specification_unless_told_otherwise() {
+        assert_eq!(WaitOptions::default().interval, Duration::from_secs(5));
+    }
+
     /// Looks until `done` says so of the number of the look-up; gives that number, or the error, and the time taken.
     async fn wait(
         options: WaitOptions,

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::error_body::Signs;
 use crate::json_weight;
 use crate::operation::{Operation, StreamMode};
+use crate::presence::{self, Lacking};
 
 /// Headers that carry the gateway's id of a request, the preferred first.
 const REQUEST_ID_HEADERS: &[&str] =
@@ -112,6 +113,26 @@ impl RawResponse {
         let message = || "the answer is an error without a message".to_owned();
         let error = Error::from_body(ErrorKind::Decode, self.body.clone(), message);
         Err(self.describe(error, operation))
+    }
+
+    /// Tells whether the answer lacks what the specification promises of the operation's. What cannot be parsed is the
+    /// reader's to tell. Errors: Decode, with the violations.
+    pub(crate) fn check_presence(&self, operation: &Operation) -> Result<(), Error> {
+        if !presence::has_rules(operation) {
+            return Ok(());
+        }
+        let Ok(answer) = serde_json::from_slice(&self.body) else { return Ok(()) };
+        let Lacking { violations, more } = presence::check(operation, &answer);
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let mut list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        if more > 0 {
+            list.push(format!("and {more} more"));
+        }
+        let message = format!("the answer lacks what the specification promises: {}", list.join("; "));
+        let error = Error::new(ErrorKind::Decode, message).with_violations(violations);
+        Err(self.describe(error.with_body(self.body.clone()), operation))
     }
 
     /// The error for a body that is not what the operation returns; it carries this answer's status, headers,

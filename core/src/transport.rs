@@ -183,7 +183,21 @@ impl Transport {
             unreachable!("a document is read whole by exchange");
         };
         let response = RawResponse::new(answer.head, body);
-        response.check(operation).map(|()| response)
+        self.accept(&response, operation, &options).map(|()| response)
+    }
+
+    /// Tells what cannot be the operation's answer from one, and with `validate` an answer that lacks something.
+    fn accept(
+        &self,
+        response: &RawResponse,
+        operation: &Operation,
+        options: &RequestOptions,
+    ) -> Result<(), Error> {
+        response.check(operation)?;
+        if options.validate.unwrap_or(self.settings.validate) {
+            response.check_presence(operation)?;
+        }
+        Ok(())
     }
 
     /// Sends a raw call and gives its answer as a stream.

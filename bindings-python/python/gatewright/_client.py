@@ -188,7 +188,8 @@ class Client(_Configured, Resources):
         default_query: Query parameters of every request.
         middleware: Objects with `before(attempt)` and `after(attempt, outcome)`; see `gatewright.middleware`.
         validate: Whether requests for models of the catalog are checked against their limits before they
-            are sent: raises InvalidRequestError with every violation and its section. Default no.
+            are sent: raises InvalidRequestError with every violation and its section. Answers are checked
+            for what 2.7 and 2.11 promise: DecodeError, with the violations. Default no.
         pickle_key: Whether a pickle of the client holds the key and the other secrets. Default no.
 
     Raises:

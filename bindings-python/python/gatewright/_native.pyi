@@ -10,8 +10,9 @@ _Parameters: TypeAlias = tuple[dict[str, Any] | None, dict[str, Any] | None, dic
 class Record(Mapping[str, Any]):
     """A JSON object of a response: members by attribute and by item, unknown ones too, in the order sent.
 
-    Read-only; `to_dict()` gives a copy to change. A member that the specification declares and the gateway
-    left out reads as None by attribute and raises KeyError by item; any other name raises AttributeError.
+    Read-only; `to_dict()` gives a copy to change. A member that the specification declares, required or not,
+    and the gateway left out reads as None by attribute and raises KeyError by item; any other name raises
+    AttributeError.
     A member named like a method (`items`, `keys`, …) is read by item; one named like a Python keyword also
     as an attribute with `_` after it. Equal to a dict with the same members.
     """
@@ -193,6 +194,12 @@ class VideoWatch:
     def next_async(self, event_loop: asyncio.AbstractEventLoop) -> Pending:
         """As `next`; it settles the future."""
 
+VIDEO_POLL_INTERVAL_S: float
+"""Seconds between two look-ups of a task, unless told otherwise (3)."""
+
+VIDEO_WAIT_TIMEOUT_S: float
+"""Seconds that a task is waited for, unless told otherwise."""
+
 def save(
     client: NativeClient,
     kind: str,
@@ -229,9 +236,13 @@ class ReportValidator:
         models: Sequence[str] | None = ...,
         kit_name: str | None = ...,
         max_bytes: int | None = ...,
+        max_findings: int | None = ...,
     ) -> None: ...
+    @property
+    def max_bytes(self) -> int:
+        """Largest document that is read."""
     def validate(self, document: bytes) -> dict[str, Any]:
-        """The verdict: valid, violations, advisories."""
+        """The verdict: valid, violations, advisories, more_violations, more_advisories."""
     def html(self, document: bytes, evidence: str | None, page: str | None) -> _Made: ...
     def junit(self, document: bytes) -> _Made: ...
     def annotations(self, document: bytes) -> _Made: ...

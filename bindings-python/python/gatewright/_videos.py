@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gatewright._asyncio import finish, running_loop
 from gatewright._files import save, save_async
-from gatewright._native import VideoWatch
+from gatewright._native import VIDEO_POLL_INTERVAL_S, VIDEO_WAIT_TIMEOUT_S, VideoWatch
 from gatewright.generated import resources
 
 TYPE_CHECKING = False
@@ -38,8 +38,8 @@ class VideosGenerations(resources.VideosGenerations):
         self,
         task_id: str,
         *,
-        interval: float = 5.0,
-        timeout: float = 1800.0,
+        interval: float = VIDEO_POLL_INTERVAL_S,
+        timeout: float = VIDEO_WAIT_TIMEOUT_S,
         on_progress: Callable[[VideoTask], object] | None = None,
     ) -> VideoTask:
         """Waits until a task is completed and returns it; states it does not know count as under way.
@@ -50,8 +50,8 @@ class VideosGenerations(resources.VideosGenerations):
 
         Args:
             task_id: The id from submission.
-            interval: Seconds between look-ups (3).
-            timeout: Seconds for the whole wait.
+            interval: Seconds between look-ups; 5 unless told otherwise (3).
+            timeout: Seconds for the whole wait; 1800 unless told otherwise.
             on_progress: Called with the task as each look-up finds it, the last one included. What it raises
                 ends the wait.
 
@@ -64,8 +64,8 @@ class VideosGenerations(resources.VideosGenerations):
     def create_and_wait(
         self,
         *,
-        interval: float = 5.0,
-        timeout: float = 1800.0,
+        interval: float = VIDEO_POLL_INTERVAL_S,
+        timeout: float = VIDEO_WAIT_TIMEOUT_S,
         on_progress: Callable[[VideoTask], object] | None = None,
         **request: Unpack[VideoGenerationRequest],
     ) -> VideoTask:
@@ -126,8 +126,8 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
         self,
         task_id: str,
         *,
-        interval: float = 5.0,
-        timeout: float = 1800.0,
+        interval: float = VIDEO_POLL_INTERVAL_S,
+        timeout: float = VIDEO_WAIT_TIMEOUT_S,
         on_progress: Callable[[VideoTask], object] | None = None,
     ) -> VideoTask:
         """Waits until a task is completed and returns it; as `VideosGenerations.wait`.
@@ -139,8 +139,8 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
     async def create_and_wait(
         self,
         *,
-        interval: float = 5.0,
-        timeout: float = 1800.0,
+        interval: float = VIDEO_POLL_INTERVAL_S,
+        timeout: float = VIDEO_WAIT_TIMEOUT_S,
         on_progress: Callable[[VideoTask], object] | None = None,
         **request: Unpack[VideoGenerationRequest],
     ) -> VideoTask:

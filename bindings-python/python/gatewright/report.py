@@ -47,7 +47,10 @@ class Violation(NamedTuple):
     """One thing wrong with a document, and where."""
 
     pointer: str
-    """JSON Pointer of the value at fault; of the object, where a property is missing or unknown."""
+    """JSON Pointer of the value at fault; of the object, where a property is missing or unknown.
+
+    One of more than 256 code points is cut and ends in `…`; so is `property`.
+    """
     line: int
     """Line in the document, from 1."""
     column: int
@@ -72,9 +75,13 @@ class Outcome(NamedTuple):
     valid: bool
     """Whether the document is a valid report; if strict, also free of advisories."""
     violations: list[Violation]
-    """Everything that breaks section 2.12, in document order."""
+    """What breaks section 2.12, in document order: the first 1000, or `max_findings`."""
     advisories: list[Violation]
-    """What the section allows and is suspicious all the same, in document order."""
+    """What the section allows and is suspicious all the same, in document order, as many at most."""
+    more_violations: int = 0
+    """Violations that were counted and are not listed."""
+    more_advisories: int = 0
+    """Advisories that were counted and are not listed."""
 
 
 class Validator:
@@ -87,6 +94,8 @@ class Validator:
         models: Ids that stand in for the tested models of the specification.
         kit_name: Name that stands in for the kit's.
         max_bytes: Largest document to read. Default 16 MiB.
+        max_findings: Most violations, and most advisories, that an outcome lists; the rest is counted. Default 1000,
+            at least 1 and at most 100,000.
     """
 
     def __init__(
@@ -96,12 +105,22 @@ class Validator:
         models: Sequence[str] | None = None,
         kit_name: str | None = None,
         max_bytes: int | None = None,
+        max_findings: int | None = None,
     ) -> None:
-        self._native = ReportValidator(strict=strict, models=models, kit_name=kit_name, max_bytes=max_bytes)
-        self._options = {"strict": strict, "models": models, "kit_name": kit_name, "max_bytes": max_bytes}
+        self._options: dict[str, Any] = {
+            "strict": strict,
+            "models": models,
+            "kit_name": kit_name,
+            "max_bytes": max_bytes,
+            "max_findings": max_findings,
+        }
+        self._native = ReportValidator(**self._options)
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         return _validator, (self._options,)
+
+    def _content(self, document: Document) -> bytes:
+        return _bytes_of(document, self._native.max_bytes)
 
     def validate(self, document: Document) -> Outcome:
         """Validates one document: its bytes, its text, or as a path the file that holds it.
@@ -109,7 +128,7 @@ class Validator:
         Raises:
             FileError: The file cannot be read.
         """
-        return _outcome(self._native.validate(_content(document)))
+        return _outcome(self._native.validate(self._content(document)))
 
     def validate_many(
         self, documents: Iterable[Document], *, ordered: bool = False, threads: int = 0
@@ -145,7 +164,7 @@ class Validator:
             if isinstance(document, (str, os.PathLike)):
                 room = pool.submit(None, os.fspath(document))
             else:
-                room = pool.submit(_content(document), None)
+                room = pool.submit(self._content(document), None)
             if not room and (fetched := pool.fetch()) is not None:
                 yield _judged(fetched, sources)
         while (fetched := pool.fetch()) is not None:
@@ -171,7 +190,7 @@ class Validator:
         """
         folder = None if evidence is None else os.fspath(evidence)
         try:
-            made = self._native.html(_content(document), folder, None if page is None else os.fspath(page))
+            made = self._native.html(self._content(document), folder, None if page is None else os.fspath(page))
         except OSError as error:
             raise _file_error(str(error)) from error
         return _text(made)
@@ -182,7 +201,7 @@ class Validator:
         Raises:
             InvalidReport: The document is no valid report.
         """
-        return _text(self._native.junit(_content(document)))
+        return _text(self._native.junit(self._content(document)))
 
     def github_annotations(self, document: Document) -> str:
         """Workflow commands of GitHub Actions, one line per failed check.
@@ -190,7 +209,7 @@ class Validator:
         Raises:
             InvalidReport: The document is no valid report.
         """
-        return _text(self._native.annotations(_content(document)))
+        return _text(self._native.annotations(self._content(document)))
 
     def canonical(self, document: Document) -> str:
         """The document in canonical form: members in the order of the schema, two spaces per level.
@@ -198,7 +217,7 @@ class Validator:
         Raises:
             InvalidReport: The document is no JSON. It need not be a valid report.
         """
-        return _text(self._native.canonical(_content(document)))
+        return _text(self._native.canonical(self._content(document)))
 
     def diff(
         self, old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200
@@ -216,7 +235,7 @@ class Validator:
             InvalidReport: One of them is no valid report.
         """
         thresholds = (slower_percent, slower_ms)
-        text = _text(self._native.diff(_content(old), _content(new), thresholds, as_html=False))
+        text = _text(self._native.diff(self._content(old), self._content(new), thresholds, as_html=False))
         comparison: dict[str, Any] = json.loads(text)
         return comparison
 
@@ -225,7 +244,7 @@ class Validator:
     ) -> str:
         """As `diff`, as one HTML page that needs nothing else."""
         thresholds = (slower_percent, slower_ms)
-        return _text(self._native.diff(_content(old), _content(new), thresholds, as_html=True))
+        return _text(self._native.diff(self._content(old), self._content(new), thresholds, as_html=True))
 
 
 class Judged(NamedTuple):
@@ -246,7 +265,7 @@ class InvalidReport(ValueError):
 
     def __init__(self, outcome: Outcome) -> None:
         first = outcome.violations or outcome.advisories
-        more = len(outcome.violations) - 1
+        more = len(outcome.violations) + outcome.more_violations - 1
         super().__init__(first[0].message + (f" (and {more} more)" if more > 0 else ""))
         self.outcome = outcome
 
@@ -344,6 +363,8 @@ def _outcome(verdict: dict[str, Any]) -> Outcome:
         verdict["valid"],
         [Violation(**violation) for violation in verdict["violations"]],
         [Violation(**advisory) for advisory in verdict["advisories"]],
+        verdict["more_violations"],
+        verdict["more_advisories"],
     )
 
 
@@ -379,14 +400,15 @@ def _file_error(message: str) -> Exception:
     return FileError(message)
 
 
-def _content(document: Document) -> bytes:
+def _bytes_of(document: Document, most: int) -> bytes:
+    """The document; of a file over the bound just enough to be refused."""
     if isinstance(document, str):
         # A lone surrogate has no UTF-8 form: passed on as it is, for the validator to refuse.
         return document.encode("utf-8", "surrogatepass")
     if isinstance(document, os.PathLike):
         try:
             with open(document, "rb") as file:
-                return file.read()
+                return file.read(most + 1)
         except OSError as error:
             raise _file_error(str(error)) from error
     if isinstance(document, (bytes, bytearray, memoryview)):

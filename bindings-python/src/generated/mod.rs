@@ -3,4 +3,4 @@
 //! What follows from the specification.
 
 pub(crate) mod conveniences;
-pub(crate) mod optional_fields;
+pub(crate) mod known_fields;

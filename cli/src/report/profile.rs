@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gatewright::report::{Profile, Validator};
+use gatewright::report::{Profile, Validator, ValidatorBuilder};
 
 use crate::outcome::Failure;
 
@@ -34,6 +34,11 @@ impl ProfileOption {
 
     /// The validator of reports by the profile.
     pub(super) fn validator(&self, strict: bool) -> Result<Validator, Failure> {
-        Ok(Validator::builder().profile(&self.read()?).strict(strict).build())
+        Ok(self.builder()?.strict(strict).build())
+    }
+
+    /// As [`Self::validator`], with more to be set.
+    pub(super) fn builder(&self) -> Result<ValidatorBuilder, Failure> {
+        Ok(Validator::builder().profile(&self.read()?))
     }
 }

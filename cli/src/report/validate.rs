@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use gatewright::report::{Outcome as Verdict, Pool, SARIF_FOOT, sarif_head};
+use gatewright::report::{MAX_FINDINGS, Outcome as Verdict, Pool, SARIF_FOOT, sarif_head};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -39,6 +39,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u8).range(0..=64))]
     jobs: u8,
+    /// Violations, and advisories, to list of each report, 1 to 100000 [default: 1000]; the rest is counted
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_findings: Option<u32>,
     /// Reports: files, folders (all .json, .ndjson and .jsonl below), patterns; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -76,7 +79,8 @@ struct Judgement {
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let &Arguments { format, quiet, .. } = arguments;
-    let validator = arguments.profile.validator(arguments.strict)?;
+    let most = arguments.max_findings.map_or(MAX_FINDINGS, |most| most as usize);
+    let validator = arguments.profile.builder()?.strict(arguments.strict).max_findings(most).build();
     let reading = Reading { by_line: arguments.ndjson, max_bytes: validator.max_bytes() };
     let colour = super::colour(&io::stdout());
     let make = move |name: &Name, document: &[u8], verdict: Verdict| {
@@ -148,12 +152,14 @@ fn summary(verdict: &Verdict) -> String {
         _ => format!("{number} {many}"),
     };
     let state = if verdict.valid { "valid" } else { "invalid" };
+    let violations = verdict.violations.len() + verdict.more_violations;
+    let advisories = verdict.advisories.len() + verdict.more_advisories;
     let mut found = Vec::new();
-    if !verdict.violations.is_empty() {
-        found.push(count(verdict.violations.len(), "violation", "violations"));
+    if violations > 0 {
+        found.push(count(violations, "violation", "violations"));
     }
-    if !verdict.advisories.is_empty() {
-        found.push(count(verdict.advisories.len(), "advisory", "advisories"));
+    if advisories > 0 {
+        found.push(count(advisories, "advisory", "advisories"));
     }
     if found.is_empty() { state.to_owned() } else { format!("{state} ({})", found.join(", ")) }
 }

@@ -240,8 +240,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether requests for models of the catalog are checked against their limits before they are sent. Off by
-    /// default; requests for other models are never checked.
+    /// Whether requests for models of the catalog are checked against their limits before they are sent, and whether
+    /// answers have the members that 2.7 and 2.11 promise. Off by default; requests for other models are never checked.
     pub fn validate(mut self, validate: bool) -> Self {
         self.validate = validate;
         self

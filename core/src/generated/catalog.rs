@@ -11,6 +11,8 @@ pub struct Family {
     pub title: &'static str,
     /// Wire protocols that serve its models: `chat`, `responses`, `native`.
     pub protocols: &'static [&'static str],
+    /// Members whose value is our choice, in whole or in part, not the source's.
+    pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
 }
@@ -23,6 +25,8 @@ pub struct TextModel {
     pub id: &'static str,
     /// Id of its family.
     pub family: &'static str,
+    /// Members whose value is our choice, in whole or in part, not the source's.
+    pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
 }
@@ -43,6 +47,8 @@ pub struct VideoModel {
     pub aspect_ratios: &'static [&'static str],
     /// For a person.
     pub features: &'static [&'static str],
+    /// Members whose value is our choice, in whole or in part, not the source's.
+    pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
 }
@@ -73,7 +79,7 @@ pub struct ImageModel {
     pub revises_prompt: bool,
     /// For a person.
     pub features: &'static [&'static str],
-    /// Members whose value is our choice, not the source's.
+    /// Members whose value is our choice, in whole or in part, not the source's.
     pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
@@ -85,18 +91,21 @@ pub static FAMILIES: &[Family] = &[
         id: "family_one",
         title: "First provider family",
         protocols: &["chat", "responses", "native"],
-        source: "1, 4 rule 1",
+        ours: &["id", "title", "protocols"],
+        source: "1, 4 rule 1, 4 rule 2",
     },
     Family {
         id: "family_two",
         title: "Second provider family",
         protocols: &["chat", "native"],
-        source: "1",
+        ours: &["id", "title", "protocols"],
+        source: "1, 4 rule 2",
     },
     Family {
         id: "family_three",
         title: "Third provider family",
         protocols: &["chat", "native"],
+        ours: &["id", "title", "protocols"],
         source: "1, 4 rule 2",
     },
 ];
@@ -106,32 +115,38 @@ pub static TEXT_MODELS: &[TextModel] = &[
     TextModel {
         id: "model-sol",
         family: "family_one",
-        source: "2.12",
+        ours: &["id", "family"],
+        source: "2.1, 2.12",
     },
     TextModel {
         id: "model-terra",
         family: "family_one",
-        source: "2.12",
+        ours: &["id", "family"],
+        source: "2.1, 2.12",
     },
     TextModel {
         id: "model-luna",
         family: "family_one",
-        source: "2.12",
+        ours: &["id", "family"],
+        source: "2.1, 2.12",
     },
     TextModel {
         id: "model-aurora",
         family: "family_one",
+        ours: &["id", "family"],
         source: "2.1",
     },
     TextModel {
         id: "model-breeze",
         family: "family_two",
-        source: "1",
+        ours: &["id", "family"],
+        source: "1, 4 rule 2",
     },
     TextModel {
         id: "model-cedar",
         family: "family_three",
-        source: "2.1",
+        ours: &["id", "family"],
+        source: "2.1, 4 rule 2",
     },
 ];
 
@@ -144,6 +159,7 @@ pub static VIDEO_MODELS: &[VideoModel] = &[
         resolutions: &["720p", "1080p"],
         aspect_ratios: &["16:9", "9:16", "1:1"],
         features: &["photorealistic", "text-to-video"],
+        ours: &[],
         source: "2.6, 2.9",
     },
     VideoModel {
@@ -153,6 +169,7 @@ pub static VIDEO_MODELS: &[VideoModel] = &[
         resolutions: &["720p", "1080p"],
         aspect_ratios: &["16:9", "9:16", "1:1"],
         features: &["image-to-video", "style control"],
+        ours: &[],
         source: "2.6, 2.9",
     },
     VideoModel {
@@ -162,6 +179,7 @@ pub static VIDEO_MODELS: &[VideoModel] = &[
         resolutions: &["720p", "1080p"],
         aspect_ratios: &["16:9", "9:16", "1:1"],
         features: &["fast generation", "good motion"],
+        ours: &[],
         source: "2.6, 2.9",
     },
     VideoModel {
@@ -171,6 +189,7 @@ pub static VIDEO_MODELS: &[VideoModel] = &[
         resolutions: &["720p", "1080p"],
         aspect_ratios: &["16:9", "9:16", "1:1"],
         features: &["stylized output", "lip sync"],
+        ours: &[],
         source: "2.6, 2.9",
     },
 ];
@@ -189,7 +208,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
         style: true,
         revises_prompt: true,
         features: &["HD quality", "style control", "prompt revision"],
-        ours: &["max_prompt_characters"],
+        ours: &["max_height", "max_prompt_characters"],
         source: "2.8, 2.10, 2.11",
     },
     ImageModel {
@@ -234,7 +253,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
         style: false,
         revises_prompt: false,
         features: &["photorealistic output"],
-        ours: &[],
+        ours: &["sizes"],
         source: "2.8, 2.10, 2.11",
     },
     ImageModel {
@@ -249,12 +268,12 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
         style: false,
         revises_prompt: false,
         features: &["artistic style"],
-        ours: &[],
+        ours: &["sizes"],
         source: "2.8, 2.10, 2.11",
     },
 ];
 
-/// Seconds between two look-ups of a video task (3, 8).
+/// Seconds between two look-ups of a video task (3).
 pub const VIDEO_POLL_INTERVAL_S: u32 = 5;
-/// Seconds that the address of an image is valid (3, 8).
+/// Seconds that the address of an image is valid (2.11, 8).
 pub const IMAGE_URL_LIFETIME_S: u32 = 3600;

@@ -14,6 +14,9 @@ pub mod error_kinds;
 pub mod operations;
 
 #[rustfmt::skip]
+pub(crate) mod presence;
+
+#[rustfmt::skip]
 pub mod resources;
 
 #[rustfmt::skip]

@@ -95,22 +95,16 @@ fn serves(model: &TextModel, protocol: Protocol) -> bool {
     FAMILIES.iter().any(|family| family.id == model.family && family.protocols.contains(&name))
 }
 
-/// Section of the limits of images, and of their catalog.
-const IMAGE_SECTION: &str = "2.8, 2.10";
-/// Section of the limits of videos, and of their catalog.
-const VIDEO_SECTION: &str = "2.6, 2.9";
+/// What the catalog calls ours is said to be.
+fn section_of(member: &str, ours: &[&str], stated: &'static str) -> &'static str {
+    if ours.contains(&member) { "ours" } else { stated }
+}
 
 fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>) {
     let id = model.id;
-    let mut break_rule = |field: &str, rule: &str, message: String| {
+    let mut break_rule = |field: &str, rule: &str, section: &str, message: String| {
         let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation {
-            pointer,
-            rule,
-            message,
-            section: IMAGE_SECTION.to_owned(),
-            missing: None,
-        });
+        violations.push(Violation { pointer, rule, message, section: section.to_owned(), missing: None });
     };
     if let Some(limit) = model.max_prompt_characters
         && let Some(prompt) = body.get("prompt").and_then(Value::as_str)
@@ -118,13 +112,14 @@ fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>
         let length = prompt.chars().count();
         if u64::try_from(length).is_ok_and(|length| length > u64::from(limit)) {
             let message = format!("prompt has {length} characters, {id} takes at most {limit}");
-            break_rule("prompt", "maxLength", message);
+            let section = section_of("max_prompt_characters", model.ours, "2.8");
+            break_rule("prompt", "maxLength", section, message);
         }
     }
     if let Some(n) = body.get("n").and_then(integer)
         && n > u64::from(model.max_n)
     {
-        break_rule("n", "maximum", format!("n is {n}, {id} makes at most {} at once", model.max_n));
+        break_rule("n", "maximum", "2.8", format!("n is {n}, {id} makes at most {} at once", model.max_n));
     }
     if let Some(size) = body.get("size").and_then(Value::as_str) {
         match model.sizes {
@@ -132,6 +127,7 @@ fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>
                 break_rule(
                     "size",
                     "enum",
+                    "2.8",
                     format!("size is {}, {id} takes {}", brief(format_args!("{size:?}")), sizes.join(", ")),
                 );
             }
@@ -142,6 +138,7 @@ fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>
                 break_rule(
                     "size",
                     "maximum",
+                    "2.10",
                     format!("size is {}, {id} makes at most {most}", brief(format_args!("{size:?}"))),
                 );
             }
@@ -150,22 +147,16 @@ fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>
     }
     for (field, taken) in [("quality", model.quality), ("style", model.style)] {
         if !taken && body.get(field).is_some_and(|value| !value.is_null()) {
-            break_rule(field, UNSUPPORTED, format!("{field} is given, but {id} does not take it"));
+            break_rule(field, UNSUPPORTED, "2.8", format!("{field} is given, but {id} does not take it"));
         }
     }
 }
 
 fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>) {
     let id = model.id;
-    let mut break_rule = |field: &str, rule: &str, message: String| {
+    let mut break_rule = |field: &str, rule: &str, section: &str, message: String| {
         let (pointer, rule) = (format!("/{field}"), rule.to_owned());
-        violations.push(Violation {
-            pointer,
-            rule,
-            message,
-            section: VIDEO_SECTION.to_owned(),
-            missing: None,
-        });
+        violations.push(Violation { pointer, rule, message, section: section.to_owned(), missing: None });
     };
     if let Some(duration) = body.get("duration").and_then(integer) {
         if let Some(most) = model.max_duration_s
@@ -174,6 +165,7 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
             break_rule(
                 "duration",
                 "maximum",
+                "2.9",
                 format!("duration is {duration} s, {id} makes at most {most} s"),
             );
         }
@@ -183,17 +175,21 @@ fn check_video(model: &VideoModel, body: &Value, violations: &mut Vec<Violation>
             break_rule(
                 "duration",
                 "minimum",
+                section_of("min_duration_s", model.ours, "2.6"),
                 format!("duration is {duration} s, {id} makes at least {least} s"),
             );
         }
     }
-    for (field, values) in [("resolution", model.resolutions), ("aspect_ratio", model.aspect_ratios)] {
+    for (field, values, section) in
+        [("resolution", model.resolutions, "2.9"), ("aspect_ratio", model.aspect_ratios, "2.6")]
+    {
         if let Some(value) = body.get(field).and_then(Value::as_str)
             && !values.contains(&value)
         {
             break_rule(
                 field,
                 "enum",
+                section,
                 format!("{field} is {}, {id} takes {}", brief(format_args!("{value:?}")), values.join(", ")),
             );
         }

@@ -8,15 +8,15 @@ use std::collections::{HashMap, HashSet};
 
 use jsonschema::json::JsonNumber as _;
 
-use super::finding::{Finding, OURS, excerpt, pointer_of, quoted};
+use super::finding::{Finding, excerpt, pointer_of, quoted};
+use super::findings::Findings;
 use super::tree::{Member, Node, Value};
 
 /// Largest integer that every reader of JSON keeps exactly: 2^53 − 1.
 const SAFE_INTEGER: u128 = (1 << 53) - 1;
 
 /// Everything noteworthy about a document.
-pub(super) fn advise(root: &Node<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub(super) fn advise(root: &Node<'_>, mut findings: Findings) -> Findings {
     userinfo(root, &mut findings);
     if let Some(checks) = root.get("checks")
         && matches!(checks.value, Value::Array(_))
@@ -30,24 +30,29 @@ pub(super) fn advise(root: &Node<'_>) -> Vec<Finding> {
     findings
 }
 
-fn advisory(node: &Node<'_>, pointer: impl Into<String>, rule: &'static str, message: String) -> Finding {
-    Finding::new(node.start(), pointer.into(), rule, message).section(OURS)
+/// Notes what there is to say of a node.
+fn note(node: &Node<'_>, findings: &mut Findings, make: impl FnOnce() -> Finding) {
+    if findings.wants(node.start()) {
+        findings.push(node.start(), make());
+    }
 }
 
 /// Credentials in the endpoint: a report is made to be passed on.
-fn userinfo(root: &Node<'_>, findings: &mut Vec<Finding>) {
+fn userinfo(root: &Node<'_>, findings: &mut Findings) {
     let Some(endpoint) = root.get("endpoint") else { return };
     let Some(uri) = endpoint.as_str() else { return };
     let Some((_, rest)) = uri.split_once("://") else { return };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        let message = "the endpoint holds a user name or password".to_owned();
-        findings.push(advisory(endpoint, "/endpoint", "userinfo", message));
+        note(endpoint, findings, || {
+            let message = "the endpoint holds a user name or password".to_owned();
+            Finding::new("/endpoint".to_owned(), "userinfo", message)
+        });
     }
 }
 
 /// The agent's check belongs to the layer `agent`, all others to `api`.
-fn layers(checks: &Node<'_>, findings: &mut Vec<Finding>) {
+fn layers(checks: &Node<'_>, findings: &mut Findings) {
     for (index, check) in checks.items().iter().enumerate() {
         let Some(id) = check.get("id").and_then(Node::as_str) else { continue };
         let Some(layer) = check.get("layer") else { continue };
@@ -55,9 +60,11 @@ fn layers(checks: &Node<'_>, findings: &mut Vec<Finding>) {
         if let Some(name @ ("api" | "agent")) = layer.as_str()
             && name != due
         {
-            let message = format!("check {} belongs to layer \"{due}\", not \"{name}\"", quoted(id));
-            let finding = advisory(layer, format!("/checks/{index}/layer"), "layer", message);
-            findings.push(finding.expected(format!("\"{due}\"")).found(format!("\"{name}\"")));
+            note(layer, findings, || {
+                let message = format!("check {} belongs to layer \"{due}\", not \"{name}\"", quoted(id));
+                let finding = Finding::new(format!("/checks/{index}/layer"), "layer", message);
+                finding.expected(format!("\"{due}\"")).found(format!("\"{name}\""))
+            });
         }
     }
 }
@@ -72,21 +79,23 @@ fn cell<'a>(check: &'a Node<'_>) -> Option<(&'a str, Option<&'a str>)> {
     }
 }
 
-fn duplicate_cells(checks: &Node<'_>, findings: &mut Vec<Finding>) {
+fn duplicate_cells(checks: &Node<'_>, findings: &mut Findings) {
     let mut seen = HashMap::new();
     for (index, check) in checks.items().iter().enumerate() {
         let Some(cell @ (id, model)) = cell(check) else { continue };
         let first = *seen.entry(cell).or_insert(index);
         if first != index {
-            let model = model.map_or_else(|| "no model".to_owned(), quoted);
-            let message = format!("check {} of {model} is there already, at /checks/{first}", quoted(id));
-            findings.push(advisory(check, format!("/checks/{index}"), "duplicate_cell", message));
+            note(check, findings, || {
+                let model = model.map_or_else(|| "no model".to_owned(), quoted);
+                let message = format!("check {} of {model} is there already, at /checks/{first}", quoted(id));
+                Finding::new(format!("/checks/{index}"), "duplicate_cell", message)
+            });
         }
     }
 }
 
 /// Every model under test has its model_access check. More than one is a duplicate cell.
-fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Vec<Finding>) {
+fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
     let Some(models) = root.get("configuration").and_then(|configuration| configuration.get("models")) else {
         return;
     };
@@ -101,15 +110,16 @@ fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Vec<Finding>)
         if let Some(id) = model.as_str()
             && !reached.contains(id)
         {
-            let message = format!("model {} has no model_access check", quoted(id));
-            let pointer = format!("/configuration/models/{index}");
-            findings.push(advisory(model, pointer, "model_access", message));
+            note(model, findings, || {
+                let message = format!("model {} has no model_access check", quoted(id));
+                Finding::new(format!("/configuration/models/{index}"), "model_access", message)
+            });
         }
     }
 }
 
 /// The summary counts the checks.
-fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Vec<Finding>) {
+fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
     let Some(summary) = root.get("summary") else { return };
     for (property, status) in [("passed", "pass"), ("failed", "fail"), ("skipped", "skip")] {
         let statuses = checks.items().iter().map(|check| check.get("status").and_then(Node::as_str));
@@ -117,10 +127,12 @@ fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Vec<Finding>) {
         let Some(node) = summary.get(property) else { continue };
         let Some(stated) = node.as_count() else { continue };
         if u64::try_from(counted) != Ok(stated) {
-            let message =
-                format!("{property} is {stated}, but the checks with status \"{status}\" are {counted}");
-            let finding = advisory(node, format!("/summary/{property}"), "tally", message);
-            findings.push(finding.expected(counted.to_string()).found(stated.to_string()));
+            note(node, findings, || {
+                let message =
+                    format!("{property} is {stated}, but the checks with status \"{status}\" are {counted}");
+                let finding = Finding::new(format!("/summary/{property}"), "tally", message);
+                finding.expected(counted.to_string()).found(stated.to_string())
+            });
         }
     }
 }
@@ -132,24 +144,35 @@ enum Path<'a> {
     Member(&'a Path<'a>, &'a str),
 }
 
-impl Path<'_> {
-    fn pointer(&self) -> String {
-        match self {
-            Path::Root => String::new(),
-            Path::Item(parent, index) => format!("{}/{index}", parent.pointer()),
-            Path::Member(parent, name) => {
-                parent.pointer() + &pointer_of(std::iter::once(Cow::Borrowed(*name)))
-            }
+impl<'a> Path<'a> {
+    fn pointer(&'a self) -> String {
+        let mut steps = Vec::new();
+        let mut here = self;
+        loop {
+            here = match here {
+                Path::Root => break,
+                Path::Item(parent, index) => {
+                    steps.push(Cow::Owned(index.to_string()));
+                    parent
+                }
+                Path::Member(parent, name) => {
+                    steps.push(Cow::Borrowed(*name));
+                    parent
+                }
+            };
         }
+        pointer_of(steps.into_iter().rev())
     }
 }
 
 /// Integers that a reader with doubles would change.
-fn unsafe_integers(node: &Node<'_>, path: &Path<'_>, findings: &mut Vec<Finding>) {
+fn unsafe_integers(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings) {
     match &node.value {
         Value::Number(number) if number.is_integer() && number.saturating().unsigned_abs() > SAFE_INTEGER => {
-            let message = format!("the integer {} is over 2^53 - 1", excerpt(number.text()));
-            findings.push(advisory(node, path.pointer(), "unsafe_integer", message));
+            note(node, findings, || {
+                let message = format!("the integer {} is over 2^53 - 1", excerpt(number.text()));
+                Finding::new(path.pointer(), "unsafe_integer", message)
+            });
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {

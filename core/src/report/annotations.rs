@@ -24,8 +24,8 @@ pub fn annotations(report: &Report) -> String {
 }
 
 impl Outcome {
-    /// One line per finding, with its place in the file `name`: `::error` for what makes it
-    /// invalid, `::warning` for the rest.
+    /// One line per finding, with its place in the file `name`, and a last one for what is counted and not listed:
+    /// `::error` for what makes it invalid, `::warning` for the rest.
     pub fn to_annotations(&self, name: &str) -> String {
         let mut text = String::new();
         for (finding, counts) in self.graded() {
@@ -38,6 +38,11 @@ impl Outcome {
                 message(what),
             )
             .expect(WRITES);
+        }
+        if let Some(more) = self.more() {
+            let level = if self.more_counts() { "error" } else { "warning" };
+            writeln!(text, "::{level} file={},line={}::{more}", property(name), self.first_line)
+                .expect(WRITES);
         }
         text
     }

@@ -13,22 +13,27 @@ use super::tree::{Member, Node, Number, Value};
 /// Most digits that an integer is written out with; a larger one stays as written.
 const MAX_DIGITS: usize = 30;
 
-/// Writes a document in canonical form. `schema` decides the order of members.
-pub(super) fn canonical(root: &Node<'_>, schema: &Json) -> String {
-    let mut text = String::new();
-    Writer { text: &mut text, schema }.value(root, schema, 0);
-    text.push('\n');
-    text
+/// Writes a document in canonical form, or nothing where that is longer than `most` bytes. `schema` decides the order of
+/// members.
+pub(super) fn canonical(root: &Node<'_>, schema: &Json, most: usize) -> Option<String> {
+    let mut writer = Writer { text: String::new(), schema, most };
+    writer.value(root, schema, 0);
+    writer.text.push('\n');
+    (!writer.is_full()).then_some(writer.text)
 }
 
 struct Writer<'a> {
-    text: &'a mut String,
+    text: String,
     schema: &'a Json,
+    most: usize,
 }
 
 impl<'a> Writer<'a> {
     /// `place`: the part of the schema that describes the value; null where there is none.
     fn value(&mut self, node: &Node<'_>, place: &'a Json, level: usize) {
+        if self.is_full() {
+            return;
+        }
         let place = self.resolved(place);
         match &node.value {
             Value::Null => self.text.push_str("null"),
@@ -68,6 +73,11 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Whether there is too much already, so that nothing more is to be written.
+    fn is_full(&self) -> bool {
+        self.text.len() > self.most
+    }
+
     /// Where a `$ref` leads.
     fn resolved(&self, place: &'a Json) -> &'a Json {
         match place["$ref"].as_str().and_then(|reference| self.schema.pointer(reference.strip_prefix('#')?)) {
@@ -77,6 +87,9 @@ impl<'a> Writer<'a> {
     }
 
     fn next_line(&mut self, index: usize, level: usize) {
+        if self.is_full() {
+            return;
+        }
         self.text.push_str(if index > 0 { ",\n" } else { "\n" });
         self.text.push_str(&"  ".repeat(level));
     }

@@ -14,6 +14,8 @@ use super::model::CheckId;
 const MAX_FILES: usize = 10_000;
 /// Largest evidence file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
+/// Most bytes of all evidence files of a folder together.
+const MAX_FOLDER_BYTES: u64 = 256 << 20;
 
 /// The evidence of one cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +66,7 @@ impl EvidenceFile {
     /// the paths lead; without it, they lead from the working folder.
     ///
     /// Errors, each naming its file: the folder or a file ending in `.json` cannot be read, or is no evidence; more
-    /// than 10,000 files, or one of more than 16 MiB.
+    /// than 10,000 files, one of more than 16 MiB, or more than 256 MiB together.
     pub fn read_folder(folder: &Path, page: Option<&Path>) -> io::Result<Vec<Self>> {
         let named = |place: &Path, problem: &dyn std::fmt::Display| {
             io::Error::other(format!("{}: {problem}", place.display()))
@@ -83,6 +85,7 @@ impl EvidenceFile {
         }
         files.sort();
         let way = Self::way(page, folder).map_err(failed)?;
+        let mut room = MAX_FOLDER_BYTES;
         let one = |file: PathBuf| {
             let mut json = Vec::new();
             let open = File::open(&file).map_err(|error| named(&file, &error))?;
@@ -90,6 +93,9 @@ impl EvidenceFile {
             if json.len() as u64 > MAX_BYTES {
                 return Err(named(&file, &format!("more than {MAX_BYTES} bytes")));
             }
+            room = room.checked_sub(json.len() as u64).ok_or_else(|| {
+                named(folder, &format!("more than {MAX_FOLDER_BYTES} bytes of evidence together"))
+            })?;
             let evidence: Evidence = serde_json::from_slice(&json)
                 .map_err(|error| named(&file, &format!("no evidence: {error}")))?;
             let name = file.file_name().unwrap_or_default().to_string_lossy();

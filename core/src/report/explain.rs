@@ -9,72 +9,80 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value as Json;
 
-use super::finding::{Finding, excerpt, quoted};
+use super::finding::{Finding, OURS, excerpt, quoted};
+use super::findings::Findings;
 use super::tree::{Member, Node, Value, first_equal_pair};
+
+/// Most values of a set that a message lists: a profile may name a thousand models.
+const LISTED_VALUES: usize = 16;
 
 pub(super) struct Explainer<'a> {
     schema: &'a Json,
-    root: &'a Node<'a>,
+    /// The part of the document that is judged, and its place.
+    part: &'a Node<'a>,
+    at: &'a str,
     document: &'a [u8],
 }
 
 impl<'a> Explainer<'a> {
-    pub(super) fn new(schema: &'a Json, root: &'a Node<'a>, document: &'a [u8]) -> Self {
-        Self { schema, root, document }
+    /// `part` of the `document` is at the pointer `at`, and errors are told below it.
+    pub(super) fn new(schema: &'a Json, part: &'a Node<'a>, at: &'a str, document: &'a [u8]) -> Self {
+        Self { schema, part, at, document }
     }
 
-    /// The findings of one error: one, except that each unknown property has its own.
-    pub(super) fn explain(&self, error: &ValidationError<'_>) -> Vec<Finding> {
-        let pointer = error.instance_path().as_str();
-        let node = self.root.at(pointer).unwrap_or(self.root);
+    /// Notes the findings of one error: one, except that each unknown property has its own.
+    pub(super) fn explain(&self, error: &ValidationError<'_>, findings: &mut Findings) {
+        let below = error.instance_path().as_str();
+        let pointer = format!("{}{below}", self.at);
+        let node = self.part.at(below).unwrap_or(self.part);
         match error.kind() {
             Kind::AdditionalProperties { unexpected } => {
                 let unexpected: HashSet<&str> = unexpected.iter().map(String::as_str).collect();
-                let members = node.members().iter();
-                let unknown = members.filter(|member| unexpected.contains(&*member.name));
-                unknown.map(|member| Self::unknown(pointer, member)).collect()
+                for member in node.members().iter().filter(|member| unexpected.contains(&*member.name)) {
+                    if findings.wants(member.name_start()) {
+                        findings.push(member.name_start(), Self::unknown(&pointer, member));
+                    }
+                }
             }
             Kind::AnyOf { context } => match missing_in_every_branch(context) {
-                Some(names) => vec![self.missing(pointer, node, &names, error)],
-                None => context.iter().flatten().flat_map(|error| self.explain(error)).collect(),
+                Some(names) => self.note(node, findings, || self.missing(pointer, &names, error)),
+                None => context.iter().flatten().for_each(|error| self.explain(error, findings)),
             },
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default().to_owned();
-                vec![self.missing(pointer, node, &[name], error)]
+                self.note(node, findings, || self.missing(pointer, &[name], error));
             }
-            kind => vec![self.unsuitable(pointer, node, kind, error)],
+            kind => self.note(node, findings, || self.unsuitable(pointer, node, kind, error)),
+        }
+    }
+
+    fn note(&self, node: &Node<'_>, findings: &mut Findings, make: impl FnOnce() -> Finding) {
+        if findings.wants(node.start()) {
+            findings.push(node.start(), make());
         }
     }
 
     fn unknown(pointer: &str, member: &Member<'_>) -> Finding {
         let message = format!("there is no property {} here", quoted(&member.name));
-        let rule = "additionalProperties";
-        Finding::new(member.name_start(), pointer.to_owned(), rule, message)
-            .property(member.name.clone().into_owned())
+        Finding::new(pointer.to_owned(), "additionalProperties", message).property(&member.name)
     }
 
-    fn missing(
-        &self,
-        pointer: &str,
-        node: &Node<'_>,
-        names: &[String],
-        error: &ValidationError<'_>,
-    ) -> Finding {
+    fn missing(&self, pointer: String, names: &[String], error: &ValidationError<'_>) -> Finding {
         let what = match names {
             [name] => format!("{name} is missing"),
             _ => format!("there is neither {}", names.join(" nor ")),
         };
-        let finding = Finding::new(node.start(), pointer.to_owned(), "required", self.under(error, what));
+        let finding = Finding::new(pointer, "required", self.under(error, what));
         let finding = finding.expected(format!("property {}", names.join(" or ")));
         match names.first() {
-            Some(name) => finding.property(name.clone()),
+            Some(name) => finding.property(name),
             None => finding,
         }
     }
 
     fn unsuitable(
         &self,
-        pointer: &str,
+        pointer: String,
         node: &Node<'_>,
         kind: &Kind,
         error: &ValidationError<'_>,
@@ -92,7 +100,8 @@ impl<'a> Explainer<'a> {
                 (expected, message)
             }
             Kind::Constant { expected_value } => {
-                (expected_value.to_string(), format!("{found} is not {expected_value}"))
+                let expected = excerpt(&expected_value.to_string());
+                (expected.clone(), format!("{found} is not {expected}"))
             }
             Kind::Enum { options } => {
                 let options = alternatives(options);
@@ -135,8 +144,15 @@ impl<'a> Explainer<'a> {
             _ => (String::new(), error.masked().to_string()),
         };
         let message = self.under(error, message);
-        let finding = Finding::new(node.start(), pointer.to_owned(), keyword(error), message).found(found);
-        if expected.is_empty() { finding } else { finding.expected(expected) }
+        let finding = Finding::new(pointer, keyword(error), message).found(found);
+        let finding = if expected.is_empty() { finding } else { finding.expected(expected) };
+        if self.is_ours(error) { finding.section(OURS) } else { finding }
+    }
+
+    /// Whether a deployment has set the rule that is broken.
+    fn is_ours(&self, error: &ValidationError<'_>) -> bool {
+        let rule = error.schema_path().as_str().rsplit_once('/').map_or("", |(schema, _)| schema);
+        self.schema.pointer(rule).is_some_and(|schema| schema["x-source"] == OURS)
     }
 
     /// Puts the condition under which a rule holds before what is wrong with it.
@@ -234,7 +250,12 @@ fn article(name: &str) -> String {
 
 fn alternatives(options: &Json) -> String {
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-    options.iter().map(Json::to_string).collect::<Vec<_>>().join(", ")
+    let listed = options.iter().take(LISTED_VALUES).map(|value| excerpt(&value.to_string()));
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    match options.len().saturating_sub(LISTED_VALUES) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
 }
 
 fn format_name(format: &str) -> &str {

@@ -5,6 +5,12 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::rules::Rule;
+
+/// Longest text of a report that is kept of many reports, or written once more for each row of what is made of it, in
+/// code points.
+const BRIEF_CHARS: usize = 1000;
+
 /// Section of the specification that describes the report.
 pub(super) const SECTION: &str = "2.12";
 /// Section given to rules that the specification does not state.
@@ -12,6 +18,8 @@ pub(super) const OURS: &str = "ours";
 
 /// Longest excerpt of the document that a message quotes, in code points.
 const QUOTED_CHARS: usize = 64;
+/// Longest pointer and longest name that a finding holds, in code points: those of a report are far shorter.
+pub(super) const NAMED_CHARS: usize = 256;
 
 /// One thing wrong with a document, and where.
 ///
@@ -19,7 +27,8 @@ const QUOTED_CHARS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Violation {
-    /// JSON Pointer of the value at fault; of the object, where a property is missing or unknown.
+    /// JSON Pointer of the value at fault; of the object, where a property is missing or unknown. One of more than
+    /// 256 code points is cut and ends in `…`.
     pub pointer: String,
     /// Line of the value, or of the name of an unknown or repeated property; from 1.
     pub line: usize,
@@ -29,7 +38,7 @@ pub struct Violation {
     /// `encoding`, `syntax`, `number`, `duplicate_key`, `depth` or `trailing`. For an advisory: `tally`,
     /// `layer`, `model_access`, `duplicate_cell`, `userinfo` or `unsafe_integer`.
     pub rule: &'static str,
-    /// The property that is missing, unknown or repeated.
+    /// The property that is missing, unknown or repeated; cut as the pointer is.
     pub property: Option<String>,
     /// What should stand there, in words.
     pub expected: Option<String>,
@@ -39,12 +48,14 @@ pub struct Violation {
     pub message: String,
     /// Section of the specification the rule comes from; `ours` for a rule it does not state.
     pub section: &'static str,
+    /// Byte of the document at which it is.
+    #[serde(skip)]
+    pub(super) offset: usize,
 }
 
-/// A violation that still has its byte offset and not its line and column.
+/// A violation that has no place yet.
 #[derive(Debug)]
 pub(super) struct Finding {
-    pub(super) offset: usize,
     pointer: String,
     rule: &'static str,
     property: Option<String>,
@@ -55,13 +66,14 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// `message` says what is wrong, without place or section.
-    pub(super) fn new(offset: usize, pointer: String, rule: &'static str, message: String) -> Self {
-        Self { offset, pointer, rule, property: None, expected: None, found: None, message, section: SECTION }
+    /// `message` says what is wrong, without place or section; the section is the rule's.
+    pub(super) fn new(pointer: String, rule: &'static str, message: String) -> Self {
+        let section = Rule::named(rule).map_or(SECTION, |rule| rule.section);
+        Self { pointer, rule, property: None, expected: None, found: None, message, section }
     }
 
-    pub(super) fn property(mut self, property: String) -> Self {
-        self.property = Some(property);
+    pub(super) fn property(mut self, property: &str) -> Self {
+        self.property = Some(cut(property, NAMED_CHARS).into_owned());
         self
     }
 
@@ -81,14 +93,13 @@ impl Finding {
     }
 }
 
-/// Sorts findings into document order and gives them lines and columns, in one pass over the document.
-pub(super) fn place(mut findings: Vec<Finding>, document: &[u8]) -> Vec<Violation> {
-    findings.sort_by_key(|finding| finding.offset);
+/// Gives findings, which are in document order, their lines and columns, in one pass over the document.
+pub(super) fn place(findings: Vec<(usize, Finding)>, document: &[u8]) -> Vec<Violation> {
     let mut cursor = Cursor { document, offset: 0, line: 1, column: 1 };
     findings
         .into_iter()
-        .map(|finding| {
-            cursor.advance(finding.offset);
+        .map(|(offset, finding)| {
+            cursor.advance(offset);
             let place = match finding.pointer.as_str() {
                 "" => String::new(),
                 pointer => format!("{}: ", visible(pointer)),
@@ -103,6 +114,7 @@ pub(super) fn place(mut findings: Vec<Finding>, document: &[u8]) -> Vec<Violatio
                 expected: finding.expected,
                 found: finding.found,
                 section: finding.section,
+                offset,
             }
         })
         .collect()
@@ -133,14 +145,42 @@ impl Cursor<'_> {
     }
 }
 
-/// JSON Pointer made of unescaped steps.
+/// JSON Pointer made of unescaped steps, cut to what a finding holds. Steps past the cut are not looked at.
 pub(super) fn pointer_of<'a>(steps: impl Iterator<Item = Cow<'a, str>>) -> String {
     let mut pointer = String::new();
+    let mut room = NAMED_CHARS;
     for step in steps {
-        pointer.push('/');
-        pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        let characters = step.chars().flat_map(|character| match character {
+            '~' => ['~', '0'].into_iter().take(2),
+            '/' => ['~', '1'].into_iter().take(2),
+            other => [other, ' '].into_iter().take(1),
+        });
+        for character in std::iter::once('/').chain(characters) {
+            if room == 0 {
+                pointer.push(CUT);
+                return pointer;
+            }
+            pointer.push(character);
+            room -= 1;
+        }
     }
     pointer
+}
+
+/// Stands where text was cut.
+pub(super) const CUT: char = '…';
+
+/// The text, or its beginning and a mark if it has more code points than that.
+pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}{CUT}", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The text, cut to what may be repeated.
+pub(super) fn brief(text: &str) -> Cow<'_, str> {
+    cut(text, BRIEF_CHARS)
 }
 
 /// An excerpt of the document for a message, in double quotes.
@@ -151,10 +191,7 @@ pub(super) fn quoted(text: &str) -> String {
 /// An excerpt of the document for a message: cut to a bearable length, and with nothing in it that a
 /// terminal acts on.
 pub(super) fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS) {
-        Some((end, _)) => format!("{}…", visible(&text[..end])),
-        None => visible(text).into_owned(),
-    }
+    visible(&cut(text, QUOTED_CHARS)).into_owned()
 }
 
 /// The text with control characters, those that reorder or hide text, and noncharacters written as escapes.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::finding::visible;
+use super::finding::{brief, visible};
 use super::matrix::{Matrix, model_name};
 use super::model::{Check, Report, Status};
 
@@ -27,7 +27,7 @@ pub fn junit(report: &Report) -> String {
             xml,
             "  <testsuite name=\"{name}\" {} timestamp=\"{}\">\n    <properties>",
             counts(&checks),
-            escaped(&report.generated_at),
+            escaped(&brief(&report.generated_at)),
         )
         .expect(WRITES);
         for (property, value) in [
@@ -35,7 +35,7 @@ pub fn junit(report: &Report) -> String {
             ("base_path", &report.configuration.base_path),
             ("kit_version", &report.kit.version),
         ] {
-            writeln!(xml, "      <property name=\"{property}\" value=\"{}\"/>", escaped(value))
+            writeln!(xml, "      <property name=\"{property}\" value=\"{}\"/>", escaped(&brief(value)))
                 .expect(WRITES);
         }
         xml.push_str("    </properties>\n");

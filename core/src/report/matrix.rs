@@ -1,5 +1,7 @@
 //! A report as people look at it: checks down, models across.
 
+use std::collections::HashMap;
+
 use super::model::{Check, CheckId, Report, Status};
 
 /// Heading of the column for checks of no particular model.
@@ -24,16 +26,16 @@ pub(super) struct Row<'r> {
 impl<'r> Matrix<'r> {
     pub(super) fn of(report: &'r Report) -> Self {
         let mut columns: Vec<Option<&str>> = Vec::new();
-        if report.checks.iter().any(|check| check.model.is_none()) {
-            columns.push(None);
-        }
+        let mut places: HashMap<Option<&str>, usize> = HashMap::new();
+        let of_none = report.checks.iter().any(|check| check.model.is_none()).then_some(None);
         let configured = report.configuration.models.iter();
         // A check of a model that is not configured breaks no rule of 2.12.
         let found = report.checks.iter().filter_map(|check| check.model.as_ref());
-        for model in configured.chain(found) {
-            if !columns.contains(&Some(model)) {
-                columns.push(Some(model));
-            }
+        for model in of_none.into_iter().chain(configured.chain(found).map(|model| Some(model.as_str()))) {
+            places.entry(model).or_insert_with(|| {
+                columns.push(model);
+                columns.len() - 1
+            });
         }
         let mut rows: Vec<Row<'_>> = CheckId::ALL
             .into_iter()
@@ -41,10 +43,10 @@ impl<'r> Matrix<'r> {
             .map(|id| Row { id, cells: vec![Vec::new(); columns.len()] })
             .collect();
         for (index, check) in report.checks.iter().enumerate() {
-            let column = columns.iter().position(|model| *model == check.model.as_deref());
+            let column = places.get(&check.model.as_deref());
             let row = rows.iter_mut().find(|row| row.id == check.id);
             if let (Some(column), Some(row)) = (column, row) {
-                row.cells[column].push((index, check));
+                row.cells[*column].push((index, check));
             }
         }
         Self { columns, rows }

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! The way of a document: bytes → `read` (our own reader; refuses what two parsers could understand
-//! differently) → `tree` (values with byte spans) → the schema, by the jsonschema crate over that tree →
-//! `explain` (violations in words) and `advise` → `typed` ([`Report`]). `render` makes text of an outcome.
+//! differently) → `tree` (values with byte spans) → the schema (`compiled`), by the jsonschema crate over that tree →
+//! `explain` (violations in words) and `advise` → `typed` ([`Report`]). What they find goes into `findings`, which keeps
+//! the first and counts the rest. `render` makes text of an outcome.
 //!
 //! What is made of a report: `matrix` is its shape, `page` draws it in HTML, `terminal` in text, `junit` and
 //! `annotations` for CI; `diff` compares two. What is made of a document: `canonical`. `rules` explains what verdicts
@@ -21,10 +22,12 @@ mod advise;
 mod annotations;
 mod canonical;
 mod clock;
+mod compiled;
 mod diff;
 mod evidence;
 mod explain;
 mod finding;
+mod findings;
 mod junit;
 mod matrix;
 mod model;
@@ -47,6 +50,7 @@ pub use clock::now;
 pub use diff::{Diff, Setting, Side, Thresholds, Timing, Turn, Words};
 pub use evidence::{Assertion, Evidence, EvidenceFile, Exchange};
 pub use finding::Violation;
+pub use findings::MAX_FINDINGS;
 pub use junit::junit;
 pub use model::{
     AgentMode, Check, CheckError, CheckId, Configuration, Environment, Kit, Layer, OverallStatus, Report,

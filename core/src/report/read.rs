@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::finding::{Finding, pointer_of, quoted};
+use super::finding::{Finding, NAMED_CHARS, pointer_of, quoted};
+use super::findings::Findings;
 use super::tree::{Member, Node, Number, Value};
 
 /// Deepest nesting of arrays and objects that is read. A report needs 5 levels.
@@ -14,6 +15,9 @@ pub const MAX_DEPTH: usize = 128;
 
 /// Objects up to this many members are searched for duplicate names pairwise, larger ones by sorting.
 const PAIRWISE_MEMBERS: usize = 32;
+
+/// Longest written form of one character of a name, in bytes: a pair of surrogates, escaped.
+const LONGEST_ESCAPE: usize = 12;
 
 /// What the reader stops at: nothing after it can be understood. The finding itself is already noted.
 struct Stop;
@@ -30,21 +34,20 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     path: Vec<Step>,
-    findings: Vec<Finding>,
+    findings: Findings,
     /// The input goes on after `text`, with bytes that are not UTF-8.
     cut: bool,
 }
 
 /// Reads one JSON document of at most `max_bytes`.
 ///
-/// Errors: all findings up to the first that stops the reader, in document order. Their rules are
+/// Errors: all findings up to the first that stops the reader, of which as many as `findings` takes. Their rules are
 /// `size`, `empty`, `encoding`, `syntax`, `number`, `duplicate_key`, `depth` and `trailing`.
-pub(super) fn read(bytes: &[u8], max_bytes: usize) -> Result<Node<'_>, Vec<Finding>> {
+pub(super) fn read(bytes: &[u8], max_bytes: usize, mut findings: Findings) -> Result<Node<'_>, Findings> {
     if bytes.len() > max_bytes {
-        return Err(vec![
-            Finding::new(0, String::new(), "size", format!("the document has {} bytes", bytes.len()))
-                .expected(format!("at most {max_bytes} bytes")),
-        ]);
+        let finding = Finding::new(String::new(), "size", format!("the document has {} bytes", bytes.len()));
+        findings.push(0, finding.expected(format!("at most {max_bytes} bytes")));
+        return Err(findings);
     }
     let (text, cut) = match std::str::from_utf8(bytes) {
         Ok(text) => (text, false),
@@ -53,20 +56,17 @@ pub(super) fn read(bytes: &[u8], max_bytes: usize) -> Result<Node<'_>, Vec<Findi
             (std::str::from_utf8(valid).expect("valid up to here"), true)
         }
     };
-    let mut reader = Reader { text, at: 0, path: Vec::new(), findings: Vec::new(), cut };
+    let mut reader = Reader { text, at: 0, path: Vec::new(), findings, cut };
     match reader.document() {
         Ok(root) if reader.findings.is_empty() => Ok(root),
-        _ => {
-            reader.findings.sort_by_key(|finding| finding.offset);
-            Err(reader.findings)
-        }
+        _ => Err(reader.findings),
     }
 }
 
 impl<'a> Reader<'a> {
     fn document(&mut self) -> Result<Node<'a>, Stop> {
         if self.text.starts_with('\u{feff}') {
-            self.note(0, "encoding", "the document starts with a byte order mark");
+            self.note(0, "encoding", || "the document starts with a byte order mark".to_owned());
             self.at = '\u{feff}'.len_utf8();
         }
         self.skip_space();
@@ -239,8 +239,8 @@ impl<'a> Reader<'a> {
                     }
                     self.at = second_start;
                 }
-                let message = format!("the escape {} is a lone surrogate", &self.text[start..start + 6]);
-                self.note(start, "encoding", message);
+                let written = &self.text[start..start + 6];
+                self.note(start, "encoding", || format!("the escape {written} is a lone surrogate"));
                 char::REPLACEMENT_CHARACTER
             }
             Some(_) => return Err(self.stop(start, "syntax", "`\\` starts no known escape")),
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
         }
         let number = Number::new(&text[start..self.at]);
         if !number.is_finite() {
-            self.note(start, "number", format!("the number {} is out of range", quoted(number.text())));
+            self.note(start, "number", || format!("the number {} is out of range", quoted(number.text())));
         }
         Ok(Value::Number(number))
     }
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
 
     /// NaN and the infinities, which some writers emit: noted, and null stands for them.
     fn not_a_number(&mut self, word: &'static str) -> Value<'a> {
-        self.note(self.at, "number", format!("{word} is not a JSON number"));
+        self.note(self.at, "number", || format!("{word} is not a JSON number"));
         self.at += word.len();
         Value::Null
     }
@@ -355,10 +355,11 @@ impl<'a> Reader<'a> {
             }
         }
         for member in repeated {
-            let message = format!("the name {} is given more than once", quoted(&member.name));
-            let finding = Finding::new(member.name_start(), self.pointer(), "duplicate_key", message)
-                .property(member.name.clone().into_owned());
-            self.findings.push(finding);
+            if self.findings.wants(member.name_start()) {
+                let message = format!("the name {} is given more than once", quoted(&member.name));
+                let finding = Finding::new(self.pointer(), "duplicate_key", message);
+                self.findings.push(member.name_start(), finding.property(&member.name));
+            }
         }
     }
 
@@ -392,8 +393,8 @@ impl<'a> Reader<'a> {
         let found = self.rest().chars().next().map(|found| quoted(found.encode_utf8(&mut [0; 4])));
         let found = found.unwrap_or_default();
         let message = format!("found {found} where {expected} should be");
-        let finding = Finding::new(self.at, self.pointer(), "syntax", message);
-        self.findings.push(finding.expected(expected.to_owned()).found(found));
+        let finding = Finding::new(self.pointer(), "syntax", message);
+        self.put(self.at, finding.expected(expected.to_owned()).found(found));
         Stop
     }
 
@@ -403,18 +404,28 @@ impl<'a> Reader<'a> {
             return self.stop(self.text.len(), "encoding", "the document is not UTF-8 from here on");
         }
         let message = format!("the document ends where {expected} should be");
-        let finding = Finding::new(self.text.len(), self.pointer(), "syntax", message);
-        self.findings.push(finding.expected(expected.to_owned()));
+        let finding = Finding::new(self.pointer(), "syntax", message);
+        self.put(self.text.len(), finding.expected(expected.to_owned()));
         Stop
     }
 
     fn stop(&mut self, offset: usize, rule: &'static str, message: impl Into<String>) -> Stop {
-        self.note(offset, rule, message);
+        self.put(offset, Finding::new(self.pointer(), rule, message.into()));
         Stop
     }
 
-    fn note(&mut self, offset: usize, rule: &'static str, message: impl Into<String>) {
-        self.findings.push(Finding::new(offset, self.pointer(), rule, message.into()));
+    /// Notes what does not stop the reader, and may therefore be there any number of times.
+    fn note(&mut self, offset: usize, rule: &'static str, message: impl FnOnce() -> String) {
+        if self.findings.wants(offset) {
+            let finding = Finding::new(self.pointer(), rule, message());
+            self.findings.push(offset, finding);
+        }
+    }
+
+    fn put(&mut self, offset: usize, finding: Finding) {
+        if self.findings.wants(offset) {
+            self.findings.push(offset, finding);
+        }
     }
 
     /// JSON Pointer of the place being read.
@@ -425,14 +436,33 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The name whose raw form is at this span, already read once without a fatal fault.
+    /// The beginning of the name whose raw form is at this span, as much of it as a pointer holds. The name was read
+    /// once already, without a fatal fault.
     fn name(&self, start: usize, end: usize) -> Cow<'a, str> {
+        let end = end.min(self.text.floor_char_boundary(start + NAMED_CHARS * LONGEST_ESCAPE));
         let raw = &self.text[start..end];
         if !raw.contains('\\') {
             return Cow::Borrowed(raw);
         }
-        let mut again =
-            Reader { text: self.text, at: start - 1, path: Vec::new(), findings: Vec::new(), cut: false };
-        again.string().unwrap_or(Cow::Borrowed(raw))
+        let mut again = Reader {
+            text: &self.text[..end],
+            at: start,
+            path: Vec::new(),
+            findings: Findings::new(1),
+            cut: false,
+        };
+        let mut name = String::new();
+        while let Some(character) = again.rest().chars().next() {
+            if character != '\\' {
+                again.at += character.len_utf8();
+                name.push(character);
+            } else if let Ok(character) = again.escape() {
+                name.push(character);
+            } else {
+                // The last escape is cut.
+                break;
+            }
+        }
+        Cow::Owned(name)
     }
 }

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::finding::{Violation, visible};
+use super::finding::{CUT, Violation, visible};
 use super::validate::Outcome;
 
 /// Code points of a source line that are shown on either side of the place.
 const CONTEXT_CHARS: usize = 48;
+/// Bytes on either side that hold more code points than are shown, however long each.
+const CONTEXT_BYTES: usize = 4 * (CONTEXT_CHARS + 2);
 
 const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[1;33m";
@@ -15,45 +17,46 @@ const BOLD: &str = "\x1b[1m";
 const RESET: &str = "\x1b[0m";
 
 impl Outcome {
-    /// The findings as text, each with its source line; empty if there are none.
+    /// The findings as text, each with its source line, and last a line that says what is counted and not listed;
+    /// empty if there are none.
     ///
     /// name: what to call the document; document: the bytes that were validated; colour: whether to add
     /// the escapes of a terminal. Whatever the document holds, nothing else in the text acts on a terminal.
     pub fn to_text(&self, name: &str, document: &[u8], colour: bool) -> String {
         let mut text = String::new();
-        let mut lines = Lines { document, start: 0, line: self.first_line };
         let errors = self.violations.iter().map(|violation| (violation, "error", RED));
         let mut advice = self.advisories.iter().map(|advisory| (advisory, "advice", YELLOW)).peekable();
-        // Both lists are in document order: merged, so that the source is walked once.
+        // Both lists are in document order.
         for error in errors {
-            while let Some(earlier) = advice.next_if(|(advisory, ..)| before(advisory, error.0)) {
-                write_finding(&mut text, earlier, name, &mut lines, colour);
+            while let Some(earlier) = advice.next_if(|(advisory, ..)| advisory.offset < error.0.offset) {
+                write_finding(&mut text, earlier, name, document, colour);
             }
-            write_finding(&mut text, error, name, &mut lines, colour);
+            write_finding(&mut text, error, name, document, colour);
         }
         for rest in advice {
-            write_finding(&mut text, rest, name, &mut lines, colour);
+            write_finding(&mut text, rest, name, document, colour);
+        }
+        if let Some(more) = self.more() {
+            writeln!(text, "{}: {more}", visible(name)).expect(WRITES);
         }
         text
     }
 }
 
-fn before(left: &Violation, right: &Violation) -> bool {
-    (left.line, left.column) < (right.line, right.column)
-}
+const WRITES: &str = "writing to a string succeeds";
 
 fn write_finding(
     text: &mut String,
     (violation, level, level_colour): (&Violation, &str, &str),
     name: &str,
-    lines: &mut Lines<'_>,
+    document: &[u8],
     colour: bool,
 ) {
     let paint = |code: &'static str| if colour { code } else { "" };
     let (bold, blue, reset) = (paint(BOLD), paint(BLUE), paint(RESET));
     let level_colour = if colour { level_colour } else { "" };
     let Violation { line, column, message, rule, .. } = violation;
-    let (excerpt, caret) = around(&String::from_utf8_lossy(lines.line(*line)), *column);
+    let (excerpt, caret) = around(document, violation.offset);
     let gutter = line.to_string();
     let blank = " ".repeat(gutter.len());
     writeln!(
@@ -61,61 +64,45 @@ fn write_finding(
         "{bold}{}:{line}:{column}:{reset} {level_colour}{level}[{rule}]{reset}{bold}: {message}{reset}",
         visible(name),
     )
-    .expect("writing to a string succeeds");
-    writeln!(text, " {blue}{gutter} |{reset} {excerpt}").expect("writing to a string succeeds");
-    writeln!(text, " {blue}{blank} |{reset} {}{level_colour}^{reset}", " ".repeat(caret))
-        .expect("writing to a string succeeds");
+    .expect(WRITES);
+    writeln!(text, " {blue}{gutter} |{reset} {excerpt}").expect(WRITES);
+    writeln!(text, " {blue}{blank} |{reset} {}{level_colour}^{reset}", " ".repeat(caret)).expect(WRITES);
 }
 
-/// The part of a line around a column, fit for a terminal, and how far into it the column is.
-fn around(line: &str, column: usize) -> (String, usize) {
-    let at = column - 1;
-    let from = at.saturating_sub(CONTEXT_CHARS);
+/// The part of a line around a byte of the document, fit for a terminal, and how far into it the byte is. However long
+/// the line, no more of it is looked at.
+fn around(document: &[u8], offset: usize) -> (String, usize) {
+    let at = offset.min(document.len());
+    let before = &document[at.saturating_sub(CONTEXT_BYTES)..at];
+    let before = before.rsplit(is_line_end).next().unwrap_or_default();
+    let after = &document[at..document.len().min(at + CONTEXT_BYTES)];
+    let after = after.split(is_line_end).next().unwrap_or_default();
+    // Cut anywhere, bytes may begin and end within a character.
+    let before: Vec<char> = String::from_utf8_lossy(before).chars().collect();
+    let after: Vec<char> = String::from_utf8_lossy(after).chars().collect();
     let mut shown = String::new();
-    if from > 0 {
-        shown.push('…');
+    if before.len() > CONTEXT_CHARS {
+        shown.push(CUT);
     }
-    let mut caret = shown.chars().count();
-    let mut rest = line.chars().skip(from);
-    for (index, character) in rest.by_ref().take(at - from + CONTEXT_CHARS).enumerate() {
-        if index == at - from {
-            caret = shown.chars().count();
-        }
+    push(&mut shown, &before[before.len().saturating_sub(CONTEXT_CHARS)..]);
+    let caret = shown.chars().count();
+    push(&mut shown, &after[..after.len().min(CONTEXT_CHARS)]);
+    if after.len() > CONTEXT_CHARS {
+        shown.push(CUT);
+    }
+    (shown.trim_end().to_owned(), caret)
+}
+
+fn push(shown: &mut String, characters: &[char]) {
+    for character in characters {
         match character {
             '\t' => shown.push(' '),
             _ => shown.push_str(&visible(character.encode_utf8(&mut [0; 4]))),
         }
     }
-    if line.chars().count() <= at {
-        caret = shown.chars().count();
-    }
-    if rest.next().is_some() {
-        shown.push('…');
-    }
-    (shown.trim_end().to_owned(), caret)
 }
 
-/// The lines of a document, asked for in ascending order.
-struct Lines<'a> {
-    document: &'a [u8],
-    start: usize,
-    line: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn line(&mut self, number: usize) -> &'a [u8] {
-        while self.line < number {
-            let Some(end) = self.end() else { return &[] };
-            let crlf = self.document[end..].starts_with(b"\r\n");
-            self.start = end + if crlf { 2 } else { 1 };
-            self.line += 1;
-        }
-        let end = self.end().unwrap_or(self.document.len());
-        &self.document[self.start..end]
-    }
-
-    fn end(&self) -> Option<usize> {
-        let rest = &self.document[self.start..];
-        rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map(|at| self.start + at)
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that splitting a slice asks for")]
+fn is_line_end(byte: &u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value as Json;
 
+use super::finding::{OURS, SECTION};
 use super::validate::SCHEMA;
 
 /// A rule, as [`super::Violation::rule`] names it.
@@ -15,6 +16,9 @@ pub struct Rule {
     pub name: &'static str,
     /// What it guards.
     pub kind: RuleKind,
+    /// Section of the specification that states it; `ours` for a rule that it does not state. A rule of the schema is
+    /// ours, too, where a deployment has set it by a profile.
+    pub section: &'static str,
     /// What it asks for, in one sentence.
     pub summary: &'static str,
     /// Why, and how to mend a document that breaks it.
@@ -62,8 +66,9 @@ impl Rule {
             RuleKind::Advisory => "an advisory: section 2.12 allows it; --strict counts it",
         };
         let place = if self.pointer.is_empty() { "document" } else { self.pointer };
+        let section = self.section;
         let mut text = format!(
-            "{}: {}\n({kind})\n\n{}\n\n  wrong  {place}: {}\n  right  {place}: {}\n",
+            "{}: {}\n({kind}; section: {section})\n\n{}\n\n  wrong  {place}: {}\n  right  {place}: {}\n",
             self.name, self.summary, self.explanation, self.wrong, self.right,
         );
         let places = self.places();
@@ -109,12 +114,13 @@ fn collect(root: &Json, schema: &Json, rule: &str, at: &str, places: &mut Vec<(S
 
 const fn reading(
     name: &'static str,
+    section: &'static str,
     summary: &'static str,
     explanation: &'static str,
     wrong: &'static str,
     right: &'static str,
 ) -> Rule {
-    Rule { name, kind: RuleKind::Reading, summary, explanation, pointer: "", wrong, right }
+    Rule { name, kind: RuleKind::Reading, section, summary, explanation, pointer: "", wrong, right }
 }
 
 const fn schema(
@@ -124,7 +130,7 @@ const fn schema(
     pointer: &'static str,
     (wrong, right): (&'static str, &'static str),
 ) -> Rule {
-    Rule { name, kind: RuleKind::Schema, summary, explanation, pointer, wrong, right }
+    Rule { name, kind: RuleKind::Schema, section: SECTION, summary, explanation, pointer, wrong, right }
 }
 
 const fn advisory(
@@ -134,13 +140,14 @@ const fn advisory(
     pointer: &'static str,
     (wrong, right): (&'static str, &'static str),
 ) -> Rule {
-    Rule { name, kind: RuleKind::Advisory, summary, explanation, pointer, wrong, right }
+    Rule { name, kind: RuleKind::Advisory, section: OURS, summary, explanation, pointer, wrong, right }
 }
 
 /// All rules: those of reading, of the schema, and the advisories; in each, by name.
 pub const RULES: &[Rule] = &[
     reading(
         "depth",
+        OURS,
         "Arrays and objects nest at most 128 levels deep.",
         "A report needs 5 levels. A document that nests deeper is no report, and could exhaust the stack of \
          other readers.",
@@ -149,6 +156,7 @@ pub const RULES: &[Rule] = &[
     ),
     reading(
         "duplicate_key",
+        OURS,
         "No object has a name twice.",
         "Readers disagree on which of the two values counts, so such a document can mean two things. Names are \
          compared after their escapes are resolved.",
@@ -157,6 +165,7 @@ pub const RULES: &[Rule] = &[
     ),
     reading(
         "empty",
+        SECTION,
         "The document has a value.",
         "There is nothing in it, or only white space: usually a file whose writing was cut off.",
         "",
@@ -164,6 +173,7 @@ pub const RULES: &[Rule] = &[
     ),
     reading(
         "encoding",
+        OURS,
         "The document is UTF-8 without a byte order mark, and its escapes are characters.",
         "Save it as UTF-8 without a byte order mark. An escape of half a surrogate pair (\\ud800) is no character.",
         r#"{"a": "\ud800"}"#,
@@ -171,6 +181,7 @@ pub const RULES: &[Rule] = &[
     ),
     reading(
         "number",
+        OURS,
         "Numbers are numbers of JSON that a double can hold.",
         "NaN, Infinity and magnitudes as 1e999 are read differently everywhere, or not at all.",
         r#"{"duration_ms": 1e999}"#,
@@ -178,6 +189,7 @@ pub const RULES: &[Rule] = &[
     ),
     reading(
         "size",
+        OURS,
         "The document is not larger than the validator reads.",
         "The bound is 16 MiB unless set otherwise (max_bytes). It bounds the memory of a validation.",
         "more than 16 MiB",
@@ -185,6 +197,7 @@ pub const RULES: &[Rule] = &[
     ),
     reading(
         "syntax",
+        SECTION,
         "The document is JSON.",
         "No comments, no trailing commas, names and strings in double quotes, control characters escaped. The place \
          is where reading could not go on.",
@@ -193,6 +206,7 @@ pub const RULES: &[Rule] = &[
     ),
     reading(
         "trailing",
+        SECTION,
         "Nothing but white space follows the document.",
         "A file holds one report. For one report per line, use NDJSON: a name that ends in .ndjson or .jsonl, or \
          --ndjson.",

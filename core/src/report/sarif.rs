@@ -62,14 +62,31 @@ fn described(rule: &Rule) -> Json {
 }
 
 impl Outcome {
-    /// The findings as results of SARIF, one JSON object each with commas between them; empty if there are none.
+    /// The findings as results of SARIF, one JSON object each with commas between them, and a last result without a
+    /// rule that says what is counted and not listed; empty if there are none.
     ///
     /// path: the document's file; relative to where the log's reader looks for sources, or absolute.
     pub fn to_sarif(&self, path: &str) -> String {
         let uri = uri(path);
         let level = |counts| if counts { "error" } else { "warning" };
-        let results = self.graded().map(|(finding, counts)| result(finding, level(counts), &uri));
-        results.collect::<Vec<_>>().join(",\n")
+        let mut results: Vec<String> =
+            self.graded().map(|(finding, counts)| result(finding, level(counts), &uri)).collect();
+        if let Some(more) = self.more() {
+            results.push(
+                json!({
+                    "level": level(self.more_counts()),
+                    "message": {"text": more},
+                    "locations": [{
+                        "physicalLocation": {
+                            "artifactLocation": {"uri": uri},
+                            "region": {"startLine": self.first_line},
+                        },
+                    }],
+                })
+                .to_string(),
+            );
+        }
+        results.join(",\n")
     }
 }
 

@@ -5,25 +5,30 @@
 
 use std::sync::{Arc, LazyLock};
 
-use jsonschema::PatternOptions;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value as Json;
 
-use super::finding::{Finding, Violation, place};
+use super::compiled::{Part, Schema};
+use super::finding::{Finding, OURS, Violation};
+use super::findings::{Findings, MAX_FINDINGS, MAX_FINDINGS_LIMIT};
 use super::model::Report;
 use super::profile::Profile;
-use super::tree::{Node, Tree};
+use super::tree::Node;
 use super::{advise, canonical, explain, read, typed};
 
 /// The JSON Schema of reports (section 2.12), draft 2020-12, as published in `spec/`.
 pub const SCHEMA: &str = include_str!("../../../spec/report.schema.json");
 
-/// Largest document that is read unless [`ValidatorBuilder::max_bytes`] says otherwise: 16 MiB. It bounds
-/// the memory of a validation too, number of violations included.
+/// Largest document that is read unless [`ValidatorBuilder::max_bytes`] says otherwise: 16 MiB. With
+/// [`MAX_FINDINGS`] it bounds the memory of a validation.
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// Upper limit of [`ValidatorBuilder::max_bytes`]: offsets are kept in 32 bits.
 const MAX_BYTES_LIMIT: usize = u32::MAX as usize;
+
+/// A canonical form is at most so many times as long as the largest document. That of a report is less than three times
+/// as long as the report; but each line is indented, and a document that is none may nest 128 levels deep.
+const CANONICAL_GROWTH: usize = 8;
 
 static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
 
@@ -31,9 +36,10 @@ static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().buil
 #[derive(Clone)]
 pub struct Validator {
     schema: Arc<Json>,
-    compiled: Arc<jsonschema::Validator<Tree>>,
+    compiled: Arc<Schema>,
     strict: bool,
     max_bytes: usize,
+    max_findings: usize,
 }
 
 /// What a deployment may set for its own reports; see [`Validator::builder`].
@@ -44,6 +50,7 @@ pub struct ValidatorBuilder {
     kit_name: Option<String>,
     strict: bool,
     max_bytes: usize,
+    max_findings: usize,
 }
 
 /// Verdict on one document.
@@ -52,11 +59,15 @@ pub struct ValidatorBuilder {
 pub struct Outcome {
     /// Whether the document is a valid report; with `strict`, also free of advisories.
     pub valid: bool,
-    /// Everything that breaks section 2.12, in document order.
+    /// What breaks section 2.12, in document order: the first [`MAX_FINDINGS`] unless the validator was told otherwise.
     pub violations: Vec<Violation>,
-    /// What the section allows and is suspicious all the same, in document order. Empty when the document
-    /// does not parse.
+    /// What the section allows and is suspicious all the same, in document order, as many at most. Empty when the
+    /// document does not parse.
     pub advisories: Vec<Violation>,
+    /// Violations that were counted and are not listed.
+    pub more_violations: usize,
+    /// Advisories that were counted and are not listed.
+    pub more_advisories: usize,
     /// The report, if there are no violations and [`Validator::validate`] was asked.
     pub report: Option<Report>,
     /// Line on which the document begins in its file; see [`Outcome::from_line`].
@@ -75,6 +86,7 @@ impl std::fmt::Debug for Validator {
         f.debug_struct("Validator")
             .field("strict", &self.strict)
             .field("max_bytes", &self.max_bytes)
+            .field("max_findings", &self.max_findings)
             .finish_non_exhaustive()
     }
 }
@@ -82,7 +94,13 @@ impl std::fmt::Debug for Validator {
 impl Validator {
     /// Starts from the specification's own settings.
     pub fn builder() -> ValidatorBuilder {
-        ValidatorBuilder { models: Vec::new(), kit_name: None, strict: false, max_bytes: MAX_BYTES }
+        ValidatorBuilder {
+            models: Vec::new(),
+            kit_name: None,
+            strict: false,
+            max_bytes: MAX_BYTES,
+            max_findings: MAX_FINDINGS,
+        }
     }
 
     /// Validates one document and, if it is valid, returns it typed.
@@ -105,11 +123,21 @@ impl Validator {
     }
 
     /// A document in canonical form: members in the order of the schema, two spaces per level, one line break at
-    /// the end, integers as digits. It need not be valid, but has to be JSON; the verdict says where it is not.
+    /// the end, integers as digits. It need not be valid, but has to be JSON; the verdict says where it is not. A form
+    /// of more than eight times [`Self::max_bytes`] is refused, which a report's cannot have.
     pub fn canonical(&self, document: &[u8]) -> Result<String, Box<Outcome>> {
-        match read::read(document, self.max_bytes) {
-            Ok(root) => Ok(canonical::canonical(&root, &self.schema)),
-            Err(findings) => Err(Box::new(self.outcome(document, findings, Vec::new(), None))),
+        match read::read(document, self.max_bytes, self.findings()) {
+            Ok(root) => {
+                let most = self.max_bytes.saturating_mul(CANONICAL_GROWTH);
+                canonical::canonical(&root, &self.schema, most).ok_or_else(|| {
+                    let mut findings = self.findings();
+                    let message = "the canonical form is too long: too deep, with too much in it".to_owned();
+                    let finding = Finding::new(String::new(), "size", message);
+                    findings.push(root.start(), finding.expected(format!("at most {most} bytes")));
+                    Box::new(self.outcome(document, findings, self.findings(), None))
+                })
+            }
+            Err(findings) => Err(Box::new(self.outcome(document, findings, self.findings(), None))),
         }
     }
 
@@ -130,10 +158,14 @@ impl Validator {
         self
     }
 
+    fn findings(&self) -> Findings {
+        Findings::new(self.max_findings)
+    }
+
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
-        let root = match read::read(document, self.max_bytes) {
+        let root = match read::read(document, self.max_bytes, self.findings()) {
             Ok(root) => root,
-            Err(findings) => return self.outcome(document, findings, Vec::new(), None),
+            Err(findings) => return self.outcome(document, findings, self.findings(), None),
         };
         let mut findings = self.violations(&root, document);
         let report = match typed::report(&root) {
@@ -142,36 +174,36 @@ impl Validator {
             // Reached only if the model and the schema disagree, which the tests rule out; were it to
             // happen, a document that cannot be handed over must not pass for valid.
             Err(error) => {
-                findings.push(Finding::new(root.start(), String::new(), "model", error.to_string()));
+                let finding = Finding::new(String::new(), "model", error.to_string());
+                findings.push(root.start(), finding.section(OURS));
                 None
             }
         };
-        self.outcome(document, findings, advise::advise(&root), report)
+        self.outcome(document, findings, advise::advise(&root, self.findings()), report)
     }
 
-    fn violations(&self, root: &Node<'_>, document: &[u8]) -> Vec<Finding> {
-        // Far cheaper than collecting errors, and true of most documents.
-        if self.compiled.is_valid(root) {
-            return Vec::new();
+    fn violations(&self, root: &Node<'_>, document: &[u8]) -> Findings {
+        let mut findings = self.findings();
+        for Part { pointer, node, schema } in self.compiled.faulty(root) {
+            let explainer = explain::Explainer::new(&self.schema, node, &pointer, document);
+            for error in schema.iter_errors(&node) {
+                explainer.explain(&error, &mut findings);
+            }
         }
-        let explainer = explain::Explainer::new(&self.schema, root, document);
-        self.compiled.iter_errors(root).flat_map(|error| explainer.explain(&error)).collect()
+        findings
     }
 
     fn outcome(
         &self,
         document: &[u8],
-        violations: Vec<Finding>,
-        advisories: Vec<Finding>,
+        violations: Findings,
+        advisories: Findings,
         report: Option<Report>,
     ) -> Outcome {
-        Outcome {
-            valid: violations.is_empty() && (advisories.is_empty() || !self.strict),
-            violations: place(violations, document),
-            advisories: place(advisories, document),
-            report,
-            first_line: 1,
-        }
+        let valid = violations.is_empty() && (advisories.is_empty() || !self.strict);
+        let (violations, more_violations) = violations.place(document);
+        let (advisories, more_advisories) = advisories.place(document);
+        Outcome { valid, violations, advisories, more_violations, more_advisories, report, first_line: 1 }
     }
 }
 
@@ -214,37 +246,41 @@ impl ValidatorBuilder {
         self
     }
 
+    /// Most violations, and most advisories, that an outcome lists; the rest is counted. Default [`MAX_FINDINGS`], at
+    /// least 1 and at most 100,000.
+    pub fn max_findings(mut self, max_findings: usize) -> Self {
+        self.max_findings = max_findings.clamp(1, MAX_FINDINGS_LIMIT);
+        self
+    }
+
     /// Compiles the schema.
     #[expect(clippy::missing_panics_doc, reason = "the embedded schema is sound, as the tests show")]
     pub fn build(self) -> Validator {
         let mut schema: Json = serde_json::from_str(SCHEMA).expect("the embedded schema is JSON");
         if let Some(name) = self.kit_name {
-            set(&mut schema, "/$defs/kit/properties/name/const", name.into());
+            set(&mut schema, "/$defs/kit/properties/name", "const", name.into());
         }
         if !self.models.is_empty() {
             let ids: Vec<Json> = self.models.into_iter().map(Json::String).collect();
             let ids_or_null = ids.iter().cloned().chain([Json::Null]).collect();
-            set(&mut schema, "/$defs/model_id/enum", Json::Array(ids));
-            set(&mut schema, "/$defs/model_id_or_null/enum", Json::Array(ids_or_null));
+            set(&mut schema, "/$defs/model_id", "enum", Json::Array(ids));
+            set(&mut schema, "/$defs/model_id_or_null", "enum", Json::Array(ids_or_null));
         }
-        let compiled = jsonschema::options_for::<Tree>()
-            .with_draft(jsonschema::Draft::Draft202012)
-            .should_validate_formats(true)
-            .with_pattern_options(PatternOptions::regex())
-            .offline()
-            .build(&schema)
-            .expect("the embedded schema is a schema");
         Validator {
+            compiled: Arc::new(Schema::new(&schema)),
             schema: Arc::new(schema),
-            compiled: Arc::new(compiled),
             strict: self.strict,
             max_bytes: self.max_bytes,
+            max_findings: self.max_findings,
         }
     }
 }
 
-fn set(schema: &mut Json, pointer: &str, value: Json) {
-    *schema.pointer_mut(pointer).expect("the embedded schema has this place") = value;
+/// Sets a rule that is a deployment's own from here on, and not the specification's.
+fn set(schema: &mut Json, place: &str, keyword: &str, value: Json) {
+    let place = schema.pointer_mut(place).expect("the embedded schema has this place");
+    place[keyword] = value;
+    place["x-source"] = OURS.into();
 }
 
 impl Outcome {
@@ -261,12 +297,37 @@ impl Outcome {
     /// All findings, each with whether it makes the document invalid: violations do, advisories only where there
     /// is nothing else that did.
     pub(super) fn graded(&self) -> impl Iterator<Item = (&Violation, bool)> {
-        let advisories_count = !self.valid && self.violations.is_empty();
+        let advisories_count = self.advisories_count();
         let violations = self.violations.iter().map(|violation| (violation, true));
         violations.chain(self.advisories.iter().map(move |advisory| (advisory, advisories_count)))
     }
 
-    /// The verdict as JSON text: `{"valid","violations":[…],"advisories":[…]}`, on one line.
+    /// Whether something of what is counted and not listed makes the document invalid, as in [`Self::graded`].
+    pub(super) fn more_counts(&self) -> bool {
+        self.more_violations > 0 || self.advisories_count()
+    }
+
+    fn advisories_count(&self) -> bool {
+        !self.valid && self.violations.is_empty()
+    }
+
+    /// What is counted and not listed, in words: `not listed: 4000 violations, 2 advisories`. `None` if there is nothing.
+    pub fn more(&self) -> Option<String> {
+        let counts = [
+            (self.more_violations, "violation", "violations"),
+            (self.more_advisories, "advisory", "advisories"),
+        ];
+        let words = |(count, one, many): (usize, &str, &str)| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let parts: Vec<String> = counts.into_iter().filter_map(words).collect();
+        (!parts.is_empty()).then(|| format!("not listed: {}", parts.join(", ")))
+    }
+
+    /// The verdict as JSON text, on one line:
+    /// `{"valid","violations":[…],"advisories":[…],"more_violations","more_advisories"}`.
     #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers serialise")
@@ -275,10 +336,12 @@ impl Outcome {
 
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut outcome = serializer.serialize_struct("Outcome", 3)?;
+        let mut outcome = serializer.serialize_struct("Outcome", 5)?;
         outcome.serialize_field("valid", &self.valid)?;
         outcome.serialize_field("violations", &self.violations)?;
         outcome.serialize_field("advisories", &self.advisories)?;
+        outcome.serialize_field("more_violations", &self.more_violations)?;
+        outcome.serialize_field("more_advisories", &self.more_advisories)?;
         outcome.end()
     }
 }

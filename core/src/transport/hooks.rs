@@ -110,7 +110,7 @@ impl ClientHooks<CallContext> for GeneratedClient {
             }
             Ok(Answer { head, body: AnswerBody::Whole(body) }) => {
                 let raw = RawResponse::new(head.clone(), body.clone());
-                match raw.check(context.operation) {
+                match transport.accept(&raw, context.operation, context.client.options()) {
                     Ok(()) => {
                         let mut response = http::Response::new(body.clone());
                         *response.status_mut() =

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod calls;
+mod catalog_sections;
 mod child;
 mod facts;
 mod failures;
@@ -14,6 +15,7 @@ mod logging;
 mod middleware;
 mod options;
 mod pool;
+mod presence;
 mod proxies;
 mod retries;
 mod server;

@@ -2,6 +2,7 @@
 //! mutations of the schema, by arbitrary bytes, and by snapshots of its diagnostics; and what is made of reports.
 
 mod bases;
+mod bounds;
 mod canonical;
 mod diagnostics;
 mod diff;

@@ -15,6 +15,8 @@ pub(crate) struct Case {
     pub(crate) valid: bool,
     violations: Vec<Value>,
     advisories: Vec<Value>,
+    /// What is counted and not listed, of either.
+    more: [usize; 2],
 }
 
 fn folder() -> PathBuf {
@@ -49,6 +51,8 @@ pub(crate) fn cases() -> Vec<Case> {
                 valid: case["valid"].as_bool().expect("a case has a verdict"),
                 violations: list("violations"),
                 advisories: list("advisories"),
+                more: ["more_violations", "more_advisories"]
+                    .map(|key| case[key].as_u64().and_then(|more| usize::try_from(more).ok()).unwrap_or(0)),
             });
         }
     }
@@ -126,6 +130,9 @@ fn set(document: &mut Value, pointer: &str, value: Value, name: &str) {
 
 /// The validator a case asks for.
 pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
+    if options.is_empty() {
+        return Validator::default();
+    }
     let mut builder = Validator::builder();
     for (option, value) in options {
         builder = match option.as_str() {
@@ -134,6 +141,9 @@ pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
             "strict" => builder.strict(value.as_bool().expect("a boolean")),
             "max_bytes" => {
                 builder.max_bytes(usize::try_from(value.as_u64().expect("a size")).expect("small"))
+            }
+            "max_findings" => {
+                builder.max_findings(usize::try_from(value.as_u64().expect("a number")).expect("small"))
             }
             other => panic!("unknown option {other}"),
         };
@@ -168,6 +178,7 @@ fn every_vector_is_judged_as_it_says() {
         if let Some(difference) = difference(&case.advisories, &outcome.advisories) {
             wrong.push(format!("{}: advisories:\n  {difference}", case.name));
         }
+        assert_eq!([outcome.more_violations, outcome.more_advisories], case.more, "{}", case.name);
         assert_eq!(outcome.report.is_some(), outcome.violations.is_empty(), "{}", case.name);
     }
     assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));

@@ -10,6 +10,7 @@ mod models;
 mod native;
 mod requests;
 mod responses;
+mod rows;
 mod support;
 mod tools;
 mod videos;

@@ -24,12 +24,16 @@ pub(crate) async fn start() -> Server {
 }
 
 pub(crate) async fn start_with(config: Config) -> Server {
+    start_as(Config { video_time: Duration::from_millis(300), ..config }).await
+}
+
+/// As [`start_with`], videos taking the time that the configuration says.
+pub(crate) async fn start_as(config: Config) -> Server {
     // Another test of this process may have been first.
     _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config {
         listen: "127.0.0.1:0".to_owned(),
         key: Some(ApiKey::new(KEY).expect("a valid key")),
-        video_time: Duration::from_millis(300),
         ..config
     };
     let gateway = Gateway::bind(config).await.expect("a free port");

@@ -49,6 +49,8 @@ pub(crate) enum EnforcedBy {
     Server,
     /// The client's transport always sends it.
     Transport,
+    /// `presence::check` (core), on answers, for calls that ask for `validate`.
+    Validate,
     /// Nothing on purpose: answers are read leniently, so that a newer server does not break an older client.
     Lenient,
 }
@@ -213,6 +215,9 @@ impl Lowering<'_> {
                 }
                 "oneOf" => self.one_of(&mut out, value, at, place)?,
                 "default" => self.drop(at, keyword, value, EnforcedBy::Server),
+                "anyOf" | "if" | "then" | "else" if !place.request => {
+                    self.drop(at, keyword, value, EnforcedBy::Validate);
+                }
                 "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf"
                 | "minLength" | "maxLength" | "pattern" | "format" | "minItems" | "maxItems"
                 | "uniqueItems" | "minProperties" | "maxProperties" | "dependentRequired" | "anyOf"

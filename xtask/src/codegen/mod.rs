@@ -47,6 +47,7 @@ fn generate(sources: &Sources) -> Result<Output> {
         emit::catalog::emit(&api),
         emit::resources::emit(&api, &signatures),
         emit::requests::emit(&api, &sources.openapi)?,
+        emit::presence::emit(&api, &sources.openapi)?,
         emit::routes::emit(&api),
         emit::docs::emit(&api, &sources.report),
         emit::python::emit(&api),

@@ -517,6 +517,9 @@ pub(crate) struct Family {
     pub id: String,
     pub title: String,
     pub protocols: Vec<String>,
+    /// Members whose value is our choice.
+    #[serde(default, rename = "x-ours")]
+    pub ours: Vec<String>,
     #[serde(rename = "x-source")]
     pub source: String,
 }
@@ -526,6 +529,9 @@ pub(crate) struct Family {
 pub(crate) struct TextModel {
     pub id: String,
     pub family: String,
+    /// Members whose value is our choice.
+    #[serde(default, rename = "x-ours")]
+    pub ours: Vec<String>,
     #[serde(rename = "x-source")]
     pub source: String,
 }
@@ -539,6 +545,9 @@ pub(crate) struct VideoModel {
     pub resolutions: Vec<String>,
     pub aspect_ratios: Vec<String>,
     pub features: Vec<String>,
+    /// Members whose value is our choice.
+    #[serde(default, rename = "x-ours")]
+    pub ours: Vec<String>,
     #[serde(rename = "x-source")]
     pub source: String,
 }
@@ -570,7 +579,15 @@ pub(crate) struct CatalogDefaults {
     pub video_poll_interval_s: u32,
     pub image_url_lifetime_s: u32,
     #[serde(rename = "x-source")]
-    pub source: String,
+    pub source: DefaultSources,
+}
+
+/// Sections of the defaults.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DefaultSources {
+    pub video_poll_interval_s: String,
+    pub image_url_lifetime_s: String,
 }
 
 /// A place on the client: its methods and the places below it.

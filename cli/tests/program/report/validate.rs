@@ -44,7 +44,7 @@ fn json_format_prints_one_object_per_file() {
     assert_eq!(lines.len(), 2);
     assert_eq!(
         lines[0],
-        serde_json::json!({"file": file, "valid": true, "violations": [], "advisories": []})
+        serde_json::json!({"file": file, "valid": true, "violations": [], "advisories": [], "more_violations": 0, "more_advisories": 0})
     );
     assert_eq!(lines[1]["file"], "-");
     assert_eq!(lines[1]["valid"], false);
@@ -250,4 +250,35 @@ fn long_ndjson_is_judged_whole_and_in_order() {
     let found: Vec<u64> =
         lines(&output.stdout).iter().map(|line| line["line"].as_u64().expect("a line")).collect();
     assert_eq!(found, [1000, 2000, 3000, 4000]);
+}
+
+/// Whatever the format, what is counted and not listed is said.
+#[test]
+fn every_format_says_what_is_not_listed() {
+    let document = b"{\"checks\": [0, 0, 0]}";
+    let validate = |format: &str| {
+        let arguments = ["report", "validate", "--max-findings", "2", "--format", format, "-"];
+        let output = run_with_input(&arguments, document);
+        assert_eq!(output.status.code(), Some(1), "{format}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let words = "not listed: 9 violations";
+    let text = validate("text");
+    assert!(text.ends_with(&format!("<stdin>: {words}\n<stdin>: invalid (11 violations)\n")), "{text}");
+    assert_eq!(lines(validate("json").as_bytes())[0]["more_violations"], 9);
+    let github = validate("github");
+    assert!(github.ends_with(&format!("\n::error file=<stdin>,line=1::{words}\n")), "{github}");
+    let log: Sarif = serde_json::from_str(&validate("sarif")).expect("SARIF 2.1.0");
+    let results = log.runs[0].results.as_ref().expect("results");
+    assert_eq!(results.len(), 3);
+    assert_eq!(results[2].message.text.as_deref(), Some(words));
+    assert_eq!(results[2].rule_id, None);
+}
+
+#[test]
+fn number_of_findings_to_list_is_bounded() {
+    for number in ["0", "100001", "-1"] {
+        let output = run_with_input(&["report", "validate", "--max-findings", number, "-"], b"{}");
+        assert_eq!(output.status.code(), Some(2), "{number}");
+    }
 }

@@ -1,32 +1,52 @@
 //! The page of one report: verdict and matrix first, then times, tokens, and each cell with its evidence.
 
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::super::evidence::{Assertion, Evidence, EvidenceFile};
 use super::super::matrix::{Headline, Matrix, duration, model_name, participle, tally};
-use super::super::model::{Check, CheckError, Report, Status, Usage};
+use super::super::model::{Check, CheckError, CheckId, Report, Status, Usage};
 use super::bar::bar;
 use super::{code, facts, page, shown, shown_lines, status, text};
 
 /// What stays as it is in the path of a link.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
+/// Most checks that a page shows: a report of a thousand models has 6,001.
+const MAX_PAGE_CHECKS: usize = 10_000;
+
 /// A report as one HTML page that needs nothing else, with the evidence of its cells.
 ///
-/// evidence: shown in, and linked from, the cells with the same check and model.
+/// evidence: shown in, and linked from, the cells with the same check and model. Of more than 10,000 checks the page
+/// shows the first, and counts the rest.
 pub fn html(report: &Report, evidence: &[EvidenceFile]) -> String {
-    let mut evidence: Vec<&EvidenceFile> = evidence.iter().collect();
-    let cells: Vec<Markup> = report
+    let left_out = report.checks.len().saturating_sub(MAX_PAGE_CHECKS);
+    if left_out == 0 {
+        return html_of(report, report, evidence);
+    }
+    let mut drawn = report.clone();
+    drawn.checks.truncate(MAX_PAGE_CHECKS);
+    html_of(report, &drawn, evidence)
+}
+
+/// `drawn`: the report with as many of its checks as are shown.
+fn html_of(report: &Report, drawn: &Report, evidence: &[EvidenceFile]) -> String {
+    let left_out = report.checks.len() - drawn.checks.len();
+    let mut of_cell: HashMap<(CheckId, Option<&str>), VecDeque<usize>> = HashMap::new();
+    for (place, EvidenceFile { evidence, .. }) in evidence.iter().enumerate() {
+        of_cell.entry((evidence.id, evidence.model.as_deref())).or_default().push_back(place);
+    }
+    let mut unclaimed: BTreeMap<usize, &EvidenceFile> = evidence.iter().enumerate().collect();
+    let cells: Vec<Markup> = drawn
         .checks
         .iter()
         .enumerate()
         .map(|(index, check)| {
             // The first one left: of a cell that is there twice, each gets its own.
-            let same =
-                |file: &&EvidenceFile| file.evidence.id == check.id && file.evidence.model == check.model;
-            let found = evidence.iter().position(same).map(|place| evidence.remove(place));
-            cell(index, check, found)
+            let place = of_cell.get_mut(&(check.id, check.model.as_deref())).and_then(VecDeque::pop_front);
+            cell(index, check, place.and_then(|place| unclaimed.remove(&place)))
         })
         .collect();
     let Headline { verdict, remarks } = Headline::of(report);
@@ -42,16 +62,17 @@ pub fn html(report: &Report, evidence: &[EvidenceFile]) -> String {
                 }
             }
             main {
-                section aria-labelledby="matrix" { h2 #matrix { "Checks and models" } (matrix(report)) }
-                (failures(report))
-                (times(report))
-                (tokens(report))
+                @if left_out > 0 { p.warn { "The first " (drawn.checks.len()) " checks; " (left_out) " are left out." } }
+                section aria-labelledby="matrix" { h2 #matrix { "Checks and models" } (matrix(drawn)) }
+                (failures(drawn))
+                (times(drawn))
+                (tokens(drawn))
                 section aria-labelledby="cells" {
                     h2 #cells { "Cells" }
                     @for cell in &cells { (cell) }
-                    @if !evidence.is_empty() {
-                        p.warn { (evidence.len()) " evidence file(s) belong to no cell of this report:" }
-                        ul { @for file in &evidence { li { (link(file)) } } }
+                    @if !unclaimed.is_empty() {
+                        p.warn { (unclaimed.len()) " evidence file(s) belong to no cell of this report:" }
+                        ul { @for file in unclaimed.values() { li { (link(file)) } } }
                     }
                 }
                 section aria-labelledby="run" { h2 #run { "Run" } (run(report)) }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::super::clock::instant;
+use super::super::finding::brief;
 use super::super::matrix::{duration, model_name, participle, tally};
 use super::super::model::{CheckId, OverallStatus, Report, Status};
 use super::bar::scaled;
@@ -24,7 +25,8 @@ const MAX_LISTED: usize = 50;
 const COLUMN: u64 = 10;
 const HEIGHT: u64 = 100;
 
-/// Reports over time, to be drawn. It keeps a few numbers of each report, of at most [`MAX_TREND_REPORTS`].
+/// Reports over time, to be drawn. It keeps a few numbers of each report, of at most [`MAX_TREND_REPORTS`], and of an
+/// address, a name or a date at most 1000 code points.
 #[derive(Debug, Default)]
 pub struct Trend {
     /// By time, and by order of arrival where that is equal.
@@ -61,7 +63,7 @@ impl Trend {
     pub fn add(&mut self, name: &str, report: &Report) {
         let cells = report.checks.iter().take(MAX_CELLS).map(|check| Cell {
             id: check.id,
-            model: check.model.clone(),
+            model: check.model.as_deref().map(kept),
             status: check.status,
             ms: check.duration_ms.filter(|_| check.status != Status::Skip),
         });
@@ -69,9 +71,9 @@ impl Trend {
         let sum =
             |counts: &mut dyn Iterator<Item = Option<u64>>| counts.flatten().fold(0_u64, u64::saturating_add);
         let point = Point {
-            name: name.to_owned(),
-            generated_at: report.generated_at.clone(),
-            address: report.address(),
+            name: kept(name),
+            generated_at: kept(&report.generated_at),
+            address: kept(&report.address()),
             verdict: report.overall_status,
             counts: tally(report),
             cells: cells.collect(),
@@ -93,7 +95,7 @@ impl Trend {
     pub fn refuse(&mut self, name: &str, why: &str) {
         self.refused_count += 1;
         if self.refused.len() < MAX_LISTED {
-            self.refused.push((name.to_owned(), why.to_owned()));
+            self.refused.push((kept(name), kept(why)));
         }
     }
 
@@ -155,6 +157,11 @@ impl Trend {
             }
         }
     }
+}
+
+/// Text that is kept of a report, beside that of a thousand others.
+fn kept(text: &str) -> String {
+    brief(text).into_owned()
 }
 
 fn part(index: usize, address: &str, points: &[&Point]) -> Markup {

@@ -16,6 +16,8 @@ pub struct Family {
     pub title: &'static str,
     /// Wire protocols that serve its models: `chat`, `responses`, `native`.
     pub protocols: &'static [&'static str],
+    /// Members whose value is our choice, in whole or in part, not the source's.
+    pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
 }
@@ -28,6 +30,8 @@ pub struct TextModel {
     pub id: &'static str,
     /// Id of its family.
     pub family: &'static str,
+    /// Members whose value is our choice, in whole or in part, not the source's.
+    pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
 }
@@ -48,6 +52,8 @@ pub struct VideoModel {
     pub aspect_ratios: &'static [&'static str],
     /// For a person.
     pub features: &'static [&'static str],
+    /// Members whose value is our choice, in whole or in part, not the source's.
+    pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
 }
@@ -78,7 +84,7 @@ pub struct ImageModel {
     pub revises_prompt: bool,
     /// For a person.
     pub features: &'static [&'static str],
-    /// Members whose value is our choice, not the source's.
+    /// Members whose value is our choice, in whole or in part, not the source's.
     pub ours: &'static [&'static str],
     /// Sections of the source.
     pub source: &'static str,
@@ -96,16 +102,16 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     for family in &catalog.families {
         _ = writeln!(
             code,
-            "    Family {{\n        id: {:?},\n        title: {:?},\n        protocols: &{:?},\n        source: {:?},\n    }},",
-            family.id, family.title, family.protocols, family.source
+            "    Family {{\n        id: {:?},\n        title: {:?},\n        protocols: &{:?},\n        ours: &{:?},\n        source: {:?},\n    }},",
+            family.id, family.title, family.protocols, family.ours, family.source
         );
     }
     code.push_str("];\n\n/// All models that make text.\npub static TEXT_MODELS: &[TextModel] = &[\n");
     for model in &catalog.text_models {
         _ = writeln!(
             code,
-            "    TextModel {{\n        id: {:?},\n        family: {:?},\n        source: {:?},\n    }},",
-            model.id, model.family, model.source
+            "    TextModel {{\n        id: {:?},\n        family: {:?},\n        ours: &{:?},\n        source: {:?},\n    }},",
+            model.id, model.family, model.ours, model.source
         );
     }
     code.push_str(
@@ -114,13 +120,14 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     for model in &catalog.video_models {
         _ = writeln!(
             code,
-            "    VideoModel {{\n        id: {:?},\n        min_duration_s: {:?},\n        max_duration_s: {:?},\n        resolutions: &{:?},\n        aspect_ratios: &{:?},\n        features: &{:?},\n        source: {:?},\n    }},",
+            "    VideoModel {{\n        id: {:?},\n        min_duration_s: {:?},\n        max_duration_s: {:?},\n        resolutions: &{:?},\n        aspect_ratios: &{:?},\n        features: &{:?},\n        ours: &{:?},\n        source: {:?},\n    }},",
             model.id,
             model.min_duration_s,
             model.max_duration_s,
             model.resolutions,
             model.aspect_ratios,
             model.features,
+            model.ours,
             model.source
         );
     }
@@ -149,11 +156,12 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     let defaults = &catalog.defaults;
     _ = write!(
         code,
-        "];\n\n/// Seconds between two look-ups of a video task ({source}).\npub const VIDEO_POLL_INTERVAL_S: u32 = {};\n\
-         /// Seconds that the address of an image is valid ({source}).\npub const IMAGE_URL_LIFETIME_S: u32 = {};\n",
+        "];\n\n/// Seconds between two look-ups of a video task ({}).\npub const VIDEO_POLL_INTERVAL_S: u32 = {};\n\
+         /// Seconds that the address of an image is valid ({}).\npub const IMAGE_URL_LIFETIME_S: u32 = {};\n",
+        defaults.source.video_poll_interval_s,
         defaults.video_poll_interval_s,
+        defaults.source.image_url_lifetime_s,
         defaults.image_url_lifetime_s,
-        source = defaults.source,
     );
     vec![File { path: "core/src/generated/catalog.rs".to_owned(), contents: code }]
 }

@@ -253,47 +253,57 @@ fn catalog(api: &Api) -> String {
     let catalog = &api.catalog;
     let words = |list: &[String]| list.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     let number = |value: Option<u32>| value.map_or("not stated".to_owned(), |value| value.to_string());
-    let mut out = "# Model catalog\n\nWhat is not stated by the source is said to be, never guessed.\n\n## Families\n\n\
-                   | Family | Name | Protocols | Source |\n|---|---|---|---|\n"
+    let mut out = "# Model catalog\n\nWhat is not stated by the source is said to be, never guessed. Members whose value \
+                   is our choice, in whole or in part, are named as ours; [gaps](../../spec/gaps.md) says why.\n\n\
+                   ## Families\n\n| Family | Name | Protocols | Source | Ours |\n|---|---|---|---|---|\n"
         .to_owned();
     for family in &catalog.families {
         _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} |",
             family.id,
             family.title,
             words(&family.protocols),
-            family.source
+            family.source,
+            words(&family.ours)
         );
     }
-    out.push_str("\n## Text models\n\n| Model | Family | Source |\n|---|---|---|\n");
+    out.push_str("\n## Text models\n\n| Model | Family | Source | Ours |\n|---|---|---|---|\n");
     for model in &catalog.text_models {
-        _ = writeln!(out, "| `{}` | `{}` | {} |", model.id, model.family, model.source);
+        _ = writeln!(
+            out,
+            "| `{}` | `{}` | {} | {} |",
+            model.id,
+            model.family,
+            model.source,
+            words(&model.ours)
+        );
     }
     out.push_str(
-        "\n## Video models\n\n| Model | Duration, seconds | Resolutions | Aspect ratios | Features | Source |\n|---|---|---|---|---|---|\n",
+        "\n## Video models\n\n| Model | Duration, seconds | Resolutions | Aspect ratios | Features | Source | Ours |\n|---|---|---|---|---|---|---|\n",
     );
     for model in &catalog.video_models {
         let shortest = number(model.min_duration_s);
         let longest = number(model.max_duration_s);
         _ = writeln!(
             out,
-            "| `{}` | least {shortest}, most {longest} | {} | {} | {} | {} |",
+            "| `{}` | least {shortest}, most {longest} | {} | {} | {} | {} | {} |",
             model.id,
             words(&model.resolutions),
             words(&model.aspect_ratios),
             model.features.join(", "),
-            model.source
+            model.source,
+            words(&model.ours)
         );
     }
     out.push_str(
-        "\n## Image models\n\n| Model | Sizes | Largest | Images | Prompt, characters | Quality | Style | Features | Source |\n|---|---|---|---|---|---|---|---|---|\n",
+        "\n## Image models\n\n| Model | Sizes | Largest | Images | Prompt, characters | Quality | Style | Features | Source | Ours |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let yes = |flag| if flag { "yes" } else { "no" };
     for model in &catalog.image_models {
         _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             model.id,
             model.sizes.as_ref().map_or("not stated".to_owned(), |sizes| words(sizes)),
             model.max_resolution,
@@ -302,7 +312,8 @@ fn catalog(api: &Api) -> String {
             yes(model.quality),
             yes(model.style),
             model.features.join(", "),
-            model.source
+            model.source,
+            words(&model.ours)
         );
     }
     out

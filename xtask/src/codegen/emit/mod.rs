@@ -6,6 +6,7 @@ pub(super) mod docs;
 pub(super) mod error_kinds;
 pub(super) mod openapi;
 pub(super) mod operations;
+pub(super) mod presence;
 pub(super) mod python;
 pub(super) mod requests;
 pub(super) mod resources;

@@ -71,11 +71,11 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         python("types.pyi", SPEC, types::stub(api)),
         rust(
             "mod.rs",
-            "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod optional_fields;\n"
+            "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n"
                 .to_owned(),
         ),
         rust("conveniences.rs", conveniences::conveniences(api)),
-        rust("optional_fields.rs", fields::optional_fields(api)),
+        rust("known_fields.rs", fields::known_fields(api)),
     ]
 }
 

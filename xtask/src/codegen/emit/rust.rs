@@ -56,6 +56,7 @@ fn module() -> File {
         ("client", "pub(crate)"),
         ("error_kinds", "pub"),
         ("operations", "pub"),
+        ("presence", "pub(crate)"),
         ("resources", "pub"),
         ("types", "pub"),
     ];

@@ -71,8 +71,8 @@ fn error_kinds_become_classes_parents_first() {
 }
 
 #[test]
-fn members_a_response_may_leave_out_are_listed_for_the_native_half() {
-    assert_snapshot!(file(&sources(), "optional_fields.rs"));
+fn members_of_responses_are_listed_for_the_native_half() {
+    assert_snapshot!(file(&sources(), "known_fields.rs"));
 }
 
 #[test]

@@ -1,0 +1,125 @@
+//! Whether an answer has the members that the specification promises: `output` of a completed task (2.7), `url` or
+//! `b64_json` of an image (2.11). Looked for where a call asks for `validate`; the rules are generated.
+
+use serde_json::Value;
+
+use crate::generated::presence::PRESENCE;
+use crate::limits::Violation;
+use crate::operation::Operation;
+
+/// Most violations of an answer that are listed; the rest is counted.
+const MAX_LISTED: usize = 100;
+
+/// Members of an answer of which one has to be there.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    /// Id of the operation.
+    pub(crate) operation: &'static str,
+    /// The way from the answer to the object; `*` leads to every item of an array.
+    pub(crate) path: &'static [&'static str],
+    /// Member and value of the object for which alone the rule holds.
+    pub(crate) when: Option<(&'static str, &'static str)>,
+    /// One of these has to be there, and not null.
+    pub(crate) any_of: &'static [&'static str],
+    /// Section of the specification.
+    pub(crate) section: &'static str,
+}
+
+/// What an answer lacks.
+#[derive(Debug, Default)]
+pub(crate) struct Lacking {
+    /// The first of it.
+    pub(crate) violations: Vec<Violation>,
+    /// What is counted and not listed.
+    pub(crate) more: usize,
+}
+
+/// Whether there is anything to look for in the answers of an operation.
+pub(crate) fn has_rules(operation: &Operation) -> bool {
+    PRESENCE.iter().any(|rule| rule.operation == operation.id)
+}
+
+/// What the answer of an operation lacks; nothing where it has all that is promised.
+pub(crate) fn check(operation: &Operation, answer: &Value) -> Lacking {
+    let mut lacking = Lacking::default();
+    for rule in PRESENCE.iter().filter(|rule| rule.operation == operation.id) {
+        rule.look(answer, rule.path, &mut String::new(), &mut lacking);
+    }
+    lacking
+}
+
+impl Presence {
+    /// `path`: what is left of the way; `pointer`: how far it has led. What is not there at all, or of another type, is
+    /// not this rule's.
+    fn look(&self, node: &Value, path: &[&str], pointer: &mut String, lacking: &mut Lacking) {
+        let length = pointer.len();
+        match (path, node) {
+            ([], Value::Object(_)) => self.judge(node, pointer, lacking),
+            (["*", rest @ ..], Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    pointer.push('/');
+                    pointer.push_str(&index.to_string());
+                    self.look(item, rest, pointer, lacking);
+                    pointer.truncate(length);
+                }
+            }
+            ([name, rest @ ..], Value::Object(members)) => {
+                if let Some(member) = members.get(*name) {
+                    pointer.push('/');
+                    pointer.push_str(name);
+                    self.look(member, rest, pointer, lacking);
+                    pointer.truncate(length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn judge(&self, object: &Value, pointer: &str, lacking: &mut Lacking) {
+        if self.when.is_some_and(|(member, value)| object[member] != value)
+            || self.any_of.iter().any(|name| !object[*name].is_null())
+        {
+            return;
+        }
+        if lacking.violations.len() == MAX_LISTED {
+            lacking.more += 1;
+            return;
+        }
+        let missing = match self.any_of {
+            [one] => format!("{one} is missing"),
+            several => format!("there is neither {}", several.join(" nor ")),
+        };
+        let message = match self.when {
+            Some((member, value)) => format!("{member} is {value}, but {missing}"),
+            None => missing,
+        };
+        lacking.violations.push(Violation {
+            pointer: pointer.to_owned(),
+            rule: "required".to_owned(),
+            message,
+            section: self.section.to_owned(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::operations::{CREATE_IMAGE, CREATE_RESPONSE};
+
+    /// 2.11: however many images lack their picture, so many are listed, and the rest is counted.
+    #[test]
+    fn violations_of_an_answer_are_bounded() {
+        let answer = json!({"created": 1, "data": vec![json!({}); 250]});
+        let Lacking { violations, more } = check(&CREATE_IMAGE, &answer);
+        assert_eq!((violations.len(), more), (100, 150));
+        assert_eq!(violations[99].pointer, "/data/99");
+    }
+
+    #[test]
+    fn operations_without_rules_are_known() {
+        assert!(has_rules(&CREATE_IMAGE) && !has_rules(&CREATE_RESPONSE));
+    }
+}

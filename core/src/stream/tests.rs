@@ -21,7 +21,13 @@ const OPERATIONS: [&Operation; 3] = [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, 
 fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
     let packets: Vec<_> = packets.iter().map(|packet| Ok(Bytes::copy_from_slice(packet))).collect();
     let body: Body = Box::pin(futures_util::stream::iter(packets));
-    let head = Head { status: 200, headers: HeaderMap::new(), attempts: 1, elapsed: Duration::ZERO };
+    let head = Head {
+        status: 200,
+        headers: HeaderMap::new(),
+        attempts: 1,
+        elapsed: Duration::ZERO,
+        secrets: crate::secret::Secrets::default(),
+    };
     let silence = Duration::from_mins(1);
     let bounds = Bounds { idle: silence, event_idle: silence, max_body_bytes: 1 << 20 };
     RawStream::new(operation, head, body, bounds)

@@ -179,14 +179,14 @@ mod tests {
         assert_eq!(
             lines(Level::Info, &attempt(), &answered("{}"), &Arc::default()),
             "gatewright: create_chat_completion attempt 2: POST \
-             http://h:1/v1/chat/completions?api_key=[redacted]&page=1: 200 after 1.234 s, request req_1\n"
+             http://h:1/v1/chat/completions?api_key=redacted&page=1: 200 after 1.234 s, request req_1\n"
         );
         let error = Error::new(ErrorKind::Connection, "refused\x1b[2J\nsk-canary");
         let failed = Outcome { elapsed: Duration::ZERO, answer: Err(error) };
         assert_eq!(
             lines(Level::Info, &attempt(), &failed, &Arc::default()),
             "gatewright: create_chat_completion attempt 2: POST \
-             http://h:1/v1/chat/completions?api_key=[redacted]&page=1: connection (refused\\u{1b}[2J\\u{a}[redacted]) \
+             http://h:1/v1/chat/completions?api_key=redacted&page=1: connection (refused\\u{1b}[2J\\u{a}[redacted]) \
              after 0.000 s\n"
         );
     }

@@ -381,9 +381,9 @@ mod tests {
             let whole = redactor().redact(&text);
             for max_bytes in 0..text.len() {
                 let (cut, _) = redactor().redact_beginning(&text, max_bytes);
-                assert!(whole.starts_with(&cut) || cut.ends_with(REDACTED), "{name} at {max_bytes}: {cut}");
+                assert!(whole.starts_with(&cut), "{name} at {max_bytes}: {cut}");
                 let body = redactor().show_body(&Bytes::from(text.clone()), max_bytes);
-                assert!(cut.as_bytes().starts_with(&body), "{name} at {max_bytes}: {body:?}");
+                assert!(whole.as_bytes().starts_with(&body), "{name} at {max_bytes}: {body:?}");
                 assert!(body.len() <= max_bytes);
             }
         }

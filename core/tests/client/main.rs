@@ -4,6 +4,7 @@
 
 mod calls;
 mod child;
+mod echoes;
 mod facts;
 mod failures;
 mod files;

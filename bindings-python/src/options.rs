@@ -13,6 +13,12 @@ use crate::serialize;
 /// Stands for "no limit": far beyond any process, and still addable to a point in time.
 const FOREVER: Duration = Duration::from_hours(30 * 365 * 24);
 
+/// Whether the value of a header or query parameter of this name is taken for a secret.
+#[pyfunction]
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    gatewright::is_secret_name(name)
+}
+
 /// A builder told what `settings` say; their names are those of `Client`'s arguments.
 pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder> {
     let mut builder = gatewright::Client::builder();

@@ -62,6 +62,7 @@ mod transport;
 mod videos;
 pub mod visible;
 pub mod webhook;
+pub mod whole_file;
 
 pub use crate::base_url::DEFAULT_BASE_URL;
 pub use crate::client::{

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures_util::future::BoxFuture;
-use gatewright::{Attempt, Call, Client, Error, Middleware, Operation, Outcome, RequestOptions, SaveOptions, WaitOptions};
+use gatewright::{
+    Attempt, Call, Client, Error, Middleware, Operation, Outcome, RequestOptions, SaveOptions, WaitOptions,
+};
 use serde::Deserialize;
 
 use crate::server::{Script, Server};
@@ -122,8 +124,7 @@ fn options() -> RequestOptions {
 }
 
 fn script(answer: &Answer) -> Script {
-    let headers: Vec<_> =
-        answer.headers.iter().map(|(name, value)| (name.as_str(), echoed(value))).collect();
+    let headers: Vec<_> = answer.headers.iter().map(|(name, value)| (name.as_str(), echoed(value))).collect();
     let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     Script::whole(answer.status, &headers, echoed(&answer.body))
 }
@@ -167,7 +168,8 @@ async fn no_error_of_a_typed_call_shows_a_secret() {
     ];
     for body in wrong {
         let server = Server::start([Script::json(&echoed(body))]).await;
-        let error = client(&server).chat().completions().create(&chat_request()).await.expect_err("another form");
+        let error =
+            client(&server).chat().completions().create(&chat_request()).await.expect_err("another form");
         assert_eq!(error.kind().name(), "decode");
         assert_no_secret(&shown(&error), body);
     }
@@ -185,7 +187,8 @@ async fn no_error_of_a_typed_call_shows_a_secret() {
 /// 2.7: a task's failure is told in its record.
 #[tokio::test]
 async fn no_failure_of_a_task_shows_a_secret() {
-    let task = r#"{"id":"vid_1","status":"failed","error":{"message":"{{key}} is not valid","code":"{{json}}"}}"#;
+    let task =
+        r#"{"id":"vid_1","status":"failed","error":{"message":"{{key}} is not valid","code":"{{json}}"}}"#;
     let server = Server::start([Script::json(&echoed(task))]).await;
     let client = client(&server);
     let waited = client.videos().generations().wait("vid_1", WaitOptions::default()).await;
@@ -194,7 +197,8 @@ async fn no_failure_of_a_task_shows_a_secret() {
     assert_no_secret(&shown(&error), "task");
     let record = echoed(r#"{"id":"{{key}}","status":"{{key}}"}"#);
     let folder = tempfile::tempdir().unwrap();
-    let saved = client.save_video(record.as_bytes(), &folder.path().join("v.mp4"), SaveOptions::default()).await;
+    let saved =
+        client.save_video(record.as_bytes(), &folder.path().join("v.mp4"), SaveOptions::default()).await;
     assert_no_secret(&shown(&saved.expect_err("nothing to save")), "record");
 }
 

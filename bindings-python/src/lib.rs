@@ -54,6 +54,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<check::CheckRun>()?;
     module.add_class::<report::ReportPool>()?;
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
+    module.add_function(wrap_pyfunction!(options::is_secret_name, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(interpreter::close, module)?,))?;
     #[cfg(debug_assertions)]
     module.add_function(wrap_pyfunction!(panic_at, module)?)?;

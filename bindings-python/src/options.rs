@@ -11,6 +11,12 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, P
 use crate::not_given::NotGiven;
 use crate::serialize;
 
+/// Whether the value of a header or query parameter of this name is taken for a secret.
+#[pyfunction]
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    gatewright::is_secret_name(name)
+}
+
 /// A builder told what `settings` say; their names are those of `Client`'s arguments.
 pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder> {
     let mut builder = gatewright::Client::builder();

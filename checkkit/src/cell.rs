@@ -143,3 +143,49 @@ fn redact_values(headers: &mut BTreeMap<String, String>, redactor: &Redactor) {
         *value = redactor.field(value);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gatewright::ErrorBody;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const KEY: &str = "gw_Canary/4+7f=x9";
+
+    /// A failure that a service tells of, with the key behind so many letters of each text.
+    fn told(letters: usize) -> (Check, Evidence) {
+        let text = format!("{}{KEY} and more", "x".repeat(letters));
+        let told = ErrorBody::of_value(&json!({
+            "error": { "message": text, "code": text, "param": text, "type": text }
+        }));
+        let mut cell = Cell::new(CheckId::ResponsesStream, Some("model-sol"));
+        cell.fail(
+            "failure",
+            "none",
+            text.clone(),
+            Failure::told(Category::Response, "the stream failed", told),
+        );
+        cell.check.response_id = Some(Some(text.clone()));
+        cell.check.response_headers = Some(BTreeMap::from([("x-request-id".to_owned(), text.clone())]));
+        cell.exchanged(text.clone(), text);
+        cell.finish(&Redactor::new([KEY]), Duration::ZERO)
+    }
+
+    /// Texts are cut at 500, at 2,000 characters and at 2 KiB; the key slides over all of these places.
+    #[test]
+    fn no_part_of_the_key_is_in_a_report_wherever_its_texts_are_cut() {
+        let mut letters: Vec<usize> = (0..=2100).step_by(100).collect();
+        letters.extend((470..=510).chain(1960..=2060));
+        for letters in letters {
+            let (check, evidence) = told(letters);
+            let shown = format!(
+                "{}{}",
+                serde_json::to_value(&check).map_or(Value::Null, |value| value),
+                serde_json::to_value(&evidence).map_or(Value::Null, |value| value)
+            );
+            assert!(shown.contains(&"x".repeat(letters.min(1900))), "{letters}");
+            assert!(!shown.contains("gw_"), "{letters}: {shown}");
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod agent;
 mod background;
 mod cell;
 mod checks;
+mod done_items;
 mod exchange;
 mod failure;
 mod key;

@@ -1,9 +1,11 @@
 //! Writes files whole or not at all.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use gatewright::report::{CheckId, Evidence};
+use gatewright::whole_file::{WholeFile, folder_of};
 
 /// Longest part of a model's id that a file's name has, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -17,16 +19,9 @@ pub fn write_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         return file.flush();
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".gatewright-").suffix(".part");
-    // As any new file: the default of temporary ones shuts everybody else out.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = beside(&place, &builder)?;
+    let (mut file, whole) = begin(place)?;
     file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(&place)?;
-    Ok(())
+    whole.land(file, true)
 }
 
 /// Whether a file could be written in this place now, without writing it.
@@ -35,7 +30,7 @@ pub fn check_place(place: &Path) -> io::Result<()> {
     match std::fs::metadata(&place) {
         Ok(found) if found.is_dir() => Err(io::Error::other("it is a folder")),
         Ok(found) if !found.is_file() => Ok(()),
-        _ => beside(&place, tempfile::Builder::new().prefix(".gatewright-")).map(drop),
+        _ => begin(place).map(drop),
     }
 }
 
@@ -46,21 +41,15 @@ pub fn same_place(one: &Path, other: &Path) -> bool {
     one == target(other) && std::fs::metadata(&one).map_or(true, |found| found.is_file())
 }
 
-/// A temporary file in the folder of a place. Errors do not name it: nobody asked for it.
-fn beside(place: &Path, builder: &tempfile::Builder<'_, '_>) -> io::Result<tempfile::NamedTempFile> {
-    let folder = folder_of(place);
-    builder.tempfile_in(folder).map_err(|error| {
-        if error.kind() == io::ErrorKind::NotFound {
-            return io::Error::new(error.kind(), format!("there is no folder {}", folder.display()));
+/// Errors name the folder that is missing.
+fn begin(place: PathBuf) -> io::Result<(File, WholeFile)> {
+    let folder = folder_of(&place).to_owned();
+    WholeFile::begin(place).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("there is no folder {}", folder.display()))
         }
-        let text = error.to_string();
-        let text = text.split_once(" at path ").map_or(text.as_str(), |(problem, _)| problem);
-        io::Error::new(error.kind(), text)
+        _ => error,
     })
-}
-
-fn folder_of(place: &Path) -> &Path {
-    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Where a link leads, so that the link stays one; of a file that is not there yet, its folder's own path and its name.

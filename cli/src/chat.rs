@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use clap::Args;
 use futures_util::StreamExt as _;
 use gatewright::types::{ChatCompletionRequest, ChatMessage, ChatMessageContent, ChatMessageRole};
+use gatewright::visible::visible_lines;
 
 use crate::Target;
 use crate::outcome::{Failure, Outcome, say};
@@ -53,7 +54,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     while let Some(chunk) = chunks.next().await {
         for choice in chunk?.choices.iter().filter(|choice| choice.index == 0) {
             if let Some(text) = choice.delta.content.as_deref().filter(|text| !text.is_empty()) {
-                let text = if to_terminal { harmless(text) } else { Cow::Borrowed(text) };
+                let text = if to_terminal { visible_lines(text) } else { Cow::Borrowed(text) };
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
                 ended_line = text.ends_with('\n');
@@ -88,10 +89,4 @@ fn read_prompt() -> Result<String, Failure> {
         .read_to_string(&mut prompt)
         .map_err(|error| Failure::Usage(format!("cannot read the prompt: {error}")))?;
     Ok(prompt)
-}
-
-/// What a model says must not steer the terminal it is shown on.
-fn harmless(text: &str) -> Cow<'_, str> {
-    let steers = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    if text.contains(steers) { Cow::Owned(text.replace(steers, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }

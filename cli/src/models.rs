@@ -1,10 +1,11 @@
 //! `gatewright models`: lists the models that the key reaches.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
 use gatewright::Call;
 use gatewright::operations::LIST_MODELS;
+use gatewright::visible::{visible, visible_lines};
 
 use crate::Target;
 use crate::outcome::Outcome;
@@ -20,16 +21,23 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let client = arguments.target.client()?;
+    let to_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());
     if arguments.json {
         let list = client.call(Call::new(&LIST_MODELS)).await?;
-        out.write_all(&list.body)?;
-        writeln!(out)?;
+        if to_terminal {
+            writeln!(out, "{}", visible_lines(&String::from_utf8_lossy(&list.body)))?;
+        } else {
+            out.write_all(&list.body)?;
+            writeln!(out)?;
+        }
     } else {
         let models = client.models().list().await?.into_inner().data;
-        let width = models.iter().map(|model| model.id.chars().count()).max().unwrap_or(0);
-        for model in &models {
-            writeln!(out, "{:width$}  {}", model.id, model.owned_by)?;
+        let models: Vec<_> =
+            models.iter().map(|model| (visible(&model.id), visible(&model.owned_by))).collect();
+        let width = models.iter().map(|(id, _)| id.chars().count()).max().unwrap_or(0);
+        for (id, owner) in &models {
+            writeln!(out, "{id:width$}  {owner}")?;
         }
     }
     out.flush()?;

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write as _};
 
 use gatewright::ErrorKind as Kind;
+use gatewright::visible::{visible, visible_lines};
 
 /// Exit code: something failed, or a document is invalid.
 pub(crate) const FAILED: u8 = 1;
@@ -33,15 +34,16 @@ pub(crate) enum Failure {
 
 impl From<gatewright::Error> for Failure {
     fn from(error: gatewright::Error) -> Self {
-        let mut message = error.to_string();
+        let mut message = visible(&error.to_string()).into_owned();
         for violation in error.violations() {
             message.push_str("\n  ");
-            message.push_str(&violation.to_string());
+            message.push_str(&visible(&violation.to_string()));
         }
         let mut cause = std::error::Error::source(&error);
         while let Some(source) = cause {
             let text = source.to_string();
-            if !message.contains(&text) {
+            let text = visible(&text);
+            if !message.contains(&*text) {
                 message.push_str(": ");
                 message.push_str(&text);
             }
@@ -81,7 +83,8 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     }
 }
 
-/// Writes a line to standard error. If that is closed, nobody is listening.
+/// Writes a line, or several, to standard error, with nothing in it that a terminal acts on. If that is closed, nobody is
+/// listening.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr().lock(), "gatewright: {message}");
+    let _ = writeln!(io::stderr().lock(), "gatewright: {}", visible_lines(message));
 }

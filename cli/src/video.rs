@@ -10,6 +10,7 @@ use clap::Args;
 use gatewright::types::{
     VideoGenerationRequest, VideoGenerationRequestAspectRatio, VideoGenerationRequestResolution,
 };
+use gatewright::visible::visible;
 use gatewright::{SaveOptions, WaitOptions, check_place};
 use tokio::time::{Instant, interval};
 
@@ -81,7 +82,9 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let options = WaitOptions { interval: arguments.interval, timeout: arguments.timeout, on_progress: None };
     let options = options.on_progress({
         let state = Arc::clone(&state);
-        move |task| *lock(&state) = format!("video task {} is {}", task.id, task.status.as_str())
+        move |task| {
+            *lock(&state) = format!("video task {} is {}", visible(&task.id), visible(task.status.as_str()));
+        }
     });
     let videos = client.videos();
     let generations = videos.generations();

@@ -10,7 +10,9 @@ use crate::error::Error;
 use crate::files::FileClient;
 use crate::operation::Operation;
 use crate::options::{Call, RequestOptions};
+use crate::redact::Redactor;
 use crate::response::RawResponse;
+use crate::secret::Secrets;
 use crate::stream::RawStream;
 use crate::transport::{Transport, TypedCall};
 
@@ -91,6 +93,11 @@ impl Client {
 
     pub(crate) fn transport(&self) -> &Transport {
         &self.transport
+    }
+
+    /// Knows the client's keys, for what is said of an answer's content.
+    pub(crate) fn redactor(&self) -> Redactor {
+        Secrets::known(self.transport.known_keys()).redactor()
     }
 
     pub(crate) fn files(&self) -> &FileClient {

@@ -1,4 +1,9 @@
 //! The one error of the client. Its kinds are generated from `spec/errors.json`; no type of the transport is in it.
+//!
+//! What came from outside is set apart in error/foreign.rs and told only once [`Error::shown`] has had a redactor look at
+//! it: an error that nobody has redacted tells nothing but our own words.
+
+mod foreign;
 
 use std::fmt;
 use std::time::Duration;
@@ -9,6 +14,9 @@ use http::HeaderMap;
 use crate::error_body::ErrorBody;
 use crate::limits::Violation;
 use crate::operation::Operation;
+use crate::redact::{Redactor, Shown};
+
+use self::foreign::{Cause, Foreign, Told};
 
 pub use crate::generated::error_kinds::{ErrorCode, ErrorKind};
 
@@ -19,25 +27,20 @@ pub struct Error {
     inner: Box<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     kind: ErrorKind,
+    /// Our own, or what may be shown of the gateway's.
     message: String,
     operation: Option<&'static str>,
     status: Option<u16>,
-    request_id: Option<String>,
-    code: Option<String>,
-    param: Option<String>,
-    error_type: Option<String>,
     retry_after: Option<Duration>,
-    body: Option<Bytes>,
-    headers: Option<HeaderMap>,
     attempts: u32,
     elapsed: Option<Duration>,
     violations: Vec<Violation>,
-    partial: Option<Bytes>,
     received: Option<Received>,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    told: Told,
+    /// What nobody has redacted yet.
+    foreign: Foreign,
 }
 
 /// How much of a stream has arrived.
@@ -57,6 +60,10 @@ impl Error {
 
     /// The message alone: the gateway's own where it sent one, else ours. `Display` adds operation, status and
     /// request id.
+    ///
+    /// No text of an error holds a secret: the client's keys and what its requests carried are taken out in whatever
+    /// form the gateway wrote them, as is what looks like somebody else's key. What a terminal would act on is written
+    /// as an escape.
     pub fn message(&self) -> &str {
         &self.inner.message
     }
@@ -73,23 +80,23 @@ impl Error {
 
     /// The gateway's id of the request, to quote when asking its operator.
     pub fn request_id(&self) -> Option<&str> {
-        self.inner.request_id.as_deref()
+        self.inner.told.request_id.as_deref()
     }
 
     /// The error code of the body: `model_not_found`. In the native style the reason, else the status word. Of a
     /// webhook that is refused, the reason (see [`webhook::unwrap`](crate::webhook::unwrap)).
     pub fn code(&self) -> Option<&str> {
-        self.inner.code.as_deref()
+        self.inner.told.code.as_deref()
     }
 
     /// The request field the gateway complained about; the header that a refused webhook lacks.
     pub fn param(&self) -> Option<&str> {
-        self.inner.param.as_deref()
+        self.inner.told.param.as_deref()
     }
 
     /// The error type of the body: `invalid_request_error`. In the native style the status word.
     pub fn error_type(&self) -> Option<&str> {
-        self.inner.error_type.as_deref()
+        self.inner.told.error_type.as_deref()
     }
 
     /// How long the gateway asked to wait before the next try.
@@ -97,15 +104,15 @@ impl Error {
         self.inner.retry_after
     }
 
-    /// The body of the answer, or the event of the stream, that told of the error; cut at
+    /// The body of the answer, or the event of the stream, that told of the error, without the secrets in it; cut at
     /// [`MAX_ERROR_BODY_BYTES`](crate::MAX_ERROR_BODY_BYTES).
     pub fn body(&self) -> Option<&Bytes> {
-        self.inner.body.as_ref()
+        self.inner.told.body.as_deref()
     }
 
-    /// Headers of the answer, where there was one.
+    /// Headers of the answer, where there was one, without the secrets in them: cookies and the like have no value.
     pub fn headers(&self) -> Option<&HeaderMap> {
-        self.inner.headers.as_ref()
+        self.inner.told.headers.as_deref()
     }
 
     /// How many requests were sent for this call; 0 where it failed before the first.
@@ -126,9 +133,10 @@ impl Error {
     }
 
     /// Of a stream that failed: what had arrived, as one JSON document in the form of the answer that is not
-    /// streamed, as far as it got. None where no chunk had arrived.
+    /// streamed, as far as it got. None where no chunk had arrived. A secret of the client's that the answer quoted is
+    /// taken out, and nothing else.
     pub fn partial(&self) -> Option<&Bytes> {
-        self.inner.partial.as_ref()
+        self.inner.told.partial.as_deref()
     }
 
     /// Of a stream that failed: how much had arrived. None on errors of anything else.
@@ -144,19 +152,13 @@ impl Error {
                 message: message.into(),
                 operation: None,
                 status: None,
-                request_id: None,
-                code: None,
-                param: None,
-                error_type: None,
                 retry_after: None,
-                body: None,
-                headers: None,
                 attempts: 0,
                 elapsed: None,
                 violations: Vec::new(),
-                partial: None,
                 received: None,
-                source: None,
+                told: Told::default(),
+                foreign: Foreign::default(),
             }),
         }
     }
@@ -165,33 +167,64 @@ impl Error {
     /// forms and keeps it.
     pub(crate) fn from_body(kind: ErrorKind, body: Bytes, fallback: impl FnOnce() -> String) -> Self {
         let read = ErrorBody::read(&body);
-        let mut error = Self::new(kind, read.message.unwrap_or_else(fallback));
-        error.inner.code = read.code;
-        error.inner.param = read.param;
-        error.inner.error_type = read.error_type;
-        error.with_body(body)
+        let mut error = Self::new(kind, "what the gateway said is not shown");
+        error.inner.foreign = Foreign {
+            message: Some(read.message.unwrap_or_else(fallback)),
+            code: read.code,
+            param: read.param,
+            error_type: read.error_type,
+            body: Some(body),
+            ..Foreign::default()
+        };
+        error
     }
 
-    pub(crate) fn with_headers(mut self, headers: HeaderMap) -> Self {
-        self.inner.headers = Some(headers);
+    /// This error as it may be shown: every text that came from outside without the secrets that the redactor knows.
+    /// Whatever leaves the client has been here.
+    #[must_use]
+    pub(crate) fn shown(mut self, redactor: &Redactor) -> Self {
+        let inner = &mut *self.inner;
+        let ours = redactor.redact(&inner.message);
+        let (foreign, told) = (std::mem::take(&mut inner.foreign), std::mem::take(&mut inner.told));
+        let (message, told) = foreign.shown(&ours, told, redactor);
+        inner.message = message.unwrap_or(ours);
+        inner.told = told;
         self
     }
 
-    /// This error with what led to it, as [`std::error::Error::source`] gives it back.
+    /// Adds to our message, after a colon, a text that came from outside or quotes what did.
+    pub(crate) fn quoting(mut self, text: impl fmt::Display) -> Self {
+        self.inner.foreign.quoted = Some(text.to_string());
+        self
+    }
+
+    pub(crate) fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.inner.foreign.headers = Some(headers);
+        self
+    }
+
+    /// This error with what led to it, as [`std::error::Error::source`] gives it back. It is the caller's own and is not
+    /// redacted.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.inner.source = Some(source.into());
+        self.inner.told.cause = Some(source.into());
+        self
+    }
+
+    /// The same of what a library says of what came from outside.
+    pub(crate) fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+        self.inner.foreign.cause = Some(cause.into());
         self
     }
 
     /// Our own word for the reason, where there is no error body that has one.
-    pub(crate) fn with_code(mut self, code: &str) -> Self {
-        self.inner.code = Some(code.to_owned());
+    pub(crate) fn with_code(mut self, code: &'static str) -> Self {
+        self.inner.told.code = Some(Shown::ours(code));
         self
     }
 
-    pub(crate) fn with_param(mut self, param: &str) -> Self {
-        self.inner.param = Some(param.to_owned());
+    pub(crate) fn with_param(mut self, param: &'static str) -> Self {
+        self.inner.told.param = Some(Shown::ours(param));
         self
     }
 
@@ -206,7 +239,7 @@ impl Error {
     }
 
     pub(crate) fn with_request_id(mut self, request_id: Option<&str>) -> Self {
-        self.inner.request_id = request_id.map(str::to_owned);
+        self.inner.foreign.request_id = request_id.map(str::to_owned);
         self
     }
 
@@ -215,9 +248,8 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_body(mut self, mut body: Bytes) -> Self {
-        body.truncate(crate::MAX_ERROR_BODY_BYTES);
-        self.inner.body = Some(body);
+    pub(crate) fn with_body(mut self, body: Bytes) -> Self {
+        self.inner.foreign.body = Some(body);
         self
     }
 
@@ -227,7 +259,7 @@ impl Error {
     }
 
     pub(crate) fn with_partial(mut self, partial: Option<Bytes>, received: Received) -> Self {
-        self.inner.partial = partial;
+        self.inner.foreign.partial = partial;
         self.inner.received = Some(received);
         self
     }
@@ -245,7 +277,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { operation, status, message, request_id, .. } = &*self.inner;
+        let Inner { operation, status, message, .. } = &*self.inner;
         if let Some(operation) = operation {
             write!(f, "{operation}: ")?;
         }
@@ -253,7 +285,7 @@ impl fmt::Display for Error {
             write!(f, "status {status}: ")?;
         }
         f.write_str(message)?;
-        if let Some(request_id) = request_id {
+        if let Some(request_id) = self.request_id() {
             write!(f, " (request {request_id})")?;
         }
         Ok(())
@@ -262,29 +294,48 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, operation, status, request_id, code, attempts, message, source, .. } = &*self.inner;
+        let Inner { kind, operation, status, attempts, message, told, .. } = &*self.inner;
         f.debug_struct("Error")
             .field("kind", kind)
             .field("message", message)
             .field("operation", operation)
             .field("status", status)
-            .field("request_id", request_id)
-            .field("code", code)
+            .field("request_id", &self.request_id())
+            .field("code", &self.code())
             .field("attempts", attempts)
-            .field("source", source)
+            .field("source", &told.cause)
             .finish_non_exhaustive()
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.inner.source.as_deref().map(|source| source as _)
+        self.inner.told.cause.as_deref().map(|source| source as _)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_that_nobody_has_redacted_tells_nothing_of_what_came_from_outside() {
+        let body = Bytes::from_static(br#"{"error":{"message":"canary","code":"canary","param":"canary"}}"#);
+        let headers =
+            HeaderMap::from_iter([(http::header::SERVER, http::HeaderValue::from_static("canary"))]);
+        let error = Error::from_body(ErrorKind::Status, body, String::new)
+            .quoting("canary")
+            .with_request_id(Some("canary"))
+            .with_headers(headers)
+            .with_partial(Some(Bytes::from_static(b"\"canary\"")), Received::default())
+            .caused_by("canary");
+        assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+        let told = (error.code(), error.param(), error.request_id(), error.body(), error.partial());
+        assert_eq!(told, (None, None, None, None, None));
+        assert!(error.headers().is_none() && std::error::Error::source(&error).is_none());
+        let shown = error.shown(&Redactor::default());
+        assert_eq!((shown.message(), shown.code()), ("canary: canary", Some("canary")));
+    }
 
     #[test]
     fn an_error_is_one_pointer_wide() {
@@ -296,14 +347,16 @@ mod tests {
         let error = Error::new(ErrorKind::NotFound, "no such model")
             .with_operation(&crate::operations::LIST_MODELS)
             .with_status(404)
-            .with_request_id(Some("req_1"));
+            .with_request_id(Some("req_1"))
+            .shown(&Redactor::default());
         assert_eq!(error.to_string(), "list_models: status 404: no such model (request req_1)");
     }
 
     #[test]
     fn the_kept_body_is_bounded() {
         let body = Bytes::from(vec![b'x'; crate::MAX_ERROR_BODY_BYTES + 1]);
-        let error = Error::from_body(ErrorKind::Status, body, || "unreadable".to_owned());
+        let error =
+            Error::from_body(ErrorKind::Status, body, || "unreadable".to_owned()).shown(&Redactor::default());
         assert_eq!(error.body().map(Bytes::len), Some(crate::MAX_ERROR_BODY_BYTES));
     }
 }

@@ -8,17 +8,15 @@ use serde_json::{Map, Value};
 use crate::json_weight;
 use crate::sse::{Decoder, Item};
 
-/// A text taken for a message is cut here, in characters: a page is no message.
-const MAX_MESSAGE_CHARS: usize = 500;
-
 /// A body is read as events in packets of so many bytes.
 const PACKET_BYTES: usize = 16 * 1024;
 
-/// What an error body says; a part it does not say is `None`.
+/// What an error body says; a part it does not say is `None`. The texts are as they came: not redacted, and so not cut
+/// either.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorBody {
-    /// What happened, for people; at most 500 characters.
+    /// What happened, for people.
     pub message: Option<String>,
     /// Error code; of the native style the reason, else the status word.
     pub code: Option<String>,
@@ -144,7 +142,7 @@ pub(crate) fn says_something(error: &Value) -> bool {
 
 fn message(text: &str) -> Option<String> {
     let text = text.trim();
-    (!text.is_empty()).then(|| text.chars().take(MAX_MESSAGE_CHARS).collect())
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// A member of the first entry of the native style's `details` that has it.

@@ -21,7 +21,7 @@ use url::Url;
 use self::landing::Landing;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
-use crate::tls;
+use crate::secret::Secrets;
 use crate::transport::{self, ERROR_BODY_TIME, Transport};
 
 /// Bound on a saved file, in bytes, unless told otherwise.
@@ -78,8 +78,12 @@ impl Client {
     ///
     /// Source: 2.7, 2.11, 4 rule 4.
     pub async fn download(&self, url: &str) -> Result<Download, Error> {
-        let response = self.get(address(url)?, HeaderMap::new()).await?;
-        Ok(Download { response })
+        let url = address(url)?;
+        let secrets = Secrets::of_address(&url, self.transport().known_keys());
+        match self.get(url, HeaderMap::new()).await {
+            Ok(response) => Ok(Download { response, secrets }),
+            Err(error) => Err(error.shown(&secrets.redactor())),
+        }
     }
 
     /// Saves a generated file, such as `output.url` of a video task or `url` of an image, by streaming it to disk.
@@ -104,6 +108,7 @@ impl Client {
         options: SaveOptions,
     ) -> Result<Saved, Error> {
         let mut transfer = Transfer { url: address(url)?, total: None, tag: None };
+        let secrets = Secrets::of_address(&transfer.url, self.transport().known_keys());
         let saving = async {
             let mut landing = Landing::begin(path.as_ref(), &options).await?;
             let first = transfer.pull(self, &mut landing).await;
@@ -116,13 +121,17 @@ impl Client {
             }
             landing.finish().await
         };
-        let Some(timeout) = options.timeout else { return saving.await };
-        tokio::time::timeout(timeout, saving).await.unwrap_or_else(|_| {
-            let message = format!("the file was not saved within {timeout:?}");
-            Err(Error::new(ErrorKind::Timeout, message))
-        })
+        let saved = match options.timeout {
+            None => saving.await,
+            Some(timeout) => tokio::time::timeout(timeout, saving).await.unwrap_or_else(|_| {
+                let message = format!("the file was not saved within {timeout:?}");
+                Err(Error::new(ErrorKind::Timeout, message))
+            }),
+        };
+        saved.map_err(|error| error.shown(&secrets.redactor()))
     }
 
+    /// Errors: as they came about, not redacted.
     async fn get(&self, url: Url, headers: HeaderMap) -> Result<reqwest::Response, Error> {
         let http = self.files().get(self.transport(), &url)?;
         let shown = shown(&url);
@@ -159,6 +168,7 @@ pub(crate) async fn save_base64(text: &str, path: &Path, options: &SaveOptions) 
     let mut step = vec![0; DECODING_STEP_BYTES];
     loop {
         let length = decoder.read(&mut step).map_err(|error| {
+            // It quotes one byte at most.
             Error::new(ErrorKind::Decode, format!("what should be saved is not base64: {error}"))
                 .with_source(error)
         })?;
@@ -264,6 +274,7 @@ fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
 /// A file that is arriving. Dropping it closes the connection.
 pub struct Download {
     response: reqwest::Response,
+    secrets: Secrets,
 }
 
 impl Download {
@@ -277,7 +288,8 @@ impl Download {
     /// Errors: Connection where the file breaks off before its end, Timeout.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let shown = shown(self.response.url());
-        self.response.chunk().await.map_err(|error| transfer_error(error, &shown))
+        let chunk = self.response.chunk().await;
+        chunk.map_err(|error| transfer_error(error, &shown).shown(&self.secrets.redactor()))
     }
 }
 
@@ -361,11 +373,9 @@ fn transfer_error(error: reqwest::Error, shown: &str) -> Error {
         error if error.is_redirect() => ErrorKind::Status,
         _ => ErrorKind::Connection,
     };
-    let mut message = format!("{shown} cannot be fetched: {}", transport::root_cause(&error));
-    if let Some(way_out) = tls::way_out(&error) {
-        message = format!("{message}: {way_out}");
-    }
-    Error::new(kind, message).with_source(error.without_url())
+    Error::new(kind, format!("{shown} cannot be fetched"))
+        .quoting(transport::cause_and_way_out(&error))
+        .caused_by(error.without_url())
 }
 
 #[cfg(test)]

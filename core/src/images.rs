@@ -51,8 +51,10 @@ impl Client {
         }
 
         let Contents { url, b64_json } = serde_json::from_slice(image).map_err(|error| {
-            let message = format!("this is not an image of an answer: {error}");
-            Error::new(ErrorKind::InvalidRequest, message).with_source(error)
+            Error::new(ErrorKind::InvalidRequest, "this is not an image of an answer")
+                .quoting(&error)
+                .caused_by(error)
+                .shown(&self.redactor())
         })?;
         self.save_contents(url.as_deref(), b64_json.as_deref(), path, options).await
     }

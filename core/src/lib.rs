@@ -27,7 +27,7 @@
 //! one [`Error`] with an [`ErrorKind`]. Types keep members they do not know in `extra`.
 //!
 //! [`limits`] checks requests against the specification and the catalog; [`report`] validates reports; [`sse`] is
-//! the decoder of event streams. All of it runs on a Tokio runtime.
+//! the decoder of event streams; [`redact`] takes secrets out of texts and [`visible`] what a terminal would act on. All of it runs on a Tokio runtime.
 
 mod base_url;
 mod chat;
@@ -49,6 +49,7 @@ mod options;
 mod panics;
 mod polling;
 mod presence;
+pub mod redact;
 pub mod report;
 mod response;
 mod responses;
@@ -62,7 +63,9 @@ mod tls;
 mod trace;
 mod transport;
 mod videos;
+pub mod visible;
 pub mod webhook;
+pub mod whole_file;
 
 pub use crate::base_url::DEFAULT_BASE_URL;
 pub use crate::client::{
@@ -87,7 +90,7 @@ pub use crate::panics::{contain, contained};
 pub use crate::polling::{DEFAULT_WAIT_TIMEOUT, OnProgress, WaitOptions};
 pub use crate::response::{RawResponse, Response};
 pub use crate::retry::DEFAULT_MAX_RETRIES;
-pub use crate::secret::ApiKeyProvider;
+pub use crate::secret::{ApiKeyProvider, is_secret_name};
 pub use crate::sse::{Frame, StreamEvent};
 pub use crate::stream::{Accumulator, Chunk, EventStream, RawStream};
 pub use crate::tls::CA_BUNDLE_VARIABLE;

@@ -1,6 +1,7 @@
 //! Whether a request keeps the rules of the specification and the limits of its model: all violations at once, as far
 //! as they are worth telling. The rules are the generated request schemas, the limits those of the catalog.
 
+mod address;
 mod calls;
 mod catalog;
 mod query;
@@ -18,12 +19,13 @@ use serde_json::Value;
 use self::schema::REQUESTS;
 use crate::operation::Operation;
 
+pub use self::address::is_public;
 pub use self::calls::unmatched_calls;
 pub(crate) use self::catalog::is_catalogued;
 pub use self::catalog::wrong_endpoint;
 pub use self::query::{check_query, parameter};
+pub use self::webhook_url::check_webhook_url;
 pub(crate) use self::webhook_url::may_be_public;
-pub use self::webhook_url::{check_webhook_url, is_public};
 pub use self::words::brief;
 
 /// Most violations of one request that are told. Finding ends there.

@@ -11,13 +11,17 @@ use http::HeaderMap;
 
 use crate::error::Error;
 use crate::middleware::{Attempt, Middleware, Outcome};
-use crate::secret::{self, KnownKeys, RedactedHeaders, redacted};
+use crate::redact::Redactor;
+use crate::secret::{self, KnownKeys, RedactedHeaders, Secrets};
+use crate::visible::visible;
 
 /// Environment variable with the level: `info`, `debug`, or `off`.
 pub const LOG_VARIABLE: &str = "GATEWRIGHT_LOG";
 
 /// Of a body so much is shown, in bytes.
 const MAX_SHOWN_BODY_BYTES: usize = 4096;
+/// Of a body so much is looked at: a secret across the end of what is shown is gone whole.
+const MAX_READ_BODY_BYTES: usize = 1024 * 1024;
 
 /// Read when the first client of the process is built.
 static LEVEL: LazyLock<Option<Level>> = LazyLock::new(|| {
@@ -74,7 +78,7 @@ fn write(text: &str) {
 }
 
 /// What is written of an attempt: whole lines, the first of which says it all.
-fn lines(level: Level, attempt: &Attempt, outcome: &Outcome, keys: &KnownKeys) -> String {
+fn lines(level: Level, attempt: &Attempt, outcome: &Outcome, keys: &Arc<KnownKeys>) -> String {
     let mut first = format!(
         "{} attempt {}: {} {}: ",
         attempt.operation().id,
@@ -93,25 +97,19 @@ fn lines(level: Level, attempt: &Attempt, outcome: &Outcome, keys: &KnownKeys) -
     if let Some(id) = outcome.request_id() {
         let _ = write!(first, ", request {id}");
     }
-    let secrets = keys.with(secrets(attempt));
-    let mut lines = vec![redacted(first, &secrets)];
+    let redactor = Secrets::of(&attempt.request, keys).redactor();
+    let mut lines = vec![redactor.redact(&first)];
     if level == Level::Debug {
-        describe(&mut lines, '>', attempt.headers(), attempt.body(), &secrets);
+        describe(&mut lines, '>', attempt.headers(), attempt.body(), &redactor);
         if let Some(headers) = outcome.headers() {
-            describe(&mut lines, '<', headers, outcome.body().map(AsRef::as_ref), &secrets);
+            describe(&mut lines, '<', headers, outcome.body().map(AsRef::as_ref), &redactor);
         }
     }
     let mut text = String::new();
     for line in lines {
         text.push_str("gatewright: ");
-        // A terminal takes orders from control characters, and a log is read by lines.
-        for character in line.chars() {
-            if character.is_control() {
-                text.extend(character.escape_default());
-            } else {
-                text.push(character);
-            }
-        }
+        // A log is read by lines.
+        text.push_str(&visible(&line));
         text.push('\n');
     }
     text
@@ -122,30 +120,17 @@ fn describe(
     direction: char,
     headers: &HeaderMap,
     body: Option<&[u8]>,
-    secrets: &[String],
+    redactor: &Redactor,
 ) {
-    lines.push(redacted(format!("  {direction} {:?}", RedactedHeaders(headers)), secrets));
+    lines.push(redactor.redact(&format!("  {direction} {:?}", RedactedHeaders(headers))));
     if let Some(body) = body.filter(|body| !body.is_empty()) {
-        // Redacted first, then cut: half a secret would not be found.
-        let longest = secrets.iter().map(String::len).max().unwrap_or_default();
-        let looked_at = &body[..body.len().min(MAX_SHOWN_BODY_BYTES + longest)];
-        let mut shown = redacted(String::from_utf8_lossy(looked_at).into_owned(), secrets);
-        shown.truncate(shown.floor_char_boundary(MAX_SHOWN_BODY_BYTES));
+        // The redaction looks a little further than what is shown.
+        let text = String::from_utf8_lossy(&body[..body.len().min(MAX_READ_BODY_BYTES)]);
+        let (shown, _) = redactor.redact_beginning(&text, MAX_SHOWN_BODY_BYTES);
         let rest = body.len().saturating_sub(MAX_SHOWN_BODY_BYTES);
         let rest = if rest == 0 { String::new() } else { format!(" … and {rest} bytes more") };
         lines.push(format!("  {direction} {shown}{rest}"));
     }
-}
-
-/// The secrets that the attempt carried, which a gateway may quote in what it says.
-fn secrets(attempt: &Attempt) -> impl Iterator<Item = String> {
-    let headers = attempt.headers().iter().filter_map(|(name, value)| {
-        let is_secret = value.is_sensitive() || secret::is_secret_name(name.as_str());
-        if is_secret { secret::credential(value) } else { None }
-    });
-    let query = attempt.request.url().query_pairs();
-    let query = query.filter(|(name, _)| secret::is_secret_name(name)).map(|(_, value)| value.into_owned());
-    headers.chain(query)
 }
 
 #[cfg(test)]
@@ -192,16 +177,16 @@ mod tests {
     #[test]
     fn info_is_one_line_an_attempt() {
         assert_eq!(
-            lines(Level::Info, &attempt(), &answered("{}"), &KnownKeys::default()),
+            lines(Level::Info, &attempt(), &answered("{}"), &Arc::default()),
             "gatewright: create_chat_completion attempt 2: POST \
              http://h:1/v1/chat/completions?api_key=redacted&page=1: 200 after 1.234 s, request req_1\n"
         );
         let error = Error::new(ErrorKind::Connection, "refused\x1b[2J\nsk-canary");
         let failed = Outcome { elapsed: Duration::ZERO, answer: Err(error) };
         assert_eq!(
-            lines(Level::Info, &attempt(), &failed, &KnownKeys::default()),
+            lines(Level::Info, &attempt(), &failed, &Arc::default()),
             "gatewright: create_chat_completion attempt 2: POST \
-             http://h:1/v1/chat/completions?api_key=redacted&page=1: connection (refused\\u{1b}[2J\\n[redacted]) \
+             http://h:1/v1/chat/completions?api_key=redacted&page=1: connection (refused\\u{1b}[2J\\u{a}[redacted]) \
              after 0.000 s\n"
         );
     }
@@ -209,7 +194,7 @@ mod tests {
     #[test]
     fn debug_shows_headers_and_the_beginning_of_bodies_and_no_secret() {
         let body = format!("{{\"echo\":\"sk-canary canary-query\",\"text\":\"{}\"}}", "x".repeat(5000));
-        let shown = lines(Level::Debug, &attempt(), &answered(&body), &KnownKeys::default());
+        let shown = lines(Level::Debug, &attempt(), &answered(&body), &Arc::default());
         assert!(!shown.contains("canary"), "{shown}");
         assert!(shown.contains(r#""x-tenant": "blue""#) && shown.contains(r#"> {"model":"m"}"#), "{shown}");
         assert!(
@@ -221,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_key_of_the_clients_that_the_attempt_does_not_carry_is_redacted_too() {
-        let keys = KnownKeys::default();
+        let keys = Arc::<KnownKeys>::default();
         for key in ["canary-own", "canary-own-later"] {
             keys.remember(&ApiKey::new(key).expect("a key"));
         }
@@ -234,7 +219,7 @@ mod tests {
     fn a_secret_at_the_cut_is_redacted_whole() {
         for before in MAX_SHOWN_BODY_BYTES - 9..=MAX_SHOWN_BODY_BYTES {
             let answered = answered(&format!("{}sk-canary", "x".repeat(before)));
-            let shown = lines(Level::Debug, &attempt(), &answered, &KnownKeys::default());
+            let shown = lines(Level::Debug, &attempt(), &answered, &Arc::default());
             assert!(!shown.contains("xs"), "{before}");
         }
     }

@@ -111,15 +111,13 @@ impl fmt::Debug for Attempt {
     }
 }
 
-/// What came of an attempt.
-#[derive(Debug)]
+/// What came of an attempt. What it gives of an answer is as it came; only its error, and its `Debug`, are redacted.
 pub struct Outcome {
     pub(crate) elapsed: Duration,
     pub(crate) answer: Result<Answered, Error>,
 }
 
 /// A successful answer, as far as it has been read.
-#[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -167,5 +165,17 @@ impl Outcome {
     /// it.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
+    }
+}
+
+/// Shows no header, and of the body its length.
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcome")
+            .field("elapsed", &self.elapsed)
+            .field("status", &self.status())
+            .field("body_bytes", &self.body().map(Bytes::len))
+            .field("error", &self.error())
+            .finish()
     }
 }

@@ -13,6 +13,7 @@ use crate::error_body::Signs;
 use crate::json_weight;
 use crate::operation::{Operation, StreamMode};
 use crate::presence::{self, Lacking};
+use crate::secret::Secrets;
 
 /// Headers that carry the gateway's id of a request, the preferred first.
 const REQUEST_ID_HEADERS: &[&str] =
@@ -26,6 +27,8 @@ pub(crate) struct Head {
     pub(crate) attempts: u32,
     /// From the call's beginning to the end of the body; of a stream, to its head.
     pub(crate) elapsed: Duration,
+    /// What the answer may quote and no error of it may.
+    pub(crate) secrets: Secrets,
 }
 
 impl Head {
@@ -37,7 +40,7 @@ impl Head {
         self.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()
     }
 
-    /// Writes what is known of the answer onto an error that it led to.
+    /// Writes what is known of the answer onto an error that it led to, which may be shown then.
     pub(crate) fn describe(&self, error: Error, operation: &Operation) -> Error {
         error
             .with_operation(operation)
@@ -46,6 +49,7 @@ impl Head {
             .with_headers(self.headers.clone())
             .with_attempts(self.attempts)
             .with_elapsed(self.elapsed)
+            .shown(&self.secrets.redactor())
     }
 }
 
@@ -66,12 +70,13 @@ pub struct RawResponse {
     pub attempts: u32,
     /// From the call's beginning to the end of the body.
     pub elapsed: Duration,
+    pub(crate) secrets: Secrets,
 }
 
 impl RawResponse {
     pub(crate) fn new(head: Head, body: Bytes) -> Self {
-        let Head { status, headers, attempts, elapsed } = head;
-        Self { status, headers, body, attempts, elapsed }
+        let Head { status, headers, attempts, elapsed, secrets } = head;
+        Self { status, headers, body, attempts, elapsed, secrets }
     }
 
     /// The gateway's id of the request.
@@ -83,8 +88,8 @@ impl RawResponse {
     pub fn parse<T: DeserializeOwned>(self, operation: &Operation) -> Result<Response<T>, Error> {
         match serde_json::from_slice(&self.body) {
             Ok(value) => {
-                let Self { status, headers, attempts, elapsed, .. } = self;
-                Ok(Response::new(value, Head { status, headers, attempts, elapsed }))
+                let Self { status, headers, attempts, elapsed, secrets, .. } = self;
+                Ok(Response::new(value, Head { status, headers, attempts, elapsed, secrets }))
             }
             Err(error) => Err(self.undecodable(operation, error)),
         }
@@ -138,7 +143,7 @@ impl RawResponse {
     /// The error for a body that is not what the operation returns; it carries this answer's status, headers,
     /// request id and body. `reason`: what the reader stumbled on.
     pub fn undecodable(&self, operation: &Operation, reason: impl fmt::Display) -> Error {
-        let error = Error::new(ErrorKind::Decode, format!("the answer cannot be read: {reason}"));
+        let error = Error::new(ErrorKind::Decode, "the answer cannot be read").quoting(reason);
         self.describe(error.with_body(self.body.clone()), operation)
     }
 
@@ -151,6 +156,7 @@ impl RawResponse {
             .with_headers(self.headers.clone())
             .with_attempts(self.attempts)
             .with_elapsed(self.elapsed)
+            .shown(&self.secrets.redactor())
     }
 }
 

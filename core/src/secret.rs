@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use crate::error::{Error, ErrorKind};
+use crate::redact::{REDACTED, Redactor, SHORTEST_DISTINCT};
 
 /// An API key. Neither `Debug` nor any error shows it.
 #[derive(Clone)]
@@ -63,14 +63,11 @@ impl KnownKeys {
         keys.push_back(key.authorization());
     }
 
-    /// The secrets to look for in a text, these keys among them, longest first: one may be the beginning of another.
-    pub(crate) fn with(&self, others: impl IntoIterator<Item = String>) -> Vec<String> {
+    fn redactor_with(&self, others: &[String]) -> Redactor {
         let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut secrets: Vec<String> = keys.iter().filter_map(credential).chain(others).collect();
-        secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets.dedup();
-        secrets
+        let secrets = keys.iter().filter_map(credential).chain(others.iter().map(String::as_str));
+        // What is shorter may well be a word of our own messages.
+        Redactor::new(secrets.filter(|secret| secret.len() >= SHORTEST_DISTINCT))
     }
 }
 
@@ -81,8 +78,49 @@ impl fmt::Debug for KnownKeys {
 }
 
 /// What is secret of a header's value: without the scheme, such as Bearer.
-pub(crate) fn credential(value: &HeaderValue) -> Option<String> {
-    value.to_str().ok()?.rsplit(' ').next().map(str::to_owned)
+fn credential(value: &HeaderValue) -> Option<&str> {
+    value.to_str().ok()?.rsplit(' ').next()
+}
+
+/// The secrets that a gateway may quote in its answer to a request: the client's keys, and what the request carried.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets {
+    known: Arc<KnownKeys>,
+    carried: Arc<[String]>,
+}
+
+impl Secrets {
+    pub(crate) fn of(request: &reqwest::Request, known: &Arc<KnownKeys>) -> Self {
+        let headers = request.headers().iter().filter_map(|(name, value)| {
+            let is_secret = value.is_sensitive() || is_secret_name(name.as_str());
+            if is_secret { credential(value).map(str::to_owned) } else { None }
+        });
+        let query = request.url().query_pairs().filter(|(name, _)| is_secret_name(name));
+        let carried = headers.chain(query.map(|(_, value)| value.into_owned())).collect();
+        Self { known: Arc::clone(known), carried }
+    }
+
+    /// The client's keys alone.
+    pub(crate) fn known(known: &Arc<KnownKeys>) -> Self {
+        Self { known: Arc::clone(known), carried: Arc::default() }
+    }
+
+    /// Of a file's address: its query is what gives access.
+    pub(crate) fn of_address(url: &Url, known: &Arc<KnownKeys>) -> Self {
+        let carried = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
+        Self { known: Arc::clone(known), carried }
+    }
+
+    /// Knows them, and the keys that the client has had since.
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.known.redactor_with(&self.carried)
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
 }
 
 impl fmt::Debug for ApiKey {
@@ -142,43 +180,20 @@ pub(crate) async fn provided(provider: &dyn ApiKeyProvider, refresh: bool) -> Re
     }
 }
 
-/// A secret value shorter than this, in bytes, is not searched for in texts: it would be found in ordinary words.
-const MIN_SECRET_BYTES: usize = 6;
-
-/// A text without the secrets, as [`KnownKeys::with`] gives them.
-pub(crate) fn redacted(text: String, secrets: &[String]) -> String {
-    secrets.iter().fold(text, |text, secret| text.replace(secret, REDACTED))
-}
-
-/// The same of bytes, which need not be a text.
-pub(crate) fn redacted_bytes(bytes: Bytes, secrets: &[String]) -> Bytes {
-    secrets.iter().fold(bytes, |bytes, secret| {
-        let mut found = memchr::memmem::find_iter(&bytes, secret).peekable();
-        if found.peek().is_none() {
-            drop(found);
-            return bytes;
-        }
-        let (mut clean, mut copied) = (Vec::with_capacity(bytes.len()), 0);
-        for start in found {
-            clean.extend_from_slice(&bytes[copied..start]);
-            clean.extend_from_slice(REDACTED.as_bytes());
-            copied = start + secret.len();
-        }
-        clean.extend_from_slice(&bytes[copied..]);
-        clean.into()
-    })
-}
-
-/// Shown instead of a secret.
-pub(crate) const REDACTED: &str = "[redacted]";
 /// The same where brackets would be escaped.
 const REDACTED_IN_URL: &str = "redacted";
 
 /// Whether the value of a header or query parameter of this name is taken for a secret.
-pub(crate) fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
+    const WORDS: [&str; 6] = ["auth", "cookie", "credential", "passw", "secret", "signature"];
+
     let name = name.to_ascii_lowercase();
-    let words = ["auth", "cookie", "credential", "passw", "secret", "signature", "token"];
-    words.iter().any(|word| name.contains(word)) || (name.ends_with("key") && name != "idempotency-key")
+    // A challenge asks for a secret and holds none.
+    let is_challenge = name.ends_with("-authenticate");
+    // Tokens are counted: `x-ratelimit-remaining-tokens`.
+    let is_token = name.match_indices("token").any(|(at, word)| !name[at + word.len()..].starts_with('s'));
+    let is_key = name.ends_with("key") && name != "idempotency-key";
+    !is_challenge && WORDS.iter().any(|word| name.contains(word)) || is_token || is_key
 }
 
 /// Headers as they may be shown.
@@ -227,25 +242,33 @@ mod tests {
 
     #[test]
     fn the_latest_keys_are_known_and_short_ones_are_not_looked_for() {
-        let known = KnownKeys::default();
+        let known = Arc::new(KnownKeys::default());
         for number in 10..20 {
             known.remember(&ApiKey::new(&format!("canary-{number}")).expect("a key"));
             known.remember(&ApiKey::new("canary-19").expect("a key"));
         }
         known.remember(&ApiKey::new("short").expect("a key"));
-        let secrets = known.with(["canary-19-longer".to_owned(), "word".to_owned()]);
-        assert_eq!(secrets[0], "canary-19-longer");
-        assert_eq!(secrets.len(), MAX_KNOWN_KEYS, "{secrets:?}");
-        assert!(secrets.contains(&"canary-18".to_owned()) && !secrets.contains(&"canary-10".to_owned()));
-        assert_eq!(format!("{known:?}"), "[redacted]");
+        let secrets = Secrets { known, carried: ["carried-secret".to_owned()].into() };
+        let text = "canary-11 canary-12 canary-13 canary-19 short carried-secret";
+        assert_eq!(
+            secrets.redactor().redact(text),
+            "canary-11 canary-12 [redacted] [redacted] short [redacted]"
+        );
+        assert_eq!(format!("{secrets:?}"), "[redacted]");
     }
 
     #[test]
-    fn secrets_are_redacted_from_bytes_that_are_no_text() {
-        let secrets = ["canary-1".to_owned(), "canary".to_owned()];
-        let clean = redacted_bytes(Bytes::from_static(b"\xffcanary-1\xfecanarycanary"), &secrets);
-        assert_eq!(clean, &b"\xff[redacted]\xfe[redacted][redacted]"[..]);
-        assert_eq!(redacted_bytes(Bytes::from_static(b"\xff"), &secrets), &b"\xff"[..]);
+    fn names_tell_secrets_from_challenges_and_counts() {
+        for name in
+            ["Authorization", "x-api-key", "x-goog-api-key", "key", "Cookie", "x-auth-token", "password"]
+        {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in
+            ["idempotency-key", "www-authenticate", "x-ratelimit-remaining-tokens", "x-request-id", "date"]
+        {
+            assert!(!is_secret_name(name), "{name}");
+        }
     }
 
     #[test]

@@ -400,8 +400,9 @@ impl RawStream {
     fn take_end(&mut self) -> Result<(), Error> {
         match self.end.take() {
             Some(Err(error)) => {
+                let error = self.describe(error);
                 self.failure = Some((error.kind(), error.message().to_owned()));
-                Err(self.describe(error))
+                Err(error)
             }
             Some(Ok(())) | None => Ok(()),
         }
@@ -410,7 +411,7 @@ impl RawStream {
     /// The error with what is known of the answer and what has arrived of it.
     fn describe(&mut self, error: Error) -> Error {
         let partial = self.journal.partial();
-        self.head.describe(error, self.operation).with_partial(partial, self.received)
+        self.head.describe(error.with_partial(partial, self.received), self.operation)
     }
 
     /// Gives the connection up: back to the pool where the answer is complete and its body about to end, else it
@@ -435,13 +436,13 @@ fn body_error(error: reqwest::Error) -> Error {
         return crate::transport::body_error(error);
     }
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
-    let (kind, message) = if source.is_some_and(|source| source.kind() == io::ErrorKind::UnexpectedEof) {
-        (ErrorKind::StreamTruncated, "the stream ended inside its content encoding".to_owned())
+    let told = if source.is_some_and(|source| source.kind() == io::ErrorKind::UnexpectedEof) {
+        Error::new(ErrorKind::StreamTruncated, "the stream ended inside its content encoding")
     } else {
-        let cause = crate::transport::root_cause(&error);
-        (ErrorKind::Decode, format!("the content encoding of the stream is broken: {cause}"))
+        Error::new(ErrorKind::Decode, "the content encoding of the stream is broken")
+            .quoting(crate::transport::root_cause(&error))
     };
-    Error::new(kind, message).with_source(error.without_url())
+    told.caused_by(error.without_url())
 }
 
 /// Whether an error that came through a decoder is the connection's beneath it.

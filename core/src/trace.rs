@@ -18,13 +18,17 @@ use url::Url;
 use crate::error::Error;
 use crate::json_weight;
 use crate::operation::{Operation, Protocol, StreamMode};
+use crate::redact::Redactor;
 use crate::response::Head;
+use crate::secret::Secrets;
 use crate::sse::{Decoder, Item};
 
 /// Whom the conventions are told to have been called; which provider answered behind the gateway is not known.
 const PROVIDER: &str = "gatewright";
 /// So many choices' finish reasons are recorded; our gateway makes no more.
 const MAX_CHOICES: usize = 128;
+/// A text of the service's is cut here, in characters.
+const MAX_TEXT_CHARS: usize = 200;
 /// Of the states of a response, those it does not leave again.
 const ENDED: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
 
@@ -121,6 +125,7 @@ impl CallSpan {
         self.span.clone()
     }
 
+    /// error: as it may be shown.
     pub(crate) fn failed(&self, error: &Error) {
         if self.span.is_disabled() {
             return;
@@ -135,15 +140,15 @@ impl CallSpan {
         if self.span.is_disabled() {
             return;
         }
-        self.attempts(head.attempts);
-        self.status(Some(head.status), head.request_id());
+        let redactor = head.secrets.redactor();
+        self.answered_by(head, &redactor);
         if self.inference.is_some()
             && json_weight::check(body).is_ok()
             && let Ok(body) = serde_json::from_slice::<ResponseBody>(body)
         {
             let mut told = Told::default();
             told.take(body);
-            told.record(&self.span);
+            told.record(&self.span, &redactor);
         }
     }
 
@@ -152,10 +157,15 @@ impl CallSpan {
         if self.span.is_disabled() {
             return None;
         }
-        self.attempts(head.attempts);
-        self.status(Some(head.status), head.request_id());
+        self.answered_by(head, &head.secrets.redactor());
         let events = self.inference.map(|_| Box::default());
-        Some(StreamSpan { span: self.span, began: self.began, events })
+        Some(StreamSpan { span: self.span, began: self.began, events, secrets: head.secrets.clone() })
+    }
+
+    fn answered_by(&self, head: &Head, redactor: &Redactor) {
+        self.attempts(head.attempts);
+        let request_id = head.request_id().map(|id| redactor.show(id, MAX_TEXT_CHARS));
+        self.status(Some(head.status), request_id.as_deref());
     }
 
     fn attempts(&self, attempts: u32) {
@@ -179,6 +189,7 @@ pub(crate) struct StreamSpan {
     began: Instant,
     /// None where events are not looked into.
     events: Option<Box<Events>>,
+    secrets: Secrets,
 }
 
 #[derive(Debug, Default)]
@@ -221,7 +232,7 @@ impl StreamSpan {
 impl Drop for StreamSpan {
     fn drop(&mut self) {
         if let Some(events) = &self.events {
-            events.told.record(&self.span);
+            events.told.record(&self.span, &self.secrets.redactor());
         }
     }
 }
@@ -359,11 +370,13 @@ impl Told {
         }
     }
 
-    fn record(&self, span: &Span) {
-        record(span, "gen_ai.response.id", self.id.as_ref());
-        record(span, "gen_ai.response.model", self.model.as_ref());
+    fn record(&self, span: &Span, redactor: &Redactor) {
+        // Each is a text of the service's.
+        let shown = |value: &Value| Some(Value::from(&*redactor.show(value.as_str()?, MAX_TEXT_CHARS)));
+        record(span, "gen_ai.response.id", self.id.as_ref().and_then(shown).as_ref());
+        record(span, "gen_ai.response.model", self.model.as_ref().and_then(shown).as_ref());
         if !self.finish_reasons.is_empty() {
-            let reasons = self.finish_reasons.values().cloned().collect();
+            let reasons = self.finish_reasons.values().filter_map(shown).collect();
             record(span, "gen_ai.response.finish_reasons", Some(&Value::Array(reasons)));
         }
         let Some(usage) = &self.usage else { return };

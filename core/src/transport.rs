@@ -29,7 +29,7 @@ use crate::options::{Call, RequestOptions};
 use crate::panics::may_panic_on_purpose;
 use crate::response::{Head, RawResponse};
 use crate::retry;
-use crate::secret::{self, ApiKeyProvider, KeySource, KnownKeys};
+use crate::secret::{self, ApiKeyProvider, KeySource, KnownKeys, Secrets};
 use crate::stream::{Bounds, RawStream, Silence};
 use crate::trace::CallSpan;
 
@@ -37,7 +37,7 @@ use self::attempt::Failed;
 use self::open::Held;
 use self::pool::{Lease, Pool};
 
-pub(crate) use self::attempt::{ERROR_BODY_TIME, body_error, read_some, root_cause};
+pub(crate) use self::attempt::{ERROR_BODY_TIME, body_error, cause_and_way_out, read_some, root_cause};
 pub(crate) use self::connecting::{Connecting, Proxy, ProxyUrl, is_this_machine};
 pub(crate) use self::hooks::{CallContext, TypedCall};
 pub(crate) use self::request::check_default_headers;
@@ -168,6 +168,11 @@ impl Transport {
         options.timeout.unwrap_or(self.settings.timeout)
     }
 
+    /// The client's keys, which nothing that is fetched from elsewhere may quote either.
+    pub(crate) fn known_keys(&self) -> &Arc<KnownKeys> {
+        &self.settings.known_keys
+    }
+
     /// Time and chance, for what waits beside this transport.
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.settings.clock
@@ -231,7 +236,10 @@ impl Transport {
         options: &RequestOptions,
     ) -> Result<Answer, Error> {
         let span = CallSpan::begin(operation, &request, form == Form::Stream, self.settings.telemetry);
+        let secrets = Secrets::of(&request, &self.settings.known_keys);
         let answer = self.attempts(request, operation, form, options).instrument(span.span()).await;
+        // Those of an attempt have been redacted; these are of what is around it, such as a key provider.
+        let answer = answer.map_err(|error| error.shown(&secrets.redactor()));
         let (head, success) = answer.inspect_err(|error| span.failed(error))?;
         let body = match success {
             Success::Whole(body) => {

@@ -112,8 +112,10 @@ impl Client {
     /// Errors: InvalidRequest where it is none, too.
     pub async fn save_video(&self, task: &[u8], path: &Path, options: SaveOptions) -> Result<Saved, Error> {
         let Task { id, status, output } = serde_json::from_slice(task).map_err(|error| {
-            let message = format!("this is not the record of a video task: {error}");
-            Error::new(ErrorKind::InvalidRequest, message).with_source(error)
+            Error::new(ErrorKind::InvalidRequest, "this is not the record of a video task")
+                .quoting(&error)
+                .caused_by(error)
+                .shown(&self.redactor())
         })?;
         let url = output.and_then(|output| output.url);
         self.save_output(&id, &status, url.as_deref(), path, options).await
@@ -130,7 +132,7 @@ impl Client {
         let Some(url) = url else {
             let message =
                 format!("video task {id} is {status} and has no video to save: wait until it is completed");
-            return Err(Error::new(ErrorKind::InvalidRequest, message));
+            return Err(Error::new(ErrorKind::InvalidRequest, message).shown(&self.redactor()));
         };
         self.save(url, path, options).await
     }
@@ -205,4 +207,5 @@ fn task_failed(response: &RawResponse) -> Error {
         .with_status(response.status)
         .with_request_id(response.request_id())
         .with_attempts(response.attempts)
+        .shown(&response.secrets.redactor())
 }

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq as _;
 
 use crate::error::{Error, ErrorKind};
+use crate::redact::Redactor;
 use crate::types::VideoTask;
 
 /// Environment variable with the secrets of a receiver that is given none; several are separated by spaces.
@@ -186,8 +187,12 @@ fn bounded(body: &[u8]) -> Result<(), Error> {
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| {
-        let message = format!("the body of the webhook is not a task's record: {error}");
-        Error::new(ErrorKind::Decode, message).with_body(body.to_vec().into()).with_source(error)
+        Error::new(ErrorKind::Decode, "the body of the webhook is not a task's record")
+            .quoting(&error)
+            .with_body(body.to_vec().into())
+            .caused_by(error)
+            // There is no client here, and so no key.
+            .shown(&Redactor::default())
     })
 }
 
@@ -277,7 +282,7 @@ fn check_age(timestamp: &str, now: SystemTime) -> Result<(), Error> {
     Ok(())
 }
 
-fn refused(code: &str, message: &str) -> Error {
+fn refused(code: &'static str, message: &str) -> Error {
     Error::new(ErrorKind::WebhookSignature, message).with_code(code)
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::artefacts::{npm_ci, program, target};
+use crate::hostile_service::{CONTENT, HostileService};
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, files_of, output, root, run};
 
@@ -38,6 +39,8 @@ pub(crate) fn check_with_others() -> Result<()> {
         eprintln!("    the agent, on a gateway with {fault}");
         expect_failing_agent(&reports, fault)?;
     }
+    eprintln!("    the agent, on a service that wants to read its user's files");
+    expect_nothing_read(&reports)?;
     eprintln!("    another maker's server");
     let other = OtherServer::start()?;
     let mut check = check_command(&reports, "other");
@@ -81,6 +84,26 @@ fn expect_failing_agent(reports: &Path, fault: &str) -> Result<()> {
         [only] if status.code() == Some(1) && only["error"]["category"] == "agent" => Ok(()),
         _ => bail!("{fault}: expected the agent's cell to fail ({status}), found {failed:?}"),
     }
+}
+
+/// A service that tells the agent to read a file learns nothing of it.
+fn expect_nothing_read(reports: &Path) -> Result<()> {
+    let secret = target().join("checkkit-secret.txt");
+    std::fs::write(&secret, CONTENT)?;
+    let service = HostileService::start(&secret)?;
+    let mut check = command(program());
+    check.args(["check", "--only", "agent_cli_smoke", "--agent-mode", "one-model", "--agent-program"]);
+    check.arg(agent()).arg("--out").arg(reports.join("agent-hostile.json"));
+    check.args(["--endpoint", &service.address]).env("GATEWRIGHT_API_KEY", "any-key");
+    let status = check.stdout(Stdio::null()).status()?;
+    let asked = service.asked();
+    if asked.len() <= HostileService::ORDERS {
+        bail!("the agent asked {} times ({status}): it did not hear every order", asked.len());
+    }
+    if let Some(request) = asked.iter().find(|request| request.contains(CONTENT)) {
+        bail!("the agent gave a file away: {request}");
+    }
+    Ok(())
 }
 
 fn expect_passes(report: &Path, expected: u64) -> Result<()> {

@@ -9,6 +9,7 @@ mod demo;
 mod deny;
 mod fuzz;
 mod guides;
+mod hostile_service;
 mod local_gateway;
 mod migration;
 mod package;

@@ -277,5 +277,8 @@ class CheckRun:
 
 __version__: str
 
+def is_secret_name(name: str) -> bool:
+    """Whether the value of a header or query parameter of this name is taken for a secret."""
+
 def run_program(arguments: list[str]) -> int:
     """Runs the program `gatewright`; the first argument is its own name. Returns the exit code."""

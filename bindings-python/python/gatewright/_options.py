@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gatewright._native import is_secret_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +42,6 @@ else:
     CallOptions = dict
 
 
-_SECRET_WORDS = ("auth", "cookie", "credential", "passw", "secret", "signature", "token")
-
-
 def without_secrets(options: dict[str, Any]) -> dict[str, Any]:
     """Options of a client or a call without headers and query parameters that are secret by their name (the
     names that the log redacts), and without user and password of a proxy."""
@@ -50,7 +49,7 @@ def without_secrets(options: dict[str, Any]) -> dict[str, Any]:
     for name in ("default_headers", "default_query", "extra_headers", "extra_query"):
         pairs = clean.get(name)
         if pairs is not None:
-            clean[name] = {key: value for key, value in pairs.items() if not _is_secret_name(key)}
+            clean[name] = {key: value for key, value in pairs.items() if not is_secret_name(key)}
     proxy = clean.get("proxy")
     if isinstance(proxy, str):
         before, separator, after = proxy.rpartition("@")
@@ -58,13 +57,6 @@ def without_secrets(options: dict[str, Any]) -> dict[str, Any]:
             scheme, slashes, _ = before.partition("://")
             clean["proxy"] = f"{scheme}{slashes}{after}" if slashes else after
     return clean
-
-
-def _is_secret_name(name: str) -> bool:
-    name = name.lower()
-    if any(word in name for word in _SECRET_WORDS):
-        return True
-    return name.endswith("key") and name != "idempotency-key"
 
 
 def over(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,26 @@ const KEY_VARIABLE: &str = "KIT_KEY";
 /// Variable of the kit's own environment that is always handed on: without it no interpreter is found.
 pub(crate) const BASE_ENVIRONMENT: &str = "PATH";
 
-/// The arguments for one prompt. No retries, no updates, no telemetry, nothing of the user's configuration.
+/// What the program can do beyond answering. The service under test says what it does: with a shell it reads whatever
+/// its user can read and sends it there. A version that does not know one of them says so and goes on.
+const TOOLS: [&str; 14] = [
+    "shell_tool",
+    "unified_exec",
+    "view_image",
+    "multi_agent",
+    "multi_agent_v2",
+    "apps",
+    "browser_use",
+    "browser_use_external",
+    "computer_use",
+    "image_generation",
+    "goals",
+    "sleep_tool",
+    "hooks",
+    "skill_search",
+];
+
+/// The arguments for one prompt. No tools, no retries, no updates, no telemetry, nothing of the user's configuration.
 pub(super) fn arguments(base_url: &str, model: &str, folder: &Path, prompt: &str) -> Vec<String> {
     let quoted = |text: &str| Value::from(text).to_string();
     let provider = format!(
@@ -23,7 +42,8 @@ pub(super) fn arguments(base_url: &str, model: &str, folder: &Path, prompt: &str
         quoted(base_url),
     );
     let folder = folder.to_string_lossy();
-    [
+    let without_tools = TOOLS.iter().flat_map(|tool| ["-c".to_owned(), format!("features.{tool}=false")]);
+    let before = [
         "exec",
         "--json",
         "--ephemeral",
@@ -50,11 +70,12 @@ pub(super) fn arguments(base_url: &str, model: &str, folder: &Path, prompt: &str
         "plugins",
         "--disable",
         "unbounded_connection_retries",
-        "--",
-        prompt,
-    ]
-    .map(str::to_owned)
-    .to_vec()
+        "-c",
+        "web_search=\"disabled\"",
+    ];
+    let after = ["--", prompt];
+    let owned = |argument: &str| argument.to_owned();
+    before.into_iter().map(owned).chain(without_tools).chain(after.map(owned)).collect()
 }
 
 /// The whole environment of the program.

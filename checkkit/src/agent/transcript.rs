@@ -8,6 +8,11 @@ use crate::response_object::count;
 /// Kinds of items that a plain answer is made of.
 const EXPECTED_ITEMS: &[&str] = &["agent_message", "reasoning", "error"];
 
+/// Most items that are named of those that a plain answer has none of.
+const MAX_DEEDS: usize = 10;
+/// By these members an item says what it did, the first that is there.
+const DEEDS: [&str; 6] = ["/command", "/changes", "/tool", "/query", "/path", "/prompt"];
+
 /// What the events amount to. Lines that are no JSON object with a type are not events.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
@@ -15,8 +20,8 @@ pub(crate) struct Transcript {
     pub(crate) last_event: Option<String>,
     /// Text of the last message.
     pub(crate) message: Option<String>,
-    /// Kind of the first item that a plain answer has none of.
-    pub(crate) unexpected_item: Option<String>,
+    /// The items that a plain answer has none of: the kind of each, and what it did.
+    pub(crate) deeds: Vec<String>,
     /// What the turn says it used.
     pub(crate) usage: Option<Usage>,
     /// What the agent says went wrong, the last time it did.
@@ -46,7 +51,7 @@ impl Transcript {
             _ if kind.starts_with("item.") => {
                 let item = event["item"]["type"].as_str().unwrap_or("none");
                 if !EXPECTED_ITEMS.contains(&item) {
-                    self.unexpected_item.get_or_insert_with(|| item.to_owned());
+                    self.note(deed(item, &event["item"]));
                 }
                 if kind == "item.completed" && item == "agent_message" {
                     self.message = event["item"]["text"].as_str().map(str::to_owned);
@@ -54,6 +59,21 @@ impl Transcript {
             }
             _ => {}
         }
+    }
+
+    /// An item is told of when it begins and when it ends.
+    fn note(&mut self, deed: String) {
+        if self.deeds.len() < MAX_DEEDS && !self.deeds.contains(&deed) {
+            self.deeds.push(deed);
+        }
+    }
+}
+
+fn deed(kind: &str, item: &Value) -> String {
+    match DEEDS.iter().find_map(|member| item.pointer(member)) {
+        None => kind.to_owned(),
+        Some(Value::String(what)) => format!("{kind} ({what})"),
+        Some(what) => format!("{kind} ({what})"),
     }
 }
 
@@ -91,7 +111,7 @@ mod tests {
         ));
         assert_eq!(transcript.last_event.as_deref(), Some("turn.completed"));
         assert_eq!(transcript.message.as_deref(), Some("two"));
-        assert_eq!(transcript.unexpected_item, None);
+        assert!(transcript.deeds.is_empty());
         let usage = Usage {
             input_tokens: Some(9),
             output_tokens: Some(2),
@@ -102,12 +122,21 @@ mod tests {
     }
 
     #[test]
-    fn items_of_other_kinds_are_noticed_whatever_becomes_of_them() {
+    fn items_of_other_kinds_are_named_with_what_they_did_whatever_becomes_of_them() {
         for event in ["item.started", "item.updated", "item.completed"] {
-            let line = format!(r#"{{"type":"{event}","item":{{"type":"command_execution"}}}}"#);
-            assert_eq!(Transcript::read(&line).unexpected_item.as_deref(), Some("command_execution"));
+            let line = format!(
+                r#"{{"type":"{event}","item":{{"type":"command_execution","command":"cat /etc/passwd"}}}}"#
+            );
+            let twice = format!("{line}\n{line}");
+            assert_eq!(Transcript::read(&twice).deeds, ["command_execution (cat /etc/passwd)"]);
         }
-        assert_eq!(Transcript::read(r#"{"type":"item.started"}"#).unexpected_item.as_deref(), Some("none"));
+        assert_eq!(Transcript::read(r#"{"type":"item.started"}"#).deeds, ["none"]);
+        let changed = r#"{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a"}]}}"#;
+        assert_eq!(Transcript::read(changed).deeds, [r#"file_change ([{"path":"a"}])"#]);
+        let many: Vec<_> = (0..100)
+            .map(|number| format!(r#"{{"type":"item.started","item":{{"type":"t","command":"{number}"}}}}"#))
+            .collect();
+        assert_eq!(Transcript::read(&many.join("\n")).deeds.len(), MAX_DEEDS);
     }
 
     #[test]

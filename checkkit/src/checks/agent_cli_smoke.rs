@@ -44,7 +44,7 @@ fn judge(cell: &mut Cell, ended: &Ended, token: &str, timeout_ms: u128) {
     check.exit_code = Some(ended.exit_code.map(i64::from));
     check.signal = Some(ended.signal.clone());
     check.timed_out = Some(ended.timed_out);
-    check.unexpected_item_detected = Some(transcript.unexpected_item.is_some());
+    check.unexpected_item_detected = Some(!transcript.deeds.is_empty());
     check.usage = Some(transcript.usage);
     let message = transcript.message.as_deref().unwrap_or_default();
     let verified = message.contains(token);
@@ -78,26 +78,12 @@ fn judge(cell: &mut Cell, ended: &Ended, token: &str, timeout_ms: u128) {
     } else {
         fail(cell, "last event", "turn.completed", last, Category::Agent, "agent_turn_not_completed");
     }
-    match transcript.unexpected_item.clone() {
-        None => {
-            cell.assert(
-                Category::Agent,
-                "items",
-                "messages and reasoning alone",
-                "messages and reasoning alone",
-                true,
-            );
-        }
-        Some(item) => {
-            fail(
-                cell,
-                "items",
-                "messages and reasoning alone",
-                item,
-                Category::Agent,
-                "agent_unexpected_item",
-            );
-        }
+    let expected = "messages and reasoning alone";
+    if transcript.deeds.is_empty() {
+        cell.assert(Category::Agent, "items", expected, expected, true);
+    } else {
+        let deeds = transcript.deeds.join("; ");
+        fail(cell, "items", expected, deeds, Category::Agent, "agent_unexpected_item");
     }
     let shown = transcript.message.as_ref().map_or_else(|| "none".to_owned(), |text| format!("{text:?}"));
     cell.assert(Category::Verification, "last message", format!("{token} in it"), shown, verified);

@@ -92,7 +92,7 @@ async fn exchange(
     let listed = LISTED_HEADERS.iter().filter_map(|name| Some((name.clone(), answer.header(name)?)));
     check.response_headers = Some(listed.collect::<BTreeMap<_, _>>());
     if answer.status != 200 {
-        refuse_status(context, cell, &answer);
+        refuse_status(cell, &answer);
         return None;
     }
     cell.assert(Category::HttpStatus, "HTTP status", "200", "200", true);
@@ -109,10 +109,8 @@ async fn exchange(
     Some((answer, failure))
 }
 
-fn refuse_status(context: &Context<'_>, cell: &mut Cell, answer: &Answer) {
-    let body = String::from_utf8_lossy(&answer.body[..answer.body.len().min(ERROR_BODY_BYTES)]);
-    // Before it is cut to the length of a message.
-    let told = ErrorBody::read(context.redactor.redact(&body).as_bytes());
+fn refuse_status(cell: &mut Cell, answer: &Answer) {
+    let told = ErrorBody::read(&answer.body[..answer.body.len().min(ERROR_BODY_BYTES)]);
     let status = answer.status;
     let category =
         if (100..=599).contains(&status) { Category::of_status(status) } else { Category::Protocol };

@@ -1,5 +1,5 @@
-//! `responses_stream`: the same as an event stream: framing, order of events, one completed event at the end, and
-//! deltas that make up the final text.
+//! `responses_stream`: the same as an event stream: framing, order of events, one completed event at the end, deltas
+//! that make up the final text, and items that are done as the final answer has them.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, exchange, prompt};
 use crate::cell::Cell;
+use crate::done_items::DoneItems;
 use crate::exchange::MAX_BODY_BYTES;
 use crate::failure::{Category, Failure};
 use crate::response_object::{brief, examine};
@@ -25,10 +26,11 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
     for event in decode(cell, &answer.body, whole, &mut stream) {
         stream.take(cell, &event);
     }
-    if let Some(failure) = failure {
-        let mut failure = failure;
+    if let Some(mut failure) = failure {
         if failure.category == Category::Timeout && stream.completed.is_some() {
             failure.message.push_str(", though its completed event had come");
+        } else if stream.completed.is_none() {
+            failure.message = format!("{}; {}", failure.message, stream.progress());
         }
         cell.fail("end of the stream", "the service ends it", failure.message.clone(), failure);
     }
@@ -89,8 +91,9 @@ struct Stream {
     delta_events: u64,
     /// Texts of the deltas, by place in the output.
     deltas: BTreeMap<(u64, u64), String>,
-    /// Items as they were done, for a completed event that leaves them out.
-    done_items: Vec<Value>,
+    done_items: DoneItems,
+    /// Type of the last event.
+    last: Option<String>,
     last_sequence: Option<f64>,
     completed_events: u64,
     /// The response of the first completed event.
@@ -132,13 +135,31 @@ impl Stream {
         match kind.as_str() {
             "response.created" if self.created.is_none() => self.created = Some(value["response"].clone()),
             "response.output_text.delta" => self.delta(cell, number, &value),
-            "response.output_item.done" => self.done_items.push(value["item"].clone()),
+            "response.output_item.done" => self.done_items.take(&value),
             "response.completed" => {
                 self.completed_events += 1;
                 self.completed.get_or_insert_with(|| value["response"].clone());
             }
             "error" | "response.failed" | "response.incomplete" => refuse(cell, &kind, &value),
             _ => {}
+        }
+        self.last = Some(kind);
+    }
+
+    /// How far it got.
+    fn progress(&self) -> String {
+        match &self.last {
+            None => "no event had come".to_owned(),
+            Some(last) => format!("{} events had come, the last a {last}", self.events),
+        }
+    }
+
+    /// The stream ended of itself and not where it should: the cause of whatever else is missing.
+    fn assert_completed(&self, cell: &mut Cell) {
+        if self.completed_events == 0 {
+            let message = format!("the stream ended early, without response.completed: {}", self.progress());
+            let failure = Failure::new(Category::Protocol, message);
+            cell.fail("end of the stream", "after response.completed", self.progress(), failure);
         }
     }
 
@@ -191,6 +212,7 @@ impl Stream {
         let terminal = self.completed_events == 1 && !self.followed && !self.unterminated;
         cell.check.completed_event = Some(completed);
         cell.check.terminal_completed_event = Some(terminal);
+        self.assert_completed(cell);
         let deltas = self.delta_events;
         cell.assert(Category::Protocol, "text deltas", "at least 1", deltas.to_string(), deltas > 0);
         let found = match (self.completed_events, terminal) {
@@ -212,7 +234,7 @@ impl Stream {
         if let Some(mut response) = self.completed {
             // Some services leave out of the last event what the others have told.
             if response["output"].as_array().is_some_and(Vec::is_empty) {
-                response["output"] = Value::Array(self.done_items);
+                response["output"] = Value::Array(self.done_items.items());
             }
             if let Some(last) = examine(cell, &response, model) {
                 let expected = format!("{} in them", context.token);
@@ -221,6 +243,7 @@ impl Stream {
                 let agree = text == last.text;
                 cell.assert(Category::Verification, "final text", expected, shown, agree);
                 cell.check.output_verified = Some(verified && agree);
+                self.done_items.judge(cell, &response["output"]);
             }
         } else if let Some(begun) = self.created.filter(Value::is_object) {
             // What a stream tells that breaks off.

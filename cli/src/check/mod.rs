@@ -46,7 +46,8 @@ pub(crate) struct Arguments {
     /// Run every check on every model; without it, the stream and the function tool on the first alone
     #[arg(long)]
     full: bool,
-    /// Models to run the agent's program on
+    /// Models to run the agent's program on. The service under test steers it: with a service you do not trust, run it
+    /// where it can read nothing you would not hand over
     #[arg(long, value_name = "MODE", value_enum, default_value_t = Mode::Skipped)]
     agent_mode: Mode,
     /// Agent's program [default: that of GATEWRIGHT_AGENT_PROGRAM, else the one on the path]

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use gatewright::report::{Check, CheckId, Status};
+use gatewright::visible::visible;
 use gatewright_checkkit::{PlannedCell, Progress};
 
 /// Width of the longest check's id.
@@ -60,14 +61,9 @@ fn finished(check: &Check) -> String {
     };
     let duration = check.duration_ms.unwrap_or_default();
     let id = check.id.name();
-    format!("{status}  {id:ID_WIDTH$}  {}  {duration} ms\n", plain(check.model.as_deref().unwrap_or("-")))
+    format!("{status}  {id:ID_WIDTH$}  {}  {duration} ms\n", visible(check.model.as_deref().unwrap_or("-")))
 }
 
 fn cell(id: CheckId, model: Option<&str>) -> String {
-    model.map_or_else(|| id.name().to_owned(), |model| format!("{id} {}", plain(model)))
-}
-
-/// A model's id comes from a file, and must not steer the terminal.
-fn plain(model: &str) -> String {
-    model.replace(char::is_control, "?")
+    model.map_or_else(|| id.name().to_owned(), |model| format!("{id} {}", visible(model)))
 }

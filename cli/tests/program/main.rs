@@ -4,6 +4,7 @@ mod check;
 mod gateway;
 mod help;
 mod report;
+mod terminals;
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

@@ -1,25 +1,23 @@
-//! Puts a file in its place whole or not at all: written to a temporary one beside it, then renamed. Knows nothing of
-//! where the bytes come from; see files.rs.
+//! A download on its way into its place, within its bound. That it is there whole or not at all is whole_file.rs's; where
+//! the bytes come from, files.rs's.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 use tokio::task::spawn_blocking;
 
 use super::{SaveOptions, Saved};
 use crate::error::{Error, ErrorKind};
+use crate::whole_file::WholeFile;
 
 /// A file in the making. Dropping it removes what has been written.
 pub(super) struct Landing {
     file: tokio::fs::File,
-    temporary: TempPath,
+    whole: WholeFile,
     /// What the caller named, for messages.
     named: PathBuf,
-    /// What is replaced: `named`, links followed.
-    place: PathBuf,
     overwrite: bool,
     max_bytes: u64,
     written: u64,
@@ -30,14 +28,10 @@ impl Landing {
     pub(super) async fn begin(named: &Path, options: &SaveOptions) -> Result<Self, Error> {
         let (named, overwrite) = (named.to_owned(), options.overwrite);
         let place = named.clone();
-        let made = spawn_blocking(move || {
-            let place = resolve(place, overwrite)?;
-            let (file, temporary) = make_beside(&place)?;
-            Ok((place, file, temporary))
-        });
-        let (place, file, temporary) = unpanicked(made.await).map_err(|error| failure(&named, error))?;
+        let made = spawn_blocking(move || WholeFile::begin(resolve(place, overwrite)?));
+        let (file, whole) = unpanicked(made.await).map_err(|error| failure(&named, error))?;
         let file = tokio::fs::File::from_std(file);
-        Ok(Self { file, temporary, named, place, overwrite, max_bytes: options.max_bytes, written: 0 })
+        Ok(Self { file, whole, named, overwrite, max_bytes: options.max_bytes, written: 0 })
     }
 
     /// Bytes so far.
@@ -78,22 +72,12 @@ impl Landing {
         Ok(())
     }
 
-    /// Puts the file in its place, so that it is there even after a power failure.
+    /// Puts the file in its place.
     pub(super) async fn finish(mut self) -> Result<Saved, Error> {
-        let flushed = async {
-            self.file.flush().await?;
-            self.file.sync_all().await
-        };
-        flushed.await.map_err(|error| failure(&self.named, error))?;
-        let Self { file, temporary, named, place, overwrite, written, .. } = self;
-        // Closed first: some systems do not rename what is open.
-        drop(file.into_std().await);
-        let landed = spawn_blocking(move || {
-            let moved =
-                if overwrite { temporary.persist(&place) } else { temporary.persist_noclobber(&place) };
-            moved.map_err(|error| error.error)?;
-            sync_folder(folder(&place))
-        });
+        self.file.flush().await.map_err(|error| failure(&self.named, error))?;
+        let Self { file, whole, named, overwrite, written, .. } = self;
+        let file = file.into_std().await;
+        let landed = spawn_blocking(move || whole.land(file, overwrite));
         unpanicked(landed.await).map_err(|error| failure(&named, error))?;
         Ok(Saved { path: named, bytes: written })
     }
@@ -123,36 +107,6 @@ fn resolve(named: PathBuf, overwrite: bool) -> io::Result<PathBuf> {
         // A folder that is missing shows when the temporary file is made.
         Err(_) => Ok(named),
     }
-}
-
-fn folder(place: &Path) -> &Path {
-    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn make_beside(place: &Path) -> io::Result<(File, TempPath)> {
-    let make = |path: &Path| {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        // As any new file, umask applied: the default of temporary ones shuts everybody else out.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o666);
-        options.open(path)
-    };
-    let file =
-        tempfile::Builder::new().prefix(".gatewright-").suffix(".part").make_in(folder(place), make)?;
-    Ok(file.into_parts())
-}
-
-/// Makes the renaming last. Only unix opens folders.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 fn failure(named: &Path, error: io::Error) -> Error {

@@ -5,10 +5,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::finding::{Violation, visible};
+use super::finding::Violation;
 use super::matrix::model_name;
 use super::model::{Report, Status};
 use super::validate::Outcome;
+use crate::visible::visible;
 
 const WRITES: &str = "writing to a string succeeds";
 

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::finding::visible;
 use super::matrix::{duration, model_name};
 use super::model::{Check, CheckId, OverallStatus, Report, Status};
+use crate::visible::visible;
 
 const RED: &str = "\x1b[1;31m";
 const GREEN: &str = "\x1b[32m";

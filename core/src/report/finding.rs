@@ -1,11 +1,11 @@
 //! What validation finds: violations and advisories, each with its place in the document.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::rules::Rule;
+use crate::visible::visible;
 
 /// Longest text of a report that is kept of many reports, or written once more for each row of what is made of it, in
 /// code points.
@@ -192,27 +192,4 @@ pub(super) fn quoted(text: &str) -> String {
 /// terminal acts on.
 pub(super) fn excerpt(text: &str) -> String {
     visible(&cut(text, QUOTED_CHARS)).into_owned()
-}
-
-/// The text with control characters, those that reorder or hide text, and noncharacters written as escapes.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for character in text.chars() {
-        if is_hidden(character) {
-            write!(shown, "\\u{{{:x}}}", u32::from(character)).expect("writing to a string succeeds");
-        } else {
-            shown.push(character);
-        }
-    }
-    Cow::Owned(shown)
-}
-
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fdd0}'..='\u{fdef}')
-        // The last two of each plane are no characters; XML and HTML refuse them.
-        || u32::from(character) & 0xfffe == 0xfffe
 }

@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::finding::{brief, visible};
+use super::finding::brief;
 use super::matrix::{Matrix, model_name};
 use super::model::{Check, Report, Status};
+use crate::visible::visible;
 
 /// The report as a JUnit document. It holds nothing that XML 1.0 forbids, whatever the report holds.
 pub fn junit(report: &Report) -> String {

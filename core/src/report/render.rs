@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::finding::{CUT, Violation, visible};
+use super::finding::{CUT, Violation};
 use super::validate::Outcome;
+use crate::visible::visible;
 
 /// Code points of a source line that are shown on either side of the place.
 const CONTEXT_CHARS: usize = 48;

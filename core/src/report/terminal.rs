@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::finding::visible;
 use super::matrix::{Headline, Matrix, duration, model_name, participle, tally};
 use super::model::{Check, Report, Status};
+use crate::visible::visible;
 
 const RED: &str = "\x1b[1;31m";
 const GREEN: &str = "\x1b[32m";

@@ -65,7 +65,7 @@ pub(super) fn events(
         } else {
             (ErrorKind::Decode, "the body is neither an event stream nor one JSON document")
         };
-        Error::new(kind, message).with_source(error).with_body(Bytes::copy_from_slice(body))
+        Error::new(kind, message).caused_by(error).with_body(Bytes::copy_from_slice(body))
     };
     if let Some(rest) = text.strip_prefix('[') {
         // An array of chunks: the native protocol's stream without alt=sse, and some servers' of others.

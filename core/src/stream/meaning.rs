@@ -116,9 +116,11 @@ fn no_object(data: &str) -> Error {
 
 /// The error for an event that cannot be parsed.
 pub(super) fn not_json(data: &str, error: serde_json::Error) -> Error {
-    let message = format!("an event of the stream is not JSON: {error}");
     let body = Bytes::copy_from_slice(data.as_bytes());
-    Error::new(ErrorKind::Decode, message).with_source(error).with_body(body)
+    Error::new(ErrorKind::Decode, "an event of the stream is not JSON")
+        .quoting(&error)
+        .caused_by(error)
+        .with_body(body)
 }
 
 /// An error that a choice of a chat chunk tells of: by an `error` of its own, or by its finish reason.
@@ -313,7 +315,10 @@ mod tests {
         let chat = |data: &str| {
             let event = StreamEvent { event: None, data: data.to_owned(), id: None };
             match meaning(&CREATE_CHAT_COMPLETION, &event) {
-                Meaning::Error(error) => (error.message().to_owned(), error.code().map(str::to_owned)),
+                Meaning::Error(error) => {
+                    let error = error.shown(&crate::redact::Redactor::default());
+                    (error.message().to_owned(), error.code().map(str::to_owned))
+                }
                 other => panic!("{data} means {other:?}"),
             }
         };

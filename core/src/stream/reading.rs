@@ -77,7 +77,7 @@ impl RawStream {
                 items.clear();
                 self.items = items;
                 taken?;
-                fed.map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).with_source(error))
+                fed.map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).caused_by(error))
             }
             Reading::Json(body) => append(body, packet, self.bounds.max_body_bytes),
             Reading::Page(body) => {
@@ -398,9 +398,11 @@ impl Ready {
 }
 
 fn of_another_form(data: &str, error: serde_json::Error) -> Error {
-    let message = format!("an event of the stream is not of the form the operation streams: {error}");
     let body = Bytes::copy_from_slice(data.as_bytes());
-    Error::new(ErrorKind::Decode, message).with_source(error).with_body(body)
+    Error::new(ErrorKind::Decode, "an event of the stream is not of the form the operation streams")
+        .quoting(&error)
+        .caused_by(error)
+        .with_body(body)
 }
 
 fn truncated(message: &str) -> Error {

@@ -27,7 +27,13 @@ fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
 }
 
 fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
-    let head = Head { status: 200, headers: HeaderMap::new(), attempts: 1, elapsed: Duration::ZERO };
+    let head = Head {
+        status: 200,
+        headers: HeaderMap::new(),
+        attempts: 1,
+        elapsed: Duration::ZERO,
+        secrets: crate::secret::Secrets::default(),
+    };
     let silence = Duration::from_mins(1);
     let bounds = Bounds {
         silence: Silence { limit: silence, option: "idle_timeout" },

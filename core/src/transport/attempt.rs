@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use http::header::{AUTHORIZATION, LOCATION};
+use http::header::LOCATION;
 use tokio::time::timeout;
 
 use super::{Deadline, Form, MAX_ERROR_BODY_BYTES, Success, Transport, request};
@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind};
 use crate::middleware::{Answered, Attempt, Outcome};
 use crate::options::RequestOptions;
 use crate::response::{Head, request_id};
-use crate::{retry, secret, tls};
+use crate::secret::Secrets;
+use crate::{retry, tls};
 
 /// The body of an error is waited for this long: what has arrived by then will do.
 pub(crate) const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
@@ -95,10 +96,24 @@ impl Transport {
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
+        // What is sent is what may be quoted: middleware has changed the headers by now.
+        let secrets = Secrets::of(&request, &self.settings.known_keys);
+        let sent = self.answer(request, &secrets, form, deadline, options).await;
+        sent.map_err(|error| error.shown(&secrets.redactor()))
+    }
+
+    /// Errors: as they came about, not redacted.
+    async fn answer(
+        &self,
+        request: reqwest::Request,
+        secrets: &Secrets,
+        form: Form,
+        deadline: &Deadline<'_>,
+        options: &RequestOptions,
+    ) -> Result<(Head, Success), Error> {
         let lease = self.pool.lease(deadline.remaining()).await?;
         let first_byte = options.first_byte_timeout.or(self.settings.first_byte_timeout);
         let remaining = deadline.remaining();
-        let authorization = request.headers().get(AUTHORIZATION).cloned();
         let limit = first_byte.map_or(remaining, |first_byte| first_byte.min(remaining));
         let response = match timeout(limit, self.http.execute(request)).await {
             Ok(Ok(response)) => response,
@@ -114,12 +129,10 @@ impl Transport {
             headers: response.headers().clone(),
             attempts: 0,
             elapsed: Duration::ZERO,
+            secrets: secrets.clone(),
         };
         if !response.status().is_success() {
             let body = read_some(response, deadline.remaining().min(ERROR_BODY_TIME)).await;
-            // Gateways quote the key they refuse, and errors are logged and reported.
-            let sent = authorization.as_ref().and_then(secret::credential);
-            let body = secret::redacted_bytes(body, &self.settings.known_keys.with(sent));
             let now = deadline.clock.system_time();
             let retry_after = retry::retry_after(&head.headers, now);
             return Err(status_error(head, body).with_retry_after(retry_after));
@@ -154,11 +167,8 @@ impl Transport {
             _ => "the connection broke before an answer had come from",
         };
         let through = self.settings.connecting.through();
-        let mut message = format!("{what} {}{through}: {}", self.base.as_str(), root_cause(&error));
-        if let Some(way_out) = tls::way_out(&error) {
-            message = format!("{message}: {way_out}");
-        }
-        Error::new(kind, message).with_source(error.without_url())
+        let message = format!("{what} {}{through}", self.base.as_str());
+        Error::new(kind, message).quoting(cause_and_way_out(&error)).caused_by(error.without_url())
     }
 }
 
@@ -226,8 +236,15 @@ pub(crate) async fn read_some(response: reqwest::Response, within: Duration) -> 
 
 /// The error for a body that broke off or could not be decompressed.
 pub(crate) fn body_error(error: reqwest::Error) -> Error {
-    let message = format!("the connection broke while the answer was arriving: {}", root_cause(&error));
-    Error::new(ErrorKind::Connection, message).with_source(error.without_url())
+    Error::new(ErrorKind::Connection, "the connection broke while the answer was arriving")
+        .quoting(root_cause(&error))
+        .caused_by(error.without_url())
+}
+
+/// What a request that could not be sent ran into, and what to do about it where that is known.
+pub(crate) fn cause_and_way_out(error: &reqwest::Error) -> String {
+    let cause = root_cause(error);
+    tls::way_out(error).map_or(cause.clone(), |way_out| format!("{cause}: {way_out}"))
 }
 
 /// The innermost message: what a person can act on.

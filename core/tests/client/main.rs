@@ -5,6 +5,7 @@
 mod calls;
 mod catalog_sections;
 mod child;
+mod echoes;
 mod facts;
 mod failures;
 mod files;

@@ -13,8 +13,8 @@ use std::borrow::Cow;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::finding::visible;
 use super::model::{OverallStatus, Status};
+use crate::visible::visible;
 
 pub use report::html;
 pub use trend::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, Trend};

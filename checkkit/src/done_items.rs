@@ -1,0 +1,75 @@
+//! The items of a stream as they were done, held against those of the final answer: a coding agent acts on each item when
+//! it is done, and never looks at the final answer again.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::cell::Cell;
+use crate::failure::Category;
+use crate::response_object::brief;
+
+/// Members by which an item of a kind is acted on; of the kinds that are not here, the type alone.
+const ACTED_ON: &[(&str, &[&str])] = &[
+    ("function_call", &["call_id", "name", "arguments"]),
+    ("custom_tool_call", &["call_id", "name", "input"]),
+    ("local_shell_call", &["call_id", "action"]),
+];
+
+/// Items of `response.output_item.done`, by their place in the output.
+#[derive(Default)]
+pub(crate) struct DoneItems(BTreeMap<u64, Vec<Value>>);
+
+impl DoneItems {
+    /// Takes an event. One that does not say its place has the next.
+    pub(crate) fn take(&mut self, event: &Value) {
+        let next = self.0.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+        self.0.entry(event["output_index"].as_u64().unwrap_or(next)).or_default().push(event["item"].clone());
+    }
+
+    /// In the order of the output.
+    pub(crate) fn items(&self) -> Vec<Value> {
+        self.0.values().flatten().cloned().collect()
+    }
+
+    /// Asserts that each item of the final answer was done once, with the same content.
+    pub(crate) fn judge(&self, cell: &mut Cell, output: &Value) {
+        for (place, item) in (0..).zip(output.as_array().into_iter().flatten()) {
+            let done = self.0.get(&place).map_or(&[][..], Vec::as_slice);
+            let what = format!("response.output_item.done of item {place}, a {}", brief(&item["type"]));
+            let [done] = done else {
+                cell.assert(Category::Protocol, &what, "exactly 1", done.len().to_string(), false);
+                continue;
+            };
+            let (expected, found) = (content(item), content(done));
+            let held = expected == found;
+            cell.assert(
+                Category::Verification,
+                &what,
+                format!("{expected}, as in the final answer"),
+                found.to_string(),
+                held,
+            );
+        }
+    }
+}
+
+/// What of an item is acted on.
+fn content(item: &Value) -> Value {
+    let mut content = json!({ "type": item["type"] });
+    let kind = item["type"].as_str().unwrap_or_default();
+    if kind == "message" {
+        let parts = item["content"].as_array().into_iter().flatten();
+        content["content"] = parts
+            .map(|part| {
+                let text = if part["type"] == "refusal" { &part["refusal"] } else { &part["text"] };
+                json!([part["type"], text])
+            })
+            .collect();
+    }
+    let members = ACTED_ON.iter().find(|(known, _)| *known == kind).map_or(&[][..], |(_, members)| members);
+    for member in members {
+        content[*member] = item[*member].clone();
+    }
+    content
+}

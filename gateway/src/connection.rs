@@ -277,7 +277,62 @@ fn peer(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// Both ends of a connection; the client's takes little at a time.
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let client = tokio::net::TcpSocket::new_v4().expect("a socket");
+        client.set_recv_buffer_size(64 * 1024).expect("a small buffer");
+        let address = listener.local_addr().expect("an address");
+        let (client, accepted) = tokio::join!(client.connect(address), listener.accept());
+        (client.expect("connected"), accepted.expect("accepted").0)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_but_steadily_gets_it_all() {
+        const BYTES: usize = 16 * 1024 * 1024;
+        let (mut client, accepted) = pair().await;
+        let patience = Duration::from_secs(1);
+        let (mut socket, _peer) = open(accepted, patience);
+        let writing = tokio::spawn(async move {
+            let begun = Instant::now();
+            socket.write_all(&vec![7; BYTES]).await.expect("the client lives");
+            socket.shutdown().await.expect("ended");
+            begun.elapsed()
+        });
+        let (mut scrap, mut read) = (vec![0; 256 * 1024], 0);
+        while read < BYTES {
+            read += client.read_exact(&mut scrap).await.expect("bytes");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // It took longer than any one wait may.
+        assert!(writing.await.expect("no panic") > patience);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_ends_the_write() {
+        let (_client, accepted) = pair().await;
+        let (mut socket, _peer) = open(accepted, Duration::from_millis(100));
+        let error = socket.write_all(&vec![7; 64 * 1024 * 1024]).await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_broke_the_connection_has_gone_at_once_and_one_that_half_closed_has_not() {
+        let (mut client, accepted) = pair().await;
+        let (mut socket, peer) = open(accepted, Duration::from_mins(1));
+        client.shutdown().await.expect("half closed");
+        let gone = tokio::time::timeout(Duration::from_millis(200), peer.gone()).await;
+        assert!(gone.is_err(), "its answer was still to come");
+        socket.write_all(b"answer").await.expect("written");
+        SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("set");
+        drop(client);
+        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("it has gone");
+    }
 
     #[test]
     fn a_peer_holds_no_more_connections_than_it_may_and_gets_them_back() {

@@ -2,13 +2,17 @@
 
 mod auth;
 mod chat;
+mod connections;
 mod faults;
 mod files;
+mod idempotency;
 mod images;
 mod models;
 mod native;
+mod origins;
 mod requests;
 mod responses;
+mod shutdown;
 mod support;
 mod videos;
 mod webhooks;

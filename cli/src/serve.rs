@@ -1,13 +1,17 @@
 //! `gatewright serve`: runs a gateway with its embedded simulated provider.
 
+mod key;
+mod limits;
+
 use std::io::{self, Write as _};
 
 use clap::Args;
-use gatewright::API_KEY_VARIABLE;
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{ApiKey, Config, Faults, Gateway, InvalidFault};
+use gatewright_gateway::{Config, Faults, Gateway, InvalidFault};
 
-use crate::outcome::{Failure, Outcome};
+use self::key::KeyArguments;
+use self::limits::Limits;
+use crate::outcome::{Failure, Outcome, say};
 
 #[derive(Debug, Args)]
 #[command(
@@ -18,9 +22,15 @@ pub(crate) struct Arguments {
     /// Address to listen at; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: String,
-    /// Key that clients must send; else that of GATEWRIGHT_API_KEY; else a random one is made and shown
-    #[arg(long)]
-    key: Option<String>,
+    #[command(flatten)]
+    key: KeyArguments,
+    /// Scheme, host and port that clients reach the gateway by, for the addresses of files; else what they called
+    #[arg(long, value_name = "URL", env = "GATEWRIGHT_SERVE_PUBLIC_URL", hide_env_values = true)]
+    public_url: Option<String>,
+    /// Origin whose web pages may call the gateway, such as https://app.example; * for all (CORS)
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(env = "GATEWRIGHT_SERVE_ALLOW_ORIGIN", hide_env_values = true)]
+    allow_origin: Vec<String>,
     /// Let webhook_url be plain http and lead to this machine or network; for development
     #[arg(long)]
     allow_private_webhooks: bool,
@@ -30,14 +40,13 @@ pub(crate) struct Arguments {
     /// Print one line when ready: {"listening": "http://…", "key": "…", "webhook_secret": "whsec_…"}
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Outcome {
-    // Taken here and not by clap, so that help never shows the value of the variable.
-    let from_environment = || std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
-    let key = arguments.key.or_else(from_environment);
+    let key = arguments.key.read()?;
     let made = key.is_none();
-    let key = key.map(ApiKey::new).transpose().map_err(|error| Failure::Usage(error.to_string()))?;
     let webhook_secret = webhook_secret()?;
     let made_secret = webhook_secret.is_none();
     let mut faults = Faults::default();
@@ -47,16 +56,23 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let config = Config {
         listen: arguments.listen,
         key,
+        // A variable that is set to nothing is none.
+        public_url: arguments.public_url.filter(|url| !url.is_empty()),
+        allowed_origins: arguments.allow_origin.into_iter().filter(|origin| !origin.is_empty()).collect(),
         webhook_secret,
         allow_private_webhooks: arguments.allow_private_webhooks,
         faults,
         ..Config::default()
     };
-    let gateway = Gateway::bind(config).await.map_err(|error| Failure::Usage(error.to_string()))?;
+    let gateway = Gateway::bind(arguments.limits.over(config))
+        .await
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     // Before anybody is told that the gateway is ready: from then on a signal must find its handler.
     let stop = stop_signal().map_err(|error| Failure::Failed(format!("no signal handler: {error}")))?;
     announce(&gateway, made, made_secret, arguments.json)?;
-    gateway.serve(stop).await;
+    for task in gateway.serve(stop).await {
+        say(&format!("the video task {task} was ended as failed: the gateway stopped before it was ready"));
+    }
     Ok(0)
 }
 

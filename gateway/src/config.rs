@@ -21,18 +21,28 @@ pub struct Config {
     pub max_body_bytes: usize,
     /// Most connections at once; more wait. Default: 1024.
     pub max_connections: usize,
+    /// Most connections at once of one peer, an IPv4 address or an IPv6 /64 network; more are turned away with 429.
+    /// Default: 256.
+    pub max_connections_per_peer: usize,
     /// How long a client may take to send a request's head; a connection without a request is closed then, too.
     /// Default: 60 s.
     pub header_timeout: Duration,
     /// How long a client may take to send a request's body. Default: 60 s.
     pub body_timeout: Duration,
-    /// How long requests in progress may go on once the gateway is told to stop. Default: 5 s.
+    /// How long a client may take nothing of its answer that waits to be sent; the connection is broken then.
+    /// Default: 60 s.
+    pub write_timeout: Duration,
+    /// Origins whose web pages may call the gateway (CORS), such as `https://app.example`; `*` stands for all.
+    /// Default: none.
+    pub allowed_origins: Vec<String>,
+    /// How long requests and video tasks in progress, and the notifications of their ends, may go on once the gateway is told to stop. Default: 5 s.
     pub shutdown_grace: Duration,
     /// Pause of the simulated provider before each event of a stream. Default: none.
     pub event_delay: Duration,
     /// How long a simulated video task is `processing` at least (section 3). Default: 1.5 s.
     pub video_time: Duration,
-    /// Most bytes of generated images and videos kept in memory; the oldest go first. Default: 256 MiB.
+    /// Most bytes of generated images and videos kept in memory, each for an hour (8); work that needs more is refused.
+    /// Default: 256 MiB.
     pub max_file_bytes: usize,
     /// Secret that webhooks are signed with. Default: a new random one, see
     /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
@@ -53,8 +63,11 @@ impl Default for Config {
             public_url: None,
             max_body_bytes: 10 * 1024 * 1024,
             max_connections: 1024,
+            max_connections_per_peer: 256,
             header_timeout: Duration::from_mins(1),
             body_timeout: Duration::from_mins(1),
+            write_timeout: Duration::from_mins(1),
+            allowed_origins: Vec::new(),
             shutdown_grace: Duration::from_secs(5),
             event_delay: Duration::ZERO,
             video_time: Duration::from_millis(1500),

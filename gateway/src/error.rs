@@ -1,11 +1,13 @@
 //! Errors as the gateway answers them: one description, written in the standard or the native form. Codes, statuses
 //! and types are those of `spec/errors.json`.
 
+use std::fmt;
+
 use axum::body::Body;
 use gatewright::ErrorCode;
 use gatewright::limits::{UNSUPPORTED, Violation, Violations};
 use gatewright::operations::{ErrorStyle, Operation};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::call::Response;
@@ -26,7 +28,14 @@ pub(crate) struct ApiError {
     message: String,
     param: Option<String>,
     violations: Violations,
-    allow: Option<String>,
+    /// Headers of the answer that the code alone does not call for.
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
 }
 
 impl ApiError {
@@ -37,7 +46,7 @@ impl ApiError {
             message.truncate(message.floor_char_boundary(MOST_MESSAGE_BYTES));
             message.push('…');
         }
-        Self { code, message, param: None, violations: Violations::default(), allow: None }
+        Self { code, message, param: None, violations: Violations::default(), headers: Vec::new() }
     }
 
     /// The request breaks these rules. `param` is the first one's field, the message names the first ones. Where all
@@ -59,8 +68,22 @@ impl ApiError {
     }
 
     /// Names the methods that the path has.
-    pub(crate) fn allow(self, methods: String) -> Self {
-        Self { allow: Some(methods), ..self }
+    pub(crate) fn allow(self, methods: &str) -> Self {
+        match HeaderValue::try_from(methods) {
+            Ok(methods) => self.header(header::ALLOW, methods),
+            Err(_) => self,
+        }
+    }
+
+    /// Says after how many seconds to come back.
+    pub(crate) fn retry_after(self, seconds: u64) -> Self {
+        self.header(header::RETRY_AFTER, seconds.into())
+    }
+
+    /// Adds a header to the answer.
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     /// The answer in a protocol's form.
@@ -71,9 +94,7 @@ impl ApiError {
         };
         let mut response = json_response(&body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        if let Some(methods) = self.allow.and_then(|methods| HeaderValue::try_from(methods).ok()) {
-            response.headers_mut().insert(header::ALLOW, methods);
-        }
+        response.headers_mut().extend(self.headers);
         if status == 401 {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

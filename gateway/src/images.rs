@@ -1,18 +1,15 @@
 //! Image generation (2.8, 2.10, 2.11).
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use gatewright::ErrorCode;
 use gatewright::limits::integer;
-use gatewright::{ErrorCode, catalog};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Response};
 use crate::chat::text;
 use crate::error::{ApiError, json_response};
-use crate::files::{Kind, unix_seconds};
+use crate::files::{Kind, LIFETIME, unix_seconds};
 use crate::models;
 use crate::service::Provider;
 use crate::simulator::image;
@@ -35,27 +32,26 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
     let revised = revise(&prompt, &body);
 
     let failed = || ApiError::new(&ErrorCode::SERVER_ERROR, "drawing the image failed");
+    // Before the work: an answer without room for its files is of no use.
+    let room = if inline { None } else { Some(provider.files.reserve(image::expected_bytes(size, count))?) };
     let _permit = provider.drawings.acquire().await.map_err(|_| failed())?;
-    let files = Arc::clone(&provider.files);
     let drawn = tokio::task::spawn_blocking(move || {
-        let draw = |variation| image::draw(&prompt, variation, size);
-        let store = |picture: Vec<u8>| {
-            if inline { BASE64_STANDARD.encode(picture) } else { files.keep(Kind::Png, picture) }
-        };
-        (0..count).map(draw).map(store).collect::<Vec<String>>()
+        let pictures = (0..count).map(|variation| image::draw(&prompt, variation, size));
+        match room {
+            Some(room) => room.keep(Kind::Png, pictures.collect(), LIFETIME),
+            None => Ok(pictures.map(|picture| BASE64_STANDARD.encode(picture)).collect()),
+        }
     });
-    let drawn = drawn.await.map_err(|_| failed())?;
+    let drawn = drawn.await.map_err(|_| failed())??;
 
     let public = provider.public_url(&call.headers);
-    let lifetime = Duration::from_secs(catalog::IMAGE_URL_LIFETIME_S.into());
     let data: Vec<Value> = drawn
         .into_iter()
         .map(|result| {
             if inline {
                 return json!({ "b64_json": result });
             }
-            let mut image =
-                json!({ "url": format!("{public}{}", provider.files.address(&result, lifetime)) });
+            let mut image = json!({ "url": format!("{public}{}", provider.files.address(&result)) });
             if model.revises_prompt {
                 image["revised_prompt"] = json!(revised);
             }

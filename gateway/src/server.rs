@@ -1,6 +1,8 @@
 //! The server: connections and their limits, then each request's way to its operation.
 
 use std::future::Future;
+use std::io;
+use std::io::ErrorKind::{ConnectionAborted, ConnectionReset};
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::operations::{ErrorStyle, Operation};
 use gatewright::webhook::Secret;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,22 +24,26 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use percent_encoding::percent_decode_str;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt as _;
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use uuid::Uuid;
 
 use crate::auth::{self, ApiKey};
 use crate::call::{Call, Response};
 use crate::config::Config;
+use crate::connection::{self, Peers};
 use crate::error::ApiError;
 use crate::fault::Faults;
 use crate::files;
 use crate::generated::routes::{Match, dispatch, match_route};
+use crate::idempotency::{self, Begun};
 use crate::service::Provider;
 
 /// Names each answer, for logs and questions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// How long the rest of a refused body is thrown away, so that its sender gets to read the answer.
-const DRAIN: Duration = Duration::from_secs(2);
+/// How long a browser may go by what it was told of who may call.
+const PREFLIGHT_LIFETIME: Duration = Duration::from_hours(1);
 /// Wait after a failed accept, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -45,7 +51,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Gateway {
     listener: TcpListener,
     address: SocketAddr,
-    provider: Arc<Provider>,
+    embedded: Embedded,
 }
 
 /// Why a gateway does not start.
@@ -63,23 +69,19 @@ pub enum BindError {
     /// `public_url` is not scheme, host and port.
     #[error("public_url {0:?} is not of the form http://host or https://host:port")]
     PublicUrl(String),
+    /// One of `allowed_origins` is not scheme, host and port.
+    #[error("allowed origin {0:?} is neither * nor of the form https://host or https://host:port")]
+    Origin(String),
 }
 
 impl Gateway {
     /// Binds the address. From here on connections queue; [`serve`](Self::serve) takes them.
     pub async fn bind(config: Config) -> Result<Self, BindError> {
-        if let Some(public) = &config.public_url {
-            let url = url::Url::parse(public).ok();
-            let plain = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.path() == "/");
-            if !plain || public.contains(['?', '#', '@']) {
-                return Err(BindError::PublicUrl(public.clone()));
-            }
-        }
         let failed = |source| BindError::Listen { listen: config.listen.clone(), source };
         let listener = TcpListener::bind(&config.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let provider = Arc::new(Provider::new(config, address));
-        Ok(Self { listener, address, provider })
+        let embedded = Embedded::at(config, address)?;
+        Ok(Self { listener, address, embedded })
     }
 
     /// The address bound, with the port that was taken for port 0.
@@ -94,22 +96,25 @@ impl Gateway {
 
     /// The key that clients must send (section 5).
     pub fn key(&self) -> &ApiKey {
-        &self.provider.key
+        self.embedded.key()
     }
 
     /// The secret that receivers of webhooks verify signatures with.
     pub fn webhook_secret(&self) -> &Secret {
-        &self.provider.webhook_secret
+        &self.embedded.provider.webhook_secret
     }
 
-    /// Serves until `shutdown` is ready, then lets requests in progress end within the configured grace.
-    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
-        let config = &self.provider.config;
-        let app = Router::new().fallback(answer).with_state(Arc::clone(&self.provider));
+    /// Serves until `shutdown` is ready, then lets requests, video tasks and notifications in progress end within the
+    /// configured grace. What tasks are left then end as failed; gives their ids.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {
+        let Embedded { provider, router } = self.embedded;
+        let config = &provider.config;
         let mut server = http1::Builder::new();
-        server.timer(TokioTimer::new()).header_read_timeout(config.header_timeout);
+        // A client that ends its sending half still gets its answer; connection.rs finds out who has gone.
+        server.timer(TokioTimer::new()).header_read_timeout(config.header_timeout).half_close(true);
         let graceful = GracefulShutdown::new();
         let permits = Arc::new(Semaphore::new(config.max_connections));
+        let peers = Peers::new(config.max_connections_per_peer);
         tracing::info!(address = %self.address, "listening");
 
         tokio::pin!(shutdown);
@@ -118,7 +123,7 @@ impl Gateway {
                 () = &mut shutdown => break,
                 accepted = accept(&self.listener, &permits) => accepted,
             };
-            let (stream, permit) = match accepted {
+            let (stream, address, permit) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "connection not accepted");
@@ -126,36 +131,136 @@ impl Gateway {
                     continue;
                 }
             };
+            let Some(held) = peers.hold(address.ip()) else {
+                let most = config.max_connections_per_peer;
+                let message = format!("this address holds {most} connections already; close some first");
+                connection::refuse(&stream, ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message));
+                continue;
+            };
+            let (socket, peer) = connection::open(stream, config.write_timeout);
             let connection =
-                server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.clone()));
+                server.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router.clone()));
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::debug!(%error, "connection ended");
+                tokio::select! {
+                    ended = connection => if let Err(error) = ended {
+                        tracing::debug!(%error, "connection ended");
+                    },
+                    () = peer.gone() => tracing::debug!("the client has gone"),
                 }
-                drop(permit);
+                peer.close().await;
+                drop((permit, held));
             });
         }
-        if tokio::time::timeout(config.shutdown_grace, graceful.shutdown()).await.is_err() {
-            tracing::warn!("requests still in progress were given up");
+        let ended = async {
+            graceful.shutdown().await;
+            provider.tasks.ended().await;
+        };
+        if tokio::time::timeout(config.shutdown_grace, ended).await.is_err() {
+            tracing::warn!("requests or video tasks still in progress were given up");
+        }
+        let unfinished = provider.tasks.stop().await;
+        for task in &unfinished {
+            tracing::warn!(task, "ended as failed: the gateway stopped");
+        }
+        unfinished
+    }
+}
+
+/// A gateway without a socket, for programs that call it in their own process.
+#[derive(Clone)]
+pub struct Embedded {
+    provider: Arc<Provider>,
+    router: Router,
+}
+
+impl Embedded {
+    /// A gateway of this configuration; what concerns connections does not matter. It needs a Tokio runtime.
+    pub fn new(config: Config) -> Result<Self, BindError> {
+        Self::at(config, SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    fn at(config: Config, address: SocketAddr) -> Result<Self, BindError> {
+        if let Some(public) = config.public_url.as_ref().filter(|public| !is_origin(public)) {
+            return Err(BindError::PublicUrl(public.clone()));
+        }
+        let cors = cors(&config.allowed_origins)?;
+        let provider = Arc::new(Provider::new(config, address));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&provider));
+        let router = match cors {
+            Some(cors) => router.layer(cors),
+            None => router,
+        };
+        Ok(Self { provider, router })
+    }
+
+    /// Answers a request. The answer always has a status; its body may be a stream.
+    pub async fn answer(&self, request: http::Request<Body>) -> Response {
+        match self.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
         }
     }
+
+    /// The key that requests must carry (section 5).
+    pub fn key(&self) -> &ApiKey {
+        &self.provider.key
+    }
+}
+
+/// Whether a text is scheme, host and port alone.
+fn is_origin(text: &str) -> bool {
+    let url = url::Url::parse(text).ok();
+    let plain = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.path() == "/");
+    plain && !text.contains(['?', '#', '@'])
+}
+
+/// What lets web pages of these origins call the gateway. None where there are none.
+fn cors(origins: &[String]) -> Result<Option<CorsLayer>, BindError> {
+    let mut allowed = Vec::new();
+    for origin in origins.iter().filter(|origin| *origin != "*") {
+        let invalid = || BindError::Origin(origin.clone());
+        // Browsers send origins without a slash at their end.
+        let plain = origin.trim_end_matches('/');
+        allowed.push(HeaderValue::try_from(plain).ok().filter(|_| is_origin(plain)).ok_or_else(invalid)?);
+    }
+    let allowed = match origins {
+        [] => return Ok(None),
+        all if all.iter().any(|origin| origin == "*") => AllowOrigin::any(),
+        _ => AllowOrigin::list(allowed),
+    };
+    Ok(Some(
+        CorsLayer::new()
+            .allow_origin(allowed)
+            .allow_methods([Method::GET, Method::HEAD, Method::POST])
+            // Clients send headers of their own making; what they may ask for is decided by the key.
+            .allow_headers(AllowHeaders::mirror_request())
+            .expose_headers([REQUEST_ID, header::RETRY_AFTER, idempotency::REPLAYED_HEADER])
+            .max_age(PREFLIGHT_LIFETIME),
+    ))
 }
 
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    // Without it every event of a stream may wait 40 ms for the acknowledgement of the one before.
-    stream.set_nodelay(true)?;
-    Ok((stream, permit))
+) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
+    loop {
+        let (stream, address) = match listener.accept().await {
+            // A client that left while it queued is no reason to make the next one wait.
+            Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset) => continue,
+            accepted => accepted?,
+        };
+        // Without it every event of a stream may wait 40 ms for the acknowledgement of the one before. Fails where
+        // the client has gone, which the connection then finds out.
+        _ = stream.set_nodelay(true);
+        return Ok((stream, address, permit));
+    }
 }
 
 /// Answers one request, whatever happens to it.
 async fn answer(State(provider): State<Arc<Provider>>, request: Request) -> Response {
-    let request_id = format!("req_{}", Uuid::new_v4().simple());
+    let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let mut style = path_style(&path);
@@ -167,12 +272,26 @@ async fn answer(State(provider): State<Arc<Provider>>, request: Request) -> Resp
         Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(style),
     };
     tracing::info!(%method, %path, status = response.status().as_u16(), %request_id, "answered");
+    sign(&mut response, request_id);
+    response
+}
+
+/// An answer that belongs to no request that could be read, with the headers of every answer.
+pub(crate) fn signed(mut response: Response) -> Response {
+    sign(&mut response, new_request_id());
+    response
+}
+
+fn sign(response: &mut Response, request_id: String) {
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::try_from(request_id) {
         headers.insert(REQUEST_ID, id);
     }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
+}
+
+fn new_request_id() -> String {
+    format!("req_{}", Uuid::new_v4().simple())
 }
 
 /// The form of errors on a path that leads to no operation.
@@ -191,15 +310,23 @@ async fn route(
     let mut query: Vec<(String, String)> =
         url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
     if let Some(name) = head.uri.path().strip_prefix(files::PREFIX) {
+        if head.method == Method::OPTIONS {
+            return Ok(options(files::METHODS));
+        }
         return provider.files.serve(&head.method, name, &query, &head.headers);
     }
     let path = native_alias(head.uri.path(), &head.headers);
-    let (operation, parameters) = match match_route(&head.method, &path) {
+    // Where there is GET there is HEAD; the HTTP library leaves the body out.
+    let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
+    let (operation, parameters) = match match_route(method, &path) {
         Match::Found { operation, path } => (operation, path),
         Match::MethodNotAllowed(operations) => {
-            let methods: Vec<&str> = operations.iter().map(|operation| operation.method.as_str()).collect();
+            let methods = methods(&operations);
+            if head.method == Method::OPTIONS {
+                return Ok(options(&methods));
+            }
             let message = format!("{} is not a method of {}", head.method, head.uri.path());
-            return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods.join(", ")));
+            return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(&methods));
         }
         Match::NotFound => {
             return Err(ApiError::new(
@@ -216,6 +343,13 @@ async fn route(
     } else {
         Bytes::new()
     };
+    // Of the request as it came, what asks for faults included.
+    let begun = if operation.has_body {
+        let fingerprint = || idempotency::fingerprint(&path, &query, &body);
+        provider.answers.begin(operation, &head.headers, fingerprint)?
+    } else {
+        Begun::Unkeyed
+    };
     let configured = &provider.config.faults;
     let faults = Faults::of_request(configured, operation, &mut head.headers, &mut path, &mut body)?;
     if let Some(response) = faults.before(operation).await {
@@ -223,7 +357,33 @@ async fn route(
     }
     let call =
         Call { operation, path, query, headers: head.headers, body, request_id: request_id.to_owned() };
-    Ok(faults.distort(operation, dispatch(provider, call).await))
+    // A fault spoils the answer on its way: what is remembered is whole.
+    let response = match begun {
+        Begun::Again(response) => response,
+        Begun::First(turn) => turn.answered(dispatch(provider, call).await),
+        Begun::Unkeyed => dispatch(provider, call).await,
+    };
+    Ok(faults.distort(operation, response))
+}
+
+/// The methods of a path, for people and programs that ask.
+fn methods(operations: &[&Operation]) -> String {
+    let mut methods: Vec<&str> = operations.iter().map(|operation| operation.method.as_str()).collect();
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    methods.push("OPTIONS");
+    methods.join(", ")
+}
+
+/// Says which methods a path has. That is no secret: no key is needed.
+fn options(methods: &str) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    if let Ok(methods) = HeaderValue::try_from(methods) {
+        response.headers_mut().insert(header::ALLOW, methods);
+    }
+    response
 }
 
 /// Clients of the native protocol also use /v1 (ours): its methods there, and its model list when the key comes in
@@ -269,11 +429,13 @@ async fn read_body(
     if !media_type.eq_ignore_ascii_case("application/json") {
         let message =
             format!("{} takes a body of type application/json (4), not {media_type:?}", operation.id);
-        return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
+            .header(header::ACCEPT, HeaderValue::from_static("application/json")));
     }
     if !matches!(text(header::CONTENT_ENCODING), "" | "identity") {
         let message = "request bodies are not taken compressed";
-        return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
+            .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity")));
     }
     let limit = config.max_body_bytes;
     let too_large = || {
@@ -297,7 +459,10 @@ async fn read_body(
         }
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            _ = tokio::time::timeout(DRAIN, async { while let Some(Ok(_)) = body.frame().await {} }).await;
+            _ = tokio::time::timeout(connection::DRAIN, async {
+                while let Some(Ok(_)) = body.frame().await {}
+            })
+            .await;
             Err(too_large())
         }
         Ok(Err(error)) => {

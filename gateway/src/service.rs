@@ -14,9 +14,10 @@ use crate::config::Config;
 use crate::error::ApiError;
 use crate::files::Files;
 use crate::generated::routes::Service;
+use crate::idempotency::Answers;
 use crate::responses::History;
 use crate::videos::Tasks;
-use crate::webhook;
+use crate::webhook::{self, Deliveries};
 use crate::{chat, images, models, native, responses, videos};
 
 /// The simulated provider and what it keeps between requests.
@@ -25,6 +26,8 @@ pub(crate) struct Provider {
     pub(crate) key: ApiKey,
     pub(crate) gatekeeper: Gatekeeper,
     pub(crate) webhook_secret: Secret,
+    pub(crate) deliveries: Arc<Deliveries>,
+    pub(crate) answers: Arc<Answers>,
     pub(crate) files: Arc<Files>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) history: History,
@@ -36,11 +39,16 @@ pub(crate) struct Provider {
 impl Provider {
     /// `address`: what the gateway is bound to.
     pub(crate) fn new(config: Config, address: SocketAddr) -> Self {
+        let webhook_secret = config.webhook_secret.clone().unwrap_or_else(webhook::random_secret);
+        let deliveries =
+            Deliveries::new(webhook_secret.clone(), config.webhook_backoff, config.allow_private_webhooks);
         let key = config.key.clone().unwrap_or_else(ApiKey::random);
         Self {
             gatekeeper: Gatekeeper::new(&key),
             key,
-            webhook_secret: config.webhook_secret.clone().unwrap_or_else(webhook::random_secret),
+            webhook_secret,
+            deliveries: Arc::new(deliveries),
+            answers: Arc::default(),
             files: Arc::new(Files::new(config.max_file_bytes)),
             tasks: Arc::default(),
             history: History::default(),

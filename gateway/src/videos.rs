@@ -1,23 +1,25 @@
 //! Video generation tasks (2.6, 2.7, 2.9) and their states (section 3).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gatewright::ErrorCode;
 use gatewright::limits::{Rules, integer};
-use gatewright::{ErrorCode, catalog};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::call::{Call, Response};
 use crate::chat::text;
 use crate::error::{ApiError, json_response};
-use crate::files::{Files, Kind, unix_seconds};
+use crate::files::{Files, Kind, LIFETIME, Room, unix_seconds};
 use crate::models;
 use crate::service::Provider;
 use crate::simulator::video;
-use crate::webhook::{self, Delivery};
+use crate::webhook::Delivery;
 
 /// A prompt that contains this makes its task fail, so that users can test their handling; `[fail: reason]` also
 /// gives the message.
@@ -28,15 +30,19 @@ const FAILURE_MESSAGE: &str = "the simulated provider failed, as the prompt aske
 
 /// Most tasks remembered; the oldest finished ones are forgotten first.
 const MOST_TASKS: usize = 1_000;
-/// Most videos encoded at once: each takes a processor.
+/// Most videos encoded at once: each takes a processor. Other tasks are pending meanwhile.
 const MOST_ENCODINGS: usize = 2;
-/// How long the address of a video is valid. The source states a lifetime for images alone (8); videos get the same.
-const LIFETIME: Duration = Duration::from_secs(catalog::IMAGE_URL_LIFETIME_S as u64);
+/// How long a second of video takes to encode, about.
+const PACE: Duration = Duration::from_millis(100);
+/// Message of a task that the gateway did not get to finish.
+const STOPPED: &str = "the gateway stopped before the video was ready";
 
 /// The tasks.
 pub(crate) struct Tasks {
     kept: Mutex<Kept>,
-    encodings: Semaphore,
+    places: Arc<Semaphore>,
+    work: TaskTracker,
+    stopped: CancellationToken,
 }
 
 #[derive(Default)]
@@ -44,11 +50,18 @@ struct Kept {
     tasks: HashMap<String, Task>,
     /// Oldest first.
     order: VecDeque<String>,
+    /// Seconds of video that wait to be encoded or are being encoded.
+    ahead_s: u32,
 }
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { kept: Mutex::default(), encodings: Semaphore::new(MOST_ENCODINGS) }
+        Self {
+            kept: Mutex::default(),
+            places: Arc::new(Semaphore::new(MOST_ENCODINGS)),
+            work: TaskTracker::new(),
+            stopped: CancellationToken::new(),
+        }
     }
 }
 
@@ -63,14 +76,22 @@ struct Task {
     state: State,
 }
 
-/// `pending` is missing: the table has no transition into it, and none here waits (section 3).
+/// The states of section 3.
 #[derive(Debug, Clone)]
 enum State {
+    /// Waits for a place among those that are encoded.
+    Pending,
     Processing,
     /// The name of the file.
     Completed(String),
     /// What went wrong.
     Failed(String),
+}
+
+impl State {
+    fn is_final(&self) -> bool {
+        matches!(self, Self::Completed(_) | Self::Failed(_))
+    }
 }
 
 impl Task {
@@ -79,11 +100,12 @@ impl Task {
         let mut record =
             json!({ "id": self.id, "status": "processing", "created": self.created, "model": self.model });
         match &self.state {
+            State::Pending => record["status"] = json!("pending"),
             State::Processing => {}
             State::Completed(file) => {
                 record["status"] = json!("completed");
                 record["output"] = json!({
-                    "url": format!("{public}{}", files.address(file, LIFETIME)),
+                    "url": format!("{public}{}", files.address(file)),
                     "duration": self.duration_s,
                     "resolution": format!("{}x{}", self.size.0, self.size.1),
                     "format": video::FORMAT,
@@ -99,18 +121,18 @@ impl Task {
 }
 
 impl Tasks {
-    /// Remembers a task. Errors: as many as are remembered are all still processing.
+    /// Remembers a task. Errors: as many as are remembered are all unfinished.
     fn add(&self, task: Task) -> Result<(), ApiError> {
-        let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.lock();
         let kept = &mut *guard;
         if kept.order.len() >= MOST_TASKS {
-            let finished =
-                |id: &String| kept.tasks.get(id).is_none_or(|task| !matches!(task.state, State::Processing));
+            let finished = |id: &String| kept.tasks.get(id).is_none_or(|task| task.state.is_final());
             let oldest = kept.order.iter().position(finished).ok_or_else(|| {
                 ApiError::new(
                     &ErrorCode::SERVER_IS_OVERLOADED,
-                    format!("{MOST_TASKS} video tasks are processing"),
+                    format!("{MOST_TASKS} video tasks are pending or processing"),
                 )
+                .retry_after(seconds(kept.wait(0)))
             })?;
             if let Some(id) = kept.order.remove(oldest) {
                 kept.tasks.remove(&id);
@@ -121,19 +143,73 @@ impl Tasks {
         Ok(())
     }
 
-    fn finish(&self, id: &str, state: State) -> Option<Task> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = kept.tasks.get_mut(id)?;
+    /// Moves a task on. None if it has ended already.
+    fn advance(&self, id: &str, state: State) -> Option<Task> {
+        let mut kept = self.lock();
+        let task = kept.tasks.get_mut(id).filter(|task| !task.state.is_final())?;
         task.state = state;
         Some(task.clone())
     }
 
     fn get(&self, id: &str) -> Option<Task> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).tasks.get(id).cloned()
+        self.lock().tasks.get(id).cloned()
+    }
+
+    /// Ready when no task is unfinished and no notification on its way.
+    pub(crate) async fn ended(&self) {
+        self.work.close();
+        self.work.wait().await;
+    }
+
+    /// Ends what is unfinished as failed, and gives the ids.
+    pub(crate) async fn stop(&self) -> Vec<String> {
+        let mut ended = Vec::new();
+        for task in self.lock().tasks.values_mut().filter(|task| !task.state.is_final()) {
+            task.state = State::Failed(STOPPED.to_owned());
+            ended.push(task.id.clone());
+        }
+        self.stopped.cancel();
+        self.ended().await;
+        ended
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// `POST /v1/videos/generations`: the task, already processing (section 3).
+impl Kept {
+    /// How long until a video of so many seconds is encoded, behind those that came before.
+    fn wait(&self, duration_s: u32) -> Duration {
+        PACE * (self.ahead_s / u32::try_from(MOST_ENCODINGS).unwrap_or(1) + duration_s)
+    }
+}
+
+/// Whole seconds, at least one.
+fn seconds(time: Duration) -> u64 {
+    time.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX)
+}
+
+/// A video that is to be encoded: it counts among those ahead of others until dropped.
+struct Ahead {
+    tasks: Arc<Tasks>,
+    duration_s: u32,
+}
+
+impl Ahead {
+    fn new(tasks: &Arc<Tasks>, duration_s: u32) -> Self {
+        tasks.lock().ahead_s += duration_s;
+        Self { tasks: Arc::clone(tasks), duration_s }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.tasks.lock().ahead_s -= self.duration_s;
+    }
+}
+
+/// `POST /v1/videos/generations`: the task, processing (section 3), or pending where all places are taken.
 pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
     let rules = Rules::default().private_webhooks(provider.config.allow_private_webhooks);
     let body = call.checked_body_by(rules)?;
@@ -149,28 +225,38 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
             || ApiError::new(&ErrorCode::INVALID_VALUE, "duration is no number of seconds").param("duration"),
         )?;
     let delivery = match body["webhook_url"].as_str() {
-        Some(url) => Some(webhook::accept(url, &provider.config, &provider.webhook_secret)?),
+        Some(url) => Some(provider.deliveries.accept(url)?),
         None => None,
     };
+    let tasks = &provider.tasks;
+    let estimate = provider.config.video_time + tasks.lock().wait(duration_s);
+    let job = match failure(text(&body["prompt"])) {
+        Some(message) => Job::Fail(message),
+        None => Job::Encode {
+            prompt: text(&body["prompt"]).to_owned(),
+            room: provider.files.reserve(video::expected_bytes(size, duration_s))?,
+            place: Arc::clone(&tasks.places).try_acquire_owned().ok(),
+            ahead: Ahead::new(tasks, duration_s),
+        },
+    };
+    let state = if job.waits() { State::Pending } else { State::Processing };
     let id = format!("video_{}", Uuid::new_v4().simple());
-    let task =
-        Task { id, created: unix_seconds(), model: model.id, duration_s, size, state: State::Processing };
-    provider.tasks.add(task.clone())?;
+    let task = Task { id, created: unix_seconds(), model: model.id, duration_s, size, state };
+    tasks.add(task.clone())?;
 
     let public = provider.public_url(&call.headers);
     let mut record = task.record(&provider.files, &public);
     // In seconds; the source states no unit (2.7).
-    record["estimated_time"] = json!(provider.config.video_time.as_secs() + 1);
+    record["estimated_time"] = json!(seconds(estimate));
     let work = Work {
-        tasks: Arc::clone(&provider.tasks),
+        tasks: Arc::clone(tasks),
         files: Arc::clone(&provider.files),
-        prompt: text(&body["prompt"]).to_owned(),
         time: provider.config.video_time,
         public,
         delivery,
         task,
     };
-    tokio::spawn(work.run());
+    tasks.work.spawn(work.run(job));
     Ok(json_response(&record))
 }
 
@@ -183,38 +269,86 @@ pub(crate) fn retrieve(provider: &Provider, call: &Call) -> Result<Response, Api
     Ok(json_response(&task.record(&provider.files, &provider.public_url(&call.headers))))
 }
 
+/// How a task ends.
+enum Job {
+    Encode {
+        prompt: String,
+        room: Room,
+        /// None: it is to be waited for.
+        place: Option<OwnedSemaphorePermit>,
+        ahead: Ahead,
+    },
+    /// By this message.
+    Fail(String),
+}
+
+impl Job {
+    fn waits(&self) -> bool {
+        matches!(self, Self::Encode { place: None, .. })
+    }
+}
+
 /// What is left to do for a task once it is submitted.
 struct Work {
     tasks: Arc<Tasks>,
     files: Arc<Files>,
     task: Task,
-    prompt: String,
     time: Duration,
     public: String,
     delivery: Option<Delivery>,
 }
 
 impl Work {
-    async fn run(self) {
-        let (state, ()) = tokio::join!(self.generate(), tokio::time::sleep(self.time));
-        let Some(task) = self.tasks.finish(&self.task.id, state) else { return };
-        if let Some(delivery) = self.delivery {
+    async fn run(self, job: Job) {
+        tokio::select! {
+            () = self.end(job) => {}
+            () = self.tasks.stopped.cancelled() => {
+                let task = self.task.id;
+                tracing::warn!(task, webhook = self.delivery.is_some(), "given up: the gateway stopped");
+            }
+        }
+    }
+
+    async fn end(&self, job: Job) {
+        let state = self.generate(job).await;
+        let Some(task) = self.tasks.advance(&self.task.id, state) else { return };
+        if let Some(delivery) = &self.delivery {
             delivery.send(&task.id, &task.record(&self.files, &self.public)).await;
         }
     }
 
-    async fn generate(&self) -> State {
-        if let Some(message) = failure(&self.prompt) {
-            return State::Failed(message);
-        }
-        let Ok(_permit) = self.tasks.encodings.acquire().await else {
-            return State::Failed("the gateway is stopping".to_owned());
+    async fn generate(&self, job: Job) -> State {
+        let (prompt, room, place, ahead) = match job {
+            Job::Encode { prompt, room, place, ahead } => (prompt, room, place, ahead),
+            Job::Fail(message) => {
+                tokio::time::sleep(self.time).await;
+                return State::Failed(message);
+            }
         };
-        let (prompt, size, duration_s) = (self.prompt.clone(), self.task.size, self.task.duration_s);
-        match tokio::task::spawn_blocking(move || video::encode(&prompt, size, duration_s)).await {
-            Ok(file) => State::Completed(self.files.keep(Kind::Mp4, file)),
-            Err(_) => State::Failed("encoding the video failed".to_owned()),
-        }
+        let place = match place {
+            Some(place) => place,
+            None => match Arc::clone(&self.tasks.places).acquire_owned().await {
+                Ok(place) => place,
+                Err(_) => return State::Failed(STOPPED.to_owned()),
+            },
+        };
+        self.tasks.advance(&self.task.id, State::Processing);
+        let (size, duration_s) = (self.task.size, self.task.duration_s);
+        let encode = async move {
+            // Held by the thread: what nobody waits for any longer still takes its processor until it ends.
+            let encoded = tokio::task::spawn_blocking(move || {
+                let _held = (place, ahead);
+                let file = video::encode(&prompt, size, duration_s);
+                room.keep(Kind::Mp4, vec![file], LIFETIME)
+            });
+            match encoded.await {
+                Ok(Ok(mut names)) => State::Completed(names.pop().unwrap_or_default()),
+                Ok(Err(full)) => State::Failed(full.to_string()),
+                Err(_) => State::Failed("encoding the video failed".to_owned()),
+            }
+        };
+        let (state, ()) = tokio::join!(encode, tokio::time::sleep(self.time));
+        state
     }
 }
 

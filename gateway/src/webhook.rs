@@ -1,10 +1,13 @@
 //! Video completion notifications (section 6): signed, tried again, and never sent to an address inside.
 //!
 //! Signing, retries and the delivery of failed tasks are ours: Standard Webhooks by [`gatewright::webhook`],
-//! [`ATTEMPTS`] attempts, any 2xx acknowledges.
+//! [`ATTEMPTS`] attempts, any 2xx acknowledges. What strangers' receivers can hold here is bounded: notifications
+//! promised, attempts at once (each has one connection), and look-ups of names.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock};
+mod names;
+
+use std::error::Error as _;
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use gatewright::limits::Rules;
@@ -12,40 +15,92 @@ use gatewright::webhook::{ID_HEADER, SIGNATURE_HEADER, Secret, TIMESTAMP_HEADER}
 use gatewright::{ErrorCode, limits};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::{Host, Url};
 use uuid::Uuid;
 
+use self::names::Names;
 use crate::auth::random_bytes;
-use crate::config::Config;
 use crate::error::ApiError;
 use crate::files::unix_seconds;
 
 /// How often a delivery is tried.
 const ATTEMPTS: u32 = 5;
-/// How long one attempt may take.
+/// How long one attempt may take, the look-up of the name included.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most notifications promised and neither delivered nor given up: with as many, a task that asks for one is refused.
+const MOST_PROMISED: usize = 1_000;
+/// Most attempts at once. The others wait; between its attempts a delivery holds nothing but its record.
+pub(crate) const MOST_ATTEMPTS: usize = 16;
+/// Wait that a refused task is advised to make.
+const RETRY_AFTER_S: u64 = 10;
+
 /// A new random secret.
 pub(crate) fn random_secret() -> Secret {
     Secret::from_bytes(random_bytes()).expect("32 bytes are enough")
 }
 
-/// A notification that was promised.
-pub(crate) struct Delivery {
-    url: Url,
+/// What sends notifications.
+pub(crate) struct Deliveries {
     secret: Secret,
     backoff: Duration,
     allow_private: bool,
+    promised: Arc<Semaphore>,
+    attempts: Semaphore,
+    /// Made at the first attempt: reading the system's roots takes some milliseconds.
+    client: OnceLock<Result<reqwest::Client, String>>,
 }
 
-/// Takes a request's `webhook_url`, or says why not.
-pub(crate) fn accept(url: &str, config: &Config, secret: &Secret) -> Result<Delivery, ApiError> {
-    let refuse = |why: String| {
-        ApiError::new(&ErrorCode::INVALID_VALUE, format!("webhook_url {why}")).param("webhook_url")
-    };
-    let allow_private = config.allow_private_webhooks;
-    limits::check_webhook_url(url, Rules::default().private_webhooks(allow_private)).map_err(refuse)?;
-    let url = Url::parse(url).map_err(|error| refuse(format!("is not a URL: {error}")))?;
-    Ok(Delivery { url, secret: secret.clone(), backoff: config.webhook_backoff, allow_private })
+/// A notification that was promised.
+pub(crate) struct Delivery {
+    deliveries: Arc<Deliveries>,
+    url: Url,
+    _promise: OwnedSemaphorePermit,
+}
+
+impl Deliveries {
+    /// `backoff`: pause before the second attempt. `allow_private`: see [`Config`](crate::Config).
+    pub(crate) fn new(secret: Secret, backoff: Duration, allow_private: bool) -> Self {
+        Self {
+            secret,
+            backoff,
+            allow_private,
+            promised: Arc::new(Semaphore::new(MOST_PROMISED)),
+            attempts: Semaphore::new(MOST_ATTEMPTS),
+            client: OnceLock::new(),
+        }
+    }
+
+    /// Takes a request's `webhook_url`, or says why not.
+    pub(crate) fn accept(self: &Arc<Self>, url: &str) -> Result<Delivery, ApiError> {
+        let refuse = |why: String| {
+            ApiError::new(&ErrorCode::INVALID_VALUE, format!("webhook_url {why}")).param("webhook_url")
+        };
+        limits::check_webhook_url(url, Rules::default().private_webhooks(self.allow_private))
+            .map_err(refuse)?;
+        let url = Url::parse(url).map_err(|error| refuse(format!("is not a URL: {error}")))?;
+        let promise = Arc::clone(&self.promised).try_acquire_owned().map_err(|_| {
+            let message = format!("{MOST_PROMISED} notifications wait for their receivers");
+            ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(RETRY_AFTER_S)
+        })?;
+        Ok(Delivery { deliveries: Arc::clone(self), url, _promise: promise })
+    }
+
+    /// One client for all: it connects to addresses that were vetted, follows no redirect and keeps no connection.
+    fn client(&self) -> Result<&reqwest::Client, String> {
+        let make = || {
+            reqwest::Client::builder()
+                .tls_backend_preconfigured(tls()?)
+                .dns_resolver(Names::new(self.allow_private)?)
+                .redirect(reqwest::redirect::Policy::none())
+                .no_proxy()
+                .pool_max_idle_per_host(0)
+                .timeout(ATTEMPT_TIMEOUT)
+                .build()
+                .map_err(reason)
+        };
+        self.client.get_or_init(make).as_ref().map_err(Clone::clone)
+    }
 }
 
 impl Delivery {
@@ -53,7 +108,7 @@ impl Delivery {
     pub(crate) async fn send(&self, task: &str, record: &Value) {
         let id = format!("msg_{}", Uuid::new_v4().simple());
         let body = record.to_string();
-        let mut pause = self.backoff;
+        let mut pause = self.deliveries.backoff;
         for attempt in 1..=ATTEMPTS {
             match self.attempt(&id, &body).await {
                 Ok(()) => return tracing::debug!(task, attempt, "webhook delivered"),
@@ -68,51 +123,37 @@ impl Delivery {
     }
 
     async fn attempt(&self, id: &str, body: &str) -> Result<(), String> {
-        // Resolved and vetted anew each time, and connected to what was vetted: a name that changes gets nowhere.
-        let addresses = self.addresses().await?;
-        let host = self.url.host_str().unwrap_or_default();
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls()?)
-            .resolve_to_addrs(host, &addresses)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .timeout(ATTEMPT_TIMEOUT)
-            .build()
-            .map_err(|error| error.without_url().to_string())?;
+        let _turn = self.deliveries.attempts.acquire().await.map_err(|error| error.to_string())?;
         let timestamp = unix_seconds();
-        let answer = client
+        let answer = self
+            .deliveries
+            .client()?
             .post(self.url.clone())
             .header("content-type", "application/json")
             .header(ID_HEADER, id)
             .header(TIMESTAMP_HEADER, timestamp)
-            .header(SIGNATURE_HEADER, self.secret.sign(id, timestamp, body.as_bytes()))
+            .header(SIGNATURE_HEADER, self.deliveries.secret.sign(id, timestamp, body.as_bytes()))
             .body(body.to_owned())
             .send()
             .await
-            .map_err(|error| error.without_url().to_string())?;
+            .map_err(reason)?;
         if answer.status().is_success() { Ok(()) } else { Err(format!("status {}", answer.status())) }
-    }
-
-    async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
-        let port = self.url.port_or_known_default().unwrap_or(443);
-        let found: Vec<SocketAddr> = match self.url.host() {
-            Some(Host::Ipv4(address)) => vec![(address, port).into()],
-            Some(Host::Ipv6(address)) => vec![(address, port).into()],
-            Some(Host::Domain(name)) => {
-                let lookup =
-                    tokio::time::timeout(ATTEMPT_TIMEOUT, tokio::net::lookup_host((name, port))).await;
-                let found = lookup.map_err(|_| "the host's address was not found in time".to_owned())?;
-                found.map_err(|error| format!("the host has no address: {error}"))?.collect()
-            }
-            None => Vec::new(),
-        };
-        let vetted: Vec<SocketAddr> =
-            found.into_iter().filter(|found| self.allow_private || limits::is_public(found.ip())).collect();
-        if vetted.is_empty() { Err("the host has no public address".to_owned()) } else { Ok(vetted) }
     }
 }
 
-/// Shared by all deliveries: reading the system's roots takes some milliseconds.
+/// What went wrong at the bottom, without the URL.
+fn reason(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut reason = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        reason = inner.to_string();
+        source = inner.source();
+    }
+    reason
+}
+
+/// Shared by all gateways of the process: reading the system's roots takes some milliseconds.
 static TLS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -131,13 +172,29 @@ fn tls() -> Result<ClientConfig, String> {
 mod tests {
     use super::*;
 
+    fn deliveries() -> Arc<Deliveries> {
+        Arc::new(Deliveries::new(random_secret(), Duration::ZERO, false))
+    }
+
     #[tokio::test]
     async fn a_name_that_resolves_inside_is_not_connected_to() {
         // Accepted by its looks, as a name that flips after submission would be.
-        let url = Url::parse("https://localhost/").expect("a URL");
-        let delivery =
-            Delivery { url, secret: random_secret(), backoff: Duration::ZERO, allow_private: false };
+        let mut delivery = deliveries().accept("https://example.com/").expect("a public name");
+        delivery.url = Url::parse("https://localhost/").expect("a URL");
         let error = delivery.attempt("msg_1", "{}").await.expect_err("inside");
         assert_eq!(error, "the host has no public address");
+    }
+
+    #[test]
+    fn no_more_notifications_are_promised_than_can_be_kept_in_mind() {
+        let deliveries = deliveries();
+        let accept = || deliveries.accept("https://example.com/");
+        let mut promised: Vec<Delivery> = (0..MOST_PROMISED).map_while(|_| accept().ok()).collect();
+        assert_eq!(promised.len(), MOST_PROMISED);
+        let refused = accept().err().expect("too many");
+        let refused = refused.into_response(gatewright::operations::ErrorStyle::Standard);
+        assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (503, true));
+        promised.pop();
+        assert!(accept().is_ok());
     }
 }

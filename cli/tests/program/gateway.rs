@@ -1,12 +1,12 @@
 //! `gatewright serve`, and the commands that call a gateway, against it.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{gatewright, run_with_input};
+use crate::{gatewright, run, run_with_input};
 
 /// A gateway at a free port, stopped when dropped.
 pub(crate) struct Serving {
@@ -18,7 +18,8 @@ pub(crate) struct Serving {
 impl Serving {
     pub(crate) fn start(arguments: &[&str], key: Option<&str>) -> Self {
         let mut command = gatewright();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(arguments).stdout(Stdio::piped());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(key) = key {
             command.env("GATEWRIGHT_API_KEY", key);
         }
@@ -97,7 +98,7 @@ fn prompt_is_read_from_standard_input() {
     assert_eq!(gateway.told(&command), "ünïcode\n");
     let mut piped = gateway.command(&["chat", "-"]);
     let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
-    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), b"say it again").expect("written");
+    child.stdin.take().expect("a pipe").write_all(b"say it again").expect("written");
     assert_eq!(child.wait_with_output().expect("an end").stdout, b"it again\n");
 }
 
@@ -183,14 +184,81 @@ fn gateway_that_is_not_there_is_named() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot connect to http://127.0.0.1:1"));
 }
 
-/// The key comes from the argument, else from the environment, else it is made.
+/// The key comes from the argument or the file, else from the environment, else it is made.
 #[test]
 fn key_of_the_gateway() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("key");
+    std::fs::write(&file, "of-the-file\n").expect("written");
+    let file = file.to_str().expect("a path");
+    assert_eq!(Serving::start(&["--key-file", file], Some("b")).key, "of-the-file");
     assert_eq!(Serving::start(&["--key", "a"], Some("b")).key, "a");
     assert_eq!(Serving::start(&[], Some("b")).key, "b");
     let made = [Serving::start(&[], Some("")), Serving::start(&[], None)];
     assert!(made.iter().all(|gateway| gateway.key.len() >= 40));
     assert_ne!(made[0].key, made[1].key);
+}
+
+/// The gateway's own variable goes before that of clients.
+#[test]
+fn key_of_the_gateway_from_its_own_variable() {
+    let mut command = gatewright();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).stdout(Stdio::piped());
+    command.env("GATEWRIGHT_SERVE_KEY", "its-own").env("GATEWRIGHT_API_KEY", "another");
+    let mut child = command.spawn().expect("the program starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+    let _ = child.kill();
+    let _ = child.wait();
+    let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
+    assert_eq!(ready["key"], "its-own");
+}
+
+/// What is wrong with a key is said without the key.
+#[test]
+fn unusable_key_is_a_matter_of_usage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("key");
+    let path = file.to_str().expect("a path");
+    let complained = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        String::from_utf8(output.stderr).expect("messages are UTF-8")
+    };
+    let message = complained(&["serve", "--key-file", path]);
+    assert!(message.starts_with(&format!("gatewright: cannot read a key from {path}: ")), "{message}");
+    for text in ["", "two words", "two\nlines"] {
+        std::fs::write(&file, text).expect("written");
+        let message = complained(&["serve", "--key-file", path]);
+        assert!(message.contains("visible ASCII") && !message.contains("two"), "{message}");
+    }
+    assert!(complained(&["serve", "--key", "two words"]).contains("visible ASCII"));
+}
+
+/// 2.6, 3: what a stop cuts short is told.
+#[cfg(unix)]
+#[test]
+fn tasks_that_a_stop_ends_are_told() {
+    let mut gateway = Serving::start(&["--shutdown-grace", "0"], None);
+    let body = r#"{"model":"video_model_1","prompt":"a wave","duration":15}"#;
+    let request = format!(
+        "POST /v1/videos/generations HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        gateway.key,
+        body.len()
+    );
+    let address = gateway.url.strip_prefix("http://").expect("an address");
+    let mut socket = std::net::TcpStream::connect(address).expect("a connection");
+    socket.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let id = gateway.child.id().to_string();
+    assert!(Command::new("kill").arg(&id).status().expect("kill runs").success());
+    assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
+    let mut told = String::new();
+    gateway.child.stderr.take().expect("a pipe").read_to_string(&mut told).expect("the rest");
+    assert!(told.contains("the video task video_") && told.contains("was ended as failed"), "{told}");
 }
 
 #[test]

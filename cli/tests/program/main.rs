@@ -14,6 +14,7 @@ fn gatewright() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewright"));
     for variable in [
         "GATEWRIGHT_API_KEY",
+        "GATEWRIGHT_SERVE_KEY",
         "GATEWRIGHT_BASE_URL",
         "GATEWRIGHT_WEBHOOK_SECRET",
         "NO_COLOR",

@@ -11,6 +11,12 @@ const EDGE: f64 = 0.003;
 /// At most this many lines of the prompt are written.
 const LINES: usize = 3;
 
+/// About how many bytes `count` pictures take, rather more than fewer.
+pub(crate) fn expected_bytes((width, height): (u32, u32), count: u32) -> usize {
+    // A smooth picture takes far less than a byte for four of its samples.
+    width as usize * height as usize / 4 * count as usize
+}
+
 /// Draws a picture. `variation`: index of the image among the `n` asked for. Takes up to a second for the largest
 /// size in a debug build: call it from a blocking thread.
 pub(crate) fn draw(prompt: &str, variation: u32, (width, height): (u32, u32)) -> Vec<u8> {

@@ -26,6 +26,13 @@ pub(crate) fn size(resolution: &str, aspect_ratio: &str) -> Option<(u16, u16)> {
     }
 }
 
+/// About how many bytes a video takes, rather more than fewer.
+pub(crate) fn expected_bytes((width, height): (u16, u16), duration_s: u32) -> usize {
+    let (columns, rows) = Encoder::new(usize::from(width), usize::from(height)).blocks();
+    // A block takes two to three bytes (h264.rs).
+    columns * rows * 4 * (duration_s * RATE) as usize
+}
+
 /// Encodes a video. `duration_s`: whole seconds. Takes tens of milliseconds per second of video: call it from a
 /// blocking thread.
 pub(crate) fn encode(prompt: &str, (width, height): (u16, u16), duration_s: u32) -> Vec<u8> {

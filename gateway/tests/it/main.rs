@@ -2,15 +2,19 @@
 
 mod auth;
 mod chat;
+mod connections;
 mod faults;
 mod files;
+mod idempotency;
 mod images;
 mod kept_responses;
 mod models;
 mod native;
+mod origins;
 mod requests;
 mod responses;
 mod rows;
+mod shutdown;
 mod support;
 mod tools;
 mod videos;

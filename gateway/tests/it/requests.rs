@@ -20,7 +20,7 @@ async fn unknown_paths_and_methods_are_refused_in_the_form_of_the_path() {
     let response = send(server.bare(Method::DELETE, "/v1/chat/completions").bearer_auth(KEY)).await;
     assert_eq!(
         (response.status().as_u16(), &response.headers()["allow"]),
-        (405, &"POST".parse().expect("a value"))
+        (405, &"POST, OPTIONS".parse().expect("a value"))
     );
 }
 

@@ -8,16 +8,17 @@ use axum::extract::State;
 use gatewright_gateway::Config;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::support::{start, start_with};
 use crate::videos::finished;
 
-type Sent = (HeaderMap, Bytes);
+pub(crate) type Sent = (HeaderMap, Bytes);
 
 /// A receiver that turns the first `refusals` attempts away. Gives its address and what it got.
-async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceiver<Sent>) {
+pub(crate) async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceiver<Sent>) {
     let (sender, received) = mpsc::unbounded_channel();
     let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(refusals));
     let take = |State((sender, left)): State<(
@@ -87,4 +88,38 @@ async fn addresses_inside_are_refused_at_submission() {
         let (status, answer) = server.refused("/v1/videos/generations", &body).await;
         assert_eq!((status, &answer["error"]["param"]), (400, &json!("webhook_url")), "{url}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn many_notifications_of_a_receiver_that_does_not_answer_hold_few_connections() {
+    const TASKS: usize = 60;
+    const MOST_AT_ONCE: usize = 16;
+    let config = Config { allow_private_webhooks: true, ..Config::default() };
+    let server = start_with(config).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    for _ in 0..TASKS {
+        let body = json!({ "model": "video_model_3", "prompt": "[fail]", "webhook_url": url });
+        server.ask("/v1/videos/generations", &body).await;
+    }
+    // Nobody is answered at first: no more connections come than may be held at once.
+    let quiet = Duration::from_secs(1);
+    let mut held = Vec::new();
+    while let Ok(accepted) = tokio::time::timeout(quiet, listener.accept()).await {
+        held.push(accepted.expect("a connection").0);
+    }
+    assert_eq!(held.len(), MOST_AT_ONCE);
+    // As each is answered, another comes, until all were told.
+    let mut told = 0;
+    while told < TASKS {
+        let mut socket = match held.pop() {
+            Some(socket) => socket,
+            None => listener.accept().await.expect("a connection").0,
+        };
+        let mut request = [0; 4096];
+        assert!(socket.read(&mut request).await.expect("a request") > 0);
+        socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("answered");
+        told += 1;
+    }
+    assert!(tokio::time::timeout(quiet, listener.accept()).await.is_err(), "told once each");
 }

@@ -1,0 +1,359 @@
+//! A client's connection: a socket whose writes end, a count of those that one peer holds, and what becomes of a
+//! connection whose client has gone or has said all it had to say.
+//!
+//! The HTTP library bounds how long a request's head may take, and how long a connection may idle between requests;
+//! the body has its own deadline (server.rs). Here is what it does not bound: a client that never reads.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+use crate::error::ApiError;
+use crate::head_error::{self, Rewriting};
+
+/// How long an answer may go without a byte taken once its client has ended its sending half. Such a client either
+/// waits for the answer or has gone: TCP does not tell which.
+const AFTER_HALF_CLOSE: Duration = Duration::from_secs(10);
+/// How often a connection with unread bytes is looked at for its client's end.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long what a client still sends is thrown away after the last answer, so that it gets to read that answer.
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
+/// Most bytes thrown away that way.
+const MOST_DRAINED: usize = 4 * 1024 * 1024;
+
+/// The socket as the HTTP library has it.
+pub(crate) struct Socket {
+    shared: Arc<Shared>,
+    /// How long a write may wait for room.
+    patience: Duration,
+    /// Runs while a write waits for room.
+    stuck: Option<Pin<Box<Sleep>>>,
+    rewriting: Rewriting,
+}
+
+/// The same socket, for who looks after the connection.
+pub(crate) struct Peer {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    stream: TcpStream,
+    /// Bytes written so far.
+    written: AtomicU64,
+    /// Whether a write waited in vain.
+    gave_up: AtomicBool,
+}
+
+/// A socket whose client must take some of what is written within `patience`, again and again.
+pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
+    let shared = Arc::new(Shared { stream, written: AtomicU64::new(0), gave_up: AtomicBool::new(false) });
+    let peer = Peer { shared: Arc::clone(&shared) };
+    (Socket { shared, patience, stuck: None, rewriting: Rewriting::default() }, peer)
+}
+
+/// Turns a connection away with an error. Nobody waits for the client to read it.
+pub(crate) fn refuse(stream: &TcpStream, error: ApiError) {
+    // The answer fits the buffer of a fresh socket; a client that has gone misses nothing.
+    _ = stream.try_write(&head_error::answer(error));
+    _ = SockRef::from(stream).shutdown(std::net::Shutdown::Write);
+}
+
+impl Socket {
+    fn send(
+        &mut self,
+        context: &mut Context<'_>,
+        write: impl Fn(&TcpStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        while self.shared.stream.poll_write_ready(context)?.is_ready() {
+            match write(&self.shared.stream) {
+                Ok(count) => {
+                    self.stuck = None;
+                    self.shared.written.fetch_add(count as u64, Ordering::Relaxed);
+                    return Poll::Ready(Ok(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let patience = self.patience;
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        ready!(stuck.as_mut().poll(context));
+        self.shared.gave_up.store(true, Ordering::Relaxed);
+        let message = format!("the client took nothing of its answer for {patience:?}");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
+    }
+
+    /// Sends what is to go out in place of the library's own words.
+    fn send_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.rewriting.rest() {
+            let count = ready!(self.send(context, |stream| stream.try_write(&rest)))?;
+            self.rewriting.sent(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.shared.stream.poll_read_ready(context))?;
+            match self.shared.stream.try_read_buf(buffer) {
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.rewriting.begins(bytes) {
+            None => self.send(context, |stream| stream.try_write(bytes)),
+            Some(0) => {
+                self.rewriting.replace(bytes);
+                Poll::Ready(Ok(bytes.len()))
+            }
+            Some(at) => self.send(context, |stream| stream.try_write(&bytes[..at])),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // The library's own answer has no body: it comes alone or last.
+        match parts.iter().position(|part| self.rewriting.begins(part).is_some()) {
+            None => self.send(context, |stream| stream.try_write_vectored(parts)),
+            Some(0) => self.poll_write(context, &parts[0]),
+            Some(at) => self.send(context, |stream| stream.try_write_vectored(&parts[..at])),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.send_replacement(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.send_replacement(context))?;
+        Poll::Ready(SockRef::from(&self.shared.stream).shutdown(std::net::Shutdown::Write))
+    }
+}
+
+impl Peer {
+    /// Ready once the client has gone: at once when it broke the connection, later when it only ended its sending
+    /// half and takes nothing more. A half-close by itself does not cost a client its answer.
+    pub(crate) async fn gone(&self) {
+        loop {
+            // The system's failure to tell is no sign of life either.
+            let Ok(ready) = self.shared.stream.ready(Interest::READABLE | Interest::ERROR).await else {
+                return;
+            };
+            if ready.is_error() || ready.is_write_closed() {
+                return;
+            }
+            if ready.is_read_closed() {
+                break;
+            }
+            // There are bytes that nobody has read yet: the library reads them after the answer.
+            tokio::time::sleep(LOOK).await;
+        }
+        let broken = self.shared.stream.ready(Interest::ERROR);
+        let silent = async {
+            loop {
+                let before = self.shared.written.load(Ordering::Relaxed);
+                tokio::time::sleep(AFTER_HALF_CLOSE).await;
+                if self.shared.written.load(Ordering::Relaxed) == before {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            _ = broken => {}
+            () = silent => {}
+        }
+    }
+
+    /// Ends the connection from this side and throws away what still comes: bytes left unread would make the system
+    /// break the connection, and the client lose the last answer.
+    pub(crate) async fn close(self) {
+        if self.shared.gave_up.load(Ordering::Relaxed) {
+            // What the client did not take is not to stay in the system's buffers either: break the connection.
+            _ = SockRef::from(&self.shared.stream).set_linger(Some(Duration::ZERO));
+            return;
+        }
+        // Fails where the connection is broken already.
+        _ = SockRef::from(&self.shared.stream).shutdown(std::net::Shutdown::Write);
+        let drain = async {
+            let mut scrap = vec![0; 16 * 1024];
+            let mut drained = 0;
+            while drained < MOST_DRAINED && self.shared.stream.readable().await.is_ok() {
+                match self.shared.stream.try_read(&mut scrap) {
+                    Ok(0) => break,
+                    Ok(count) => drained += count,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => break,
+                }
+            }
+        };
+        // In time or not: the connection ends here.
+        _ = tokio::time::timeout_at(Instant::now() + DRAIN, drain).await;
+    }
+}
+
+/// How many connections each peer holds.
+pub(crate) struct Peers {
+    most: usize,
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One connection of a peer; it counts until dropped.
+pub(crate) struct Held {
+    peers: Arc<Peers>,
+    peer: IpAddr,
+}
+
+impl Peers {
+    /// `most`: connections that one peer may hold at once.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, open: Mutex::default() })
+    }
+
+    /// Counts a connection, unless its peer holds as many as it may.
+    pub(crate) fn hold(self: &Arc<Self>, address: IpAddr) -> Option<Held> {
+        let peer = peer(address);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(peer).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Held { peers: Arc::clone(self), peer })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut open = self.peers.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.peer);
+            }
+        }
+    }
+}
+
+/// Who counts as one peer: an IPv4 address, or the /64 network that a host of IPv6 has to itself.
+fn peer(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Both ends of a connection; the client's takes little at a time.
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let client = tokio::net::TcpSocket::new_v4().expect("a socket");
+        client.set_recv_buffer_size(64 * 1024).expect("a small buffer");
+        let address = listener.local_addr().expect("an address");
+        let (client, accepted) = tokio::join!(client.connect(address), listener.accept());
+        (client.expect("connected"), accepted.expect("accepted").0)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_but_steadily_gets_it_all() {
+        const BYTES: usize = 16 * 1024 * 1024;
+        let (mut client, accepted) = pair().await;
+        let patience = Duration::from_secs(1);
+        let (mut socket, _peer) = open(accepted, patience);
+        let writing = tokio::spawn(async move {
+            let begun = Instant::now();
+            socket.write_all(&vec![7; BYTES]).await.expect("the client lives");
+            socket.shutdown().await.expect("ended");
+            begun.elapsed()
+        });
+        let (mut scrap, mut read) = (vec![0; 256 * 1024], 0);
+        while read < BYTES {
+            read += client.read_exact(&mut scrap).await.expect("bytes");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // It took longer than any one wait may.
+        assert!(writing.await.expect("no panic") > patience);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_ends_the_write() {
+        let (_client, accepted) = pair().await;
+        let (mut socket, _peer) = open(accepted, Duration::from_millis(100));
+        let error = socket.write_all(&vec![7; 64 * 1024 * 1024]).await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_broke_the_connection_has_gone_at_once_and_one_that_half_closed_has_not() {
+        let (mut client, accepted) = pair().await;
+        let (mut socket, peer) = open(accepted, Duration::from_mins(1));
+        client.shutdown().await.expect("half closed");
+        let gone = tokio::time::timeout(Duration::from_millis(200), peer.gone()).await;
+        assert!(gone.is_err(), "its answer was still to come");
+        socket.write_all(b"answer").await.expect("written");
+        SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("set");
+        drop(client);
+        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("it has gone");
+    }
+
+    #[test]
+    fn a_peer_holds_no_more_connections_than_it_may_and_gets_them_back() {
+        let peers = Peers::new(2);
+        let hold = |address: &str| peers.hold(address.parse().expect("an address"));
+        let first = hold("192.0.2.1");
+        let second = hold("::ffff:192.0.2.1");
+        assert!(first.is_some() && second.is_some() && hold("192.0.2.1").is_none());
+        assert!(hold("192.0.2.2").is_some());
+        drop(first);
+        assert!(hold("192.0.2.1").is_some());
+        drop(second);
+        assert!(peers.open.lock().expect("no panic").is_empty(), "nobody is remembered who holds nothing");
+    }
+
+    #[test]
+    fn one_network_of_ipv6_is_one_peer() {
+        let peers = Peers::new(1);
+        let hold = |address: &str| peers.hold(address.parse().expect("an address"));
+        let _first = hold("2001:db8::1").expect("the first");
+        assert!(hold("2001:db8::ffff:1").is_none());
+        assert!(hold("2001:db8:0:1::1").is_some());
+    }
+}

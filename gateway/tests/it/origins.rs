@@ -1,0 +1,81 @@
+//! Methods beside those of the specification, and web pages of other origins (ours).
+
+use gatewright_gateway::{BindError, Config, Gateway};
+use reqwest::{Method, Response};
+use serde_json::json;
+
+use crate::support::{KEY, Server, send, start, start_with};
+
+async fn preflight(server: &Server, origin: &str) -> Response {
+    let request = server.bare(Method::OPTIONS, "/v1/responses").header("origin", origin);
+    let request = request.header("access-control-request-method", "POST");
+    send(request.header("access-control-request-headers", "authorization,content-type")).await
+}
+
+fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
+    response.headers().get(name).and_then(|value| value.to_str().ok())
+}
+
+#[tokio::test]
+async fn where_there_is_get_there_is_head() {
+    let server = start().await;
+    for path in ["/v1/models", "/v1beta/models"] {
+        let whole = send(server.get(path)).await;
+        let length = whole.bytes().await.expect("a body").len().to_string();
+        let head = send(server.bare(Method::HEAD, path).bearer_auth(KEY)).await;
+        assert_eq!((head.status().as_u16(), header(&head, "content-length")), (200, Some(length.as_str())));
+    }
+    assert_eq!(send(server.bare(Method::HEAD, "/v1/models")).await.status(), 401);
+    let refused = send(server.bare(Method::HEAD, "/v1/responses").bearer_auth(KEY)).await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "allow")), (405, Some("POST, OPTIONS")));
+}
+
+#[tokio::test]
+async fn options_tells_the_methods_of_a_path() {
+    let server = start().await;
+    for (path, methods) in [
+        ("/v1/models", "GET, HEAD, OPTIONS"),
+        ("/v1/responses", "POST, OPTIONS"),
+        ("/files/x.png", "GET, HEAD, OPTIONS"),
+    ] {
+        let answer = send(server.bare(Method::OPTIONS, path)).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "allow")), (204, Some(methods)), "{path}");
+    }
+    assert_eq!(send(server.bare(Method::OPTIONS, "/v1/nothing")).await.status(), 404);
+}
+
+#[tokio::test]
+async fn pages_of_allowed_origins_may_call_and_others_may_not() {
+    let allowed_origins = vec!["https://app.example".to_owned()];
+    let server = start_with(Config { allowed_origins, ..Config::default() }).await;
+    let allowed = preflight(&server, "https://app.example").await;
+    assert_eq!(header(&allowed, "access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(header(&allowed, "access-control-allow-headers"), Some("authorization,content-type"));
+    let refused = preflight(&server, "https://other.example").await;
+    assert_eq!(header(&refused, "access-control-allow-origin"), None);
+    // An error is to be read, too, and its request id.
+    let answer = server.post("/v1/responses", &json!({})).header("origin", "https://app.example");
+    let answer = send(answer).await;
+    assert_eq!(answer.status(), 400);
+    assert_eq!(header(&answer, "access-control-allow-origin"), Some("https://app.example"));
+    let exposed = header(&answer, "access-control-expose-headers").expect("a list");
+    assert!(exposed.contains("x-request-id") && exposed.contains("retry-after"), "{exposed}");
+}
+
+#[tokio::test]
+async fn no_page_may_call_unless_configured_and_a_star_stands_for_all() {
+    let closed = preflight(&start().await, "https://app.example").await;
+    assert_eq!(header(&closed, "access-control-allow-origin"), None);
+    let config = Config { allowed_origins: vec!["*".to_owned()], ..Config::default() };
+    let open = preflight(&start_with(config).await, "https://app.example").await;
+    assert_eq!(header(&open, "access-control-allow-origin"), Some("*"));
+}
+
+#[tokio::test]
+async fn an_origin_that_is_none_is_a_mistake_of_configuration() {
+    for origin in ["app.example", "https://app.example/path", "file:///x", ""] {
+        let allowed_origins = vec![origin.to_owned()];
+        let config = Config { listen: "127.0.0.1:0".to_owned(), allowed_origins, ..Config::default() };
+        assert!(matches!(Gateway::bind(config).await, Err(BindError::Origin(_))), "{origin}");
+    }
+}

@@ -1,6 +1,8 @@
 //! Whether a request keeps the rules of the specification and the limits of its model: all violations at once.
 //! The rules are the generated request schemas, the limits those of the catalog.
 
+mod mapping;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
@@ -13,6 +15,8 @@ use serde_json::{Value, json};
 use crate::catalog::{IMAGE_MODELS, ImageModel, TEXT_MODELS, VIDEO_MODELS, VideoModel};
 use crate::operation::Operation;
 use crate::operations;
+
+pub use self::mapping::canonical;
 
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,6 +43,9 @@ impl fmt::Display for Violation {
 /// Every rule of the specification, and every limit of the model it names, that a request body breaks; empty where
 /// it breaks none. For a model the catalog does not hold only the rules count.
 pub fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
+    let sent = body;
+    let rewritten = canonical(operation, sent);
+    let body = rewritten.as_ref().unwrap_or(sent);
     let mut violations: Vec<Violation> = match request_schemas().get(operation.id) {
         Some(request) => {
             let errors = request.validator().iter_errors(body);
@@ -64,6 +71,11 @@ pub fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
     // Where a field breaks a rule for all models, what its own model says is no news.
     of_model.retain(|limit: &Violation| violations.iter().all(|rule| rule.pointer != limit.pointer));
     violations.extend(of_model);
+    if rewritten.is_some() {
+        for violation in &mut violations {
+            violation.pointer = mapping::as_sent(operation, sent, &violation.pointer);
+        }
+    }
     violations
 }
 
@@ -254,10 +266,18 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
         Kind::Pattern { pattern } => format!("{field} is {value}, not of the form {pattern}"),
         Kind::Format { format } => format!("{field} is {value}, not a valid {format}"),
         Kind::Constant { expected_value } => format!("{field} is {value}, not {expected_value}"),
+        Kind::Not { schema } if let [one, other] = names(&schema["required"])[..] => {
+            format!("{one} and {other} are two spellings of one member, and both are given: give one")
+        }
         Kind::AdditionalProperties { unexpected } => format!("{} is not known here", unexpected.join(", ")),
         _ => error.to_string(),
     };
     vec![violation(error, message)]
+}
+
+/// The names of a `required` keyword.
+fn names(required: &Value) -> Vec<&str> {
+    required.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// What a union really lacks: of the alternatives the one whose type the value has, else all of them.

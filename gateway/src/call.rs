@@ -43,13 +43,18 @@ impl Call {
 
 impl Call {
     /// The body as JSON, checked against the rules of the operation and the limits of its model (section 8).
+    /// Where a protocol has several ways to write it, it comes in the one that the specification shows.
+    ///
     /// Errors: not JSON (with line and column), or every violation at once.
     pub(crate) fn checked_body(&self) -> Result<Value, ApiError> {
         let body: Value = serde_json::from_slice(&self.body).map_err(|error| {
             ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
         })?;
         let violations = limits::check(self.operation, &body);
-        if violations.is_empty() { Ok(body) } else { Err(ApiError::violations(violations)) }
+        if !violations.is_empty() {
+            return Err(ApiError::violations(violations));
+        }
+        Ok(limits::canonical(self.operation, &body).unwrap_or(body))
     }
 
     /// A field of the body, or what the specification says is assumed without it.

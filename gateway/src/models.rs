@@ -10,19 +10,31 @@ use crate::error::{ApiError, json_response};
 const CREATED: u64 = 1_767_225_600;
 /// Models on one page of the native list where the client does not say.
 const PAGE_SIZE: usize = 50;
+/// What the native names of models begin with.
+const NATIVE_PREFIX: &str = "models/";
 /// Most models on one page of the native list.
 const LARGEST_PAGE: usize = 1000;
 
 /// `GET /v1/models`: all models of the catalog.
 pub(crate) fn list() -> Response {
+    json_response(&json!({ "object": "list", "data": entries().collect::<Vec<Value>>() }))
+}
+
+fn entries() -> impl Iterator<Item = Value> {
     let entry =
         |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
-    let text = catalog::TEXT_MODELS.iter().map(|model| entry(model.id, model.family));
+    let text = catalog::TEXT_MODELS.iter().map(move |model| entry(model.id, model.family));
     // The catalog gives these no family.
-    let videos = catalog::VIDEO_MODELS.iter().map(|model| entry(model.id, "gateway"));
-    let images = catalog::IMAGE_MODELS.iter().map(|model| entry(model.id, "gateway"));
-    let data: Vec<Value> = text.chain(videos).chain(images).collect();
-    json_response(&json!({ "object": "list", "data": data }))
+    let videos = catalog::VIDEO_MODELS.iter().map(move |model| entry(model.id, "gateway"));
+    let images = catalog::IMAGE_MODELS.iter().map(move |model| entry(model.id, "gateway"));
+    text.chain(videos).chain(images)
+}
+
+/// `GET /v1/models/{model}`: an entry of the list.
+pub(crate) fn retrieve(call: &Call) -> Result<Response, ApiError> {
+    let id = call.path("model");
+    let entry = entries().find(|entry| entry["id"] == id).ok_or_else(|| absent(id))?;
+    Ok(json_response(&entry))
 }
 
 /// `GET /v1beta/models`: the models that the native protocol serves, page by page.
@@ -55,9 +67,21 @@ pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
     Ok(json_response(&page))
 }
 
+/// `GET /v1beta/models/{model}`: an entry of the native list.
+pub(crate) fn retrieve_native(call: &Call) -> Result<Response, ApiError> {
+    Ok(json_response(&native_entry(native_model(call)?.id)))
+}
+
+/// The model of a native request's path. The native list names models `models/<id>`, and so do clients, which gives
+/// the path `models/models/<id>`.
+pub(crate) fn native_model(call: &Call) -> Result<&'static catalog::TextModel, ApiError> {
+    let name = call.path("model");
+    text_model(name.strip_prefix(NATIVE_PREFIX).unwrap_or(name), "native")
+}
+
 fn native_entry(id: &str) -> Value {
     json!({
-        "name": format!("models/{id}"),
+        "name": format!("{NATIVE_PREFIX}{id}"),
         "baseModelId": id,
         "version": "1",
         "displayName": id,
@@ -105,10 +129,13 @@ fn missing(id: &str, wanted: &str) -> ApiError {
     } else {
         None
     };
-    let message = match kind {
-        Some(kind) => format!("the model {id:?} is a {kind} model; this endpoint takes {wanted} models"),
-        None => format!("there is no model {id:?}; GET /v1/models lists those there are"),
-    };
+    let Some(kind) = kind else { return absent(id) };
+    let message = format!("the model {id:?} is a {kind} model; this endpoint takes {wanted} models");
+    ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
+}
+
+fn absent(id: &str) -> ApiError {
+    let message = format!("there is no model {id:?}; GET /v1/models lists those there are");
     ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
 }
 

@@ -1748,14 +1748,18 @@ export interface GenerateContentRequest {
  * Source: specification 2.5.
  */
 export interface NativeContent {
-  /** The parts. */
+  /**
+   * The parts.
+   *
+   * At least 1 item.
+   */
   parts: NativePart[];
   /**
-   * Who speaks.
+   * Who speaks: user where it is left out. Turns are by user, model or function.
    *
    * Source: ours (the specification does not state it).
    */
-  role?: "user" | "model" | "system" | (string & {});
+  role?: "user" | "model" | "function" | "system" | (string & {});
 }
 
 /**
@@ -1808,7 +1812,11 @@ export interface NativePart {
 export interface NativeBlob {
   /** Media type. */
   mimeType: string;
-  /** Base64. */
+  /**
+   * Base64, in the standard or the URL-safe alphabet, padded or not.
+   *
+   * Matches `^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==)?|[A-Za-z0-9+/_-]{3}=?)?$`.
+   */
   data: string;
 }
 
@@ -1861,7 +1869,7 @@ export interface NativeFunctionDeclaration {
   /** What it does and when to call it. */
   description?: string;
   /** Schema of the arguments. */
-  parameters?: { [key: string]: unknown };
+  parameters?: NativeSchema;
   /** JSON Schema of the arguments. */
   parametersJsonSchema?: unknown;
 }
@@ -1915,7 +1923,7 @@ export interface NativeGenerationConfig {
   /**
    * Number of answers.
    *
-   * At least 1.
+   * 1 to 128.
    */
   candidateCount?: number;
   /**
@@ -1924,14 +1932,94 @@ export interface NativeGenerationConfig {
    * At least 1.
    */
   maxOutputTokens?: number;
-  /** Where to stop. */
+  /**
+   * Where to stop.
+   *
+   * At most 5 items.
+   */
   stopSequences?: string[];
-  /** Media type of the answer. */
-  responseMimeType?: "text/plain" | "application/json" | (string & {});
+  /** Media type of the answer; text/x.enum is one word of the schema's enum, bare. */
+  responseMimeType?: "text/plain" | "application/json" | "text/x.enum" | (string & {});
   /** Schema the answer must follow. */
-  responseSchema?: { [key: string]: unknown };
+  responseSchema?: NativeSchema;
   /** JSON Schema the answer must follow. */
   responseJsonSchema?: unknown;
+}
+
+/**
+ * Schema of a value, in the form older than JSON Schema; its type words are in capitals or not.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface NativeSchema {
+  /** Type of the value, such as OBJECT. */
+  type?: string;
+  /** Format of the value. */
+  format?: string;
+  /** For a person. */
+  title?: string;
+  /** What the value is. */
+  description?: string;
+  /** Whether the value may be null. */
+  nullable?: boolean;
+  /** The strings allowed. */
+  enum?: string[];
+  /** Members of an object. */
+  properties?: { [key: string]: NativeSchema };
+  /** Members that must be there. */
+  required?: string[];
+  /** Order in which members are written. */
+  propertyOrdering?: string[];
+  /**
+   * Least number of members.
+   *
+   * At least 0.
+   */
+  minProperties?: number;
+  /**
+   * Most members.
+   *
+   * At least 0.
+   */
+  maxProperties?: number;
+  /** Items of an array. */
+  items?: NativeSchema;
+  /**
+   * Least number of items.
+   *
+   * At least 0.
+   */
+  minItems?: number;
+  /**
+   * Most items.
+   *
+   * At least 0.
+   */
+  maxItems?: number;
+  /** The value fits one of these. */
+  anyOf?: NativeSchema[];
+  /**
+   * Least characters.
+   *
+   * At least 0.
+   */
+  minLength?: number;
+  /**
+   * Most characters.
+   *
+   * At least 0.
+   */
+  maxLength?: number;
+  /** Regular expression of the string. */
+  pattern?: string;
+  /** Least number. */
+  minimum?: number;
+  /** Greatest number. */
+  maximum?: number;
+  /** A value. */
+  example?: unknown;
+  /** What is meant where the value is missing. */
+  default?: unknown;
 }
 
 /**
@@ -2017,7 +2105,7 @@ export interface CountTokensRequest {
   /** The conversation. */
   contents?: NativeContent[];
   /** A whole request. */
-  generateContentRequest?: { [key: string]: unknown };
+  generateContentRequest?: GenerateContentRequest;
 }
 
 /**

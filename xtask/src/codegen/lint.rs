@@ -68,6 +68,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-open-union",
     "x-iterable",
     "x-text",
+    "x-json-mapping",
 ];
 
 const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
@@ -103,8 +104,18 @@ const OPERATION: &[&str] = &[
 ];
 const WEBHOOK: &[&str] =
     &["operationId", "summary", "description", "tags", "requestBody", "responses", "security", "x-source"];
-const PARAMETER: &[&str] =
-    &["$ref", "name", "in", "required", "description", "schema", "example", "deprecated", "x-source"];
+const PARAMETER: &[&str] = &[
+    "$ref",
+    "name",
+    "in",
+    "required",
+    "description",
+    "schema",
+    "example",
+    "deprecated",
+    "x-source",
+    "x-slashes",
+];
 const BODY: &[&str] = &["$ref", "description", "required", "content", "x-source"];
 const RESPONSE: &[&str] = &["$ref", "description", "headers", "content", "x-source"];
 const HEADER: &[&str] = &["$ref", "description", "required", "schema", "x-source"];
@@ -463,6 +474,9 @@ impl Lint<'_> {
         }
         self.union(node, at);
         self.values(node, at);
+        if node.get("x-json-mapping").is_some() {
+            self.one_of(node, at, "x-json-mapping", &["protobuf"]);
+        }
         self.conveniences(node, at);
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {

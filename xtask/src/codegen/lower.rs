@@ -172,7 +172,8 @@ impl Lowering<'_> {
         for (keyword, value) in node.as_object().context("a schema is an object")? {
             match keyword.as_str() {
                 // Read above, or documentation that Rust takes from elsewhere.
-                "type" | "required" | "title" | "examples" | "x-source" | "x-iterable" | "x-text" => {}
+                "type" | "required" | "title" | "examples" | "x-source" | "x-iterable" | "x-text"
+                | "x-json-mapping" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }

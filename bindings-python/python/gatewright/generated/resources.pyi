@@ -222,6 +222,11 @@ class Models:
         self,
         **options: Unpack[CallOptions],
     ) -> types.ModelList: ...
+    def retrieve(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Model: ...
 
 class NativeModels:
     """client.native.models."""
@@ -234,6 +239,11 @@ class NativeModels:
         pageToken: str | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.NativeModelList: ...
+    def get(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.NativeModel: ...
 
 class Native:
     """client.native."""
@@ -273,7 +283,7 @@ class Native:
         model: str,
         *,
         contents: Sequence[types.NativeContentParam | Record] | NotGiven = ...,
-        generateContentRequest: Mapping[str, object] | NotGiven = ...,
+        generateContentRequest: types.GenerateContentRequest | Record | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.CountTokensResponse: ...
 
@@ -550,6 +560,11 @@ class AsyncModels:
         self,
         **options: Unpack[CallOptions],
     ) -> types.ModelList: ...
+    async def retrieve(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Model: ...
 
 class AsyncNativeModels:
     """client.native.models."""
@@ -562,6 +577,11 @@ class AsyncNativeModels:
         pageToken: str | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.NativeModelList: ...
+    async def get(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.NativeModel: ...
 
 class AsyncNative:
     """client.native."""
@@ -601,7 +621,7 @@ class AsyncNative:
         model: str,
         *,
         contents: Sequence[types.NativeContentParam | Record] | NotGiven = ...,
-        generateContentRequest: Mapping[str, object] | NotGiven = ...,
+        generateContentRequest: types.GenerateContentRequest | Record | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.CountTokensResponse: ...
 

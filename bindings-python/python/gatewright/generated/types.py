@@ -114,6 +114,7 @@ _DICTS = frozenset(
         "NativeFunctionResponseParam",
         "NativeGenerationConfigParam",
         "NativePartParam",
+        "NativeSchemaParam",
         "NativeToolConfigParam",
         "NativeToolParam",
         "OutputTextContentParam",

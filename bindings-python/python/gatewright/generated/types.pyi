@@ -79,6 +79,7 @@ __all__ = [
     "NativeModelList",
     "NativePart",
     "NativePartParam",
+    "NativeSchemaParam",
     "NativeToolConfigParam",
     "NativeToolParam",
     "NativeUsage",
@@ -1356,17 +1357,17 @@ class NativeContent(Record):
     """One turn. (2.5)"""
     @property
     def parts(self) -> list[NativePart]:
-        """The parts."""
+        """The parts. At least 1 item."""
     @property
-    def role(self) -> Literal["user", "model", "system"] | str | None:
-        """Who speaks. (ours)"""
+    def role(self) -> Literal["user", "model", "function", "system"] | str | None:
+        """Who speaks: user where it is left out. Turns are by user, model or function. (ours)"""
 
 class NativeContentParam(TypedDict, total=False):
     """One turn. (2.5)"""
     parts: Required[Sequence[NativePartParam | Record]]
-    """The parts."""
-    role: Literal["user", "model", "system"] | str
-    """Who speaks. (ours)"""
+    """The parts. At least 1 item."""
+    role: Literal["user", "model", "function", "system"] | str
+    """Who speaks: user where it is left out. Turns are by user, model or function. (ours)"""
 
 class NativePart(Record):
     """One part. The source shows text; the other members are ours, and unknown ones pass through. At
@@ -1415,14 +1416,18 @@ class NativeBlob(Record):
         """Media type."""
     @property
     def data(self) -> str:
-        """Base64."""
+        """Base64, in the standard or the URL-safe alphabet, padded or not. Matches
+        `^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==)?|[A-Za-z0-9+/_-]{3}=?)?$`.
+        """
 
 class NativeBlobParam(TypedDict, total=False):
     """Data with its media type. (ours)"""
     mimeType: Required[str]
     """Media type."""
     data: Required[str]
-    """Base64."""
+    """Base64, in the standard or the URL-safe alphabet, padded or not. Matches
+    `^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==)?|[A-Za-z0-9+/_-]{3}=?)?$`.
+    """
 
 class NativeFunctionCall(Record):
     """A function and its arguments. (ours)"""
@@ -1477,7 +1482,7 @@ class NativeFunctionDeclarationParam(TypedDict, total=False):
     """Name of the function."""
     description: str
     """What it does and when to call it."""
-    parameters: Mapping[str, object]
+    parameters: NativeSchemaParam | Record
     """Schema of the arguments."""
     parametersJsonSchema: object
     """JSON Schema of the arguments."""
@@ -1503,17 +1508,66 @@ class NativeGenerationConfigParam(TypedDict, total=False):
     topK: float
     """How many tokens to sample from. At least 0."""
     candidateCount: int
-    """Number of answers. At least 1."""
+    """Number of answers. 1 to 128."""
     maxOutputTokens: int
     """Upper bound on generated tokens. At least 1."""
     stopSequences: Sequence[str]
-    """Where to stop."""
-    responseMimeType: Literal["text/plain", "application/json"] | str
-    """Media type of the answer."""
-    responseSchema: Mapping[str, object]
+    """Where to stop. At most 5 items."""
+    responseMimeType: Literal["text/plain", "application/json", "text/x.enum"] | str
+    """Media type of the answer; text/x.enum is one word of the schema's enum, bare."""
+    responseSchema: NativeSchemaParam | Record
     """Schema the answer must follow."""
     responseJsonSchema: object
     """JSON Schema the answer must follow."""
+
+class NativeSchemaParam(TypedDict, total=False):
+    """Schema of a value, in the form older than JSON Schema; its type words are in capitals or not.
+    (ours)
+    """
+    type: str
+    """Type of the value, such as OBJECT."""
+    format: str
+    """Format of the value."""
+    title: str
+    """For a person."""
+    description: str
+    """What the value is."""
+    nullable: bool
+    """Whether the value may be null."""
+    enum: Sequence[str]
+    """The strings allowed."""
+    properties: Mapping[str, NativeSchemaParam | Record]
+    """Members of an object."""
+    required: Sequence[str]
+    """Members that must be there."""
+    propertyOrdering: Sequence[str]
+    """Order in which members are written."""
+    minProperties: int
+    """Least number of members. At least 0."""
+    maxProperties: int
+    """Most members. At least 0."""
+    items: NativeSchemaParam | Record
+    """Items of an array."""
+    minItems: int
+    """Least number of items. At least 0."""
+    maxItems: int
+    """Most items. At least 0."""
+    anyOf: Sequence[NativeSchemaParam | Record]
+    """The value fits one of these."""
+    minLength: int
+    """Least characters. At least 0."""
+    maxLength: int
+    """Most characters. At least 0."""
+    pattern: str
+    """Regular expression of the string."""
+    minimum: float
+    """Least number."""
+    maximum: float
+    """Greatest number."""
+    example: object
+    """A value."""
+    default: object
+    """What is meant where the value is missing."""
 
 class GenerateContentResponse(Record):
     """Native response, or one event of a native stream. (ours)"""
@@ -1567,7 +1621,7 @@ class CountTokensRequest(TypedDict, total=False):
     """What to count; contents, or a whole generate-content request. (ours)"""
     contents: Sequence[NativeContentParam | Record]
     """The conversation."""
-    generateContentRequest: Mapping[str, object]
+    generateContentRequest: GenerateContentRequest | Record
     """A whole request."""
 
 class CountTokensResponse(Record):

@@ -44,7 +44,8 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
         Some("sse") => true,
         None | Some("json") => false,
         Some(other) => {
-            let message = format!("alt is {other:?}; this method answers with sse (events) or json (an array)");
+            let message =
+                format!("alt is {other:?}; this method answers with sse (events) or json (an array)");
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("alt"));
         }
     };

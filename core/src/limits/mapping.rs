@@ -104,9 +104,7 @@ fn rewrite(value: &Value, schema: &'static Value) -> Option<Value> {
             }
             changed.map(Value::Array)
         }
-        Value::String(text) if is_number(schema) => {
-            text.parse::<Number>().ok().map(Value::Number)
-        }
+        Value::String(text) if is_number(schema) => text.parse::<Number>().ok().map(Value::Number),
         _ => None,
     }
 }
@@ -127,7 +125,8 @@ mod tests {
     #[test]
     fn every_member_goes_by_either_spelling_and_free_objects_are_left_alone() {
         let args = json!({ "max_tokens": null, "maxTokens": "1", "inline_data": { "mime_type": 1 } });
-        let schema = json!({ "type": "OBJECT", "properties": { "any_of": { "min_items": "2" }, "anyOf": {} } });
+        let schema =
+            json!({ "type": "OBJECT", "properties": { "any_of": { "min_items": "2" }, "anyOf": {} } });
         let body = json!({
             "contents": [{ "role": null, "parts": [
                 { "inline_data": { "mime_type": "image/png", "data": "AA==" } },

@@ -17,9 +17,9 @@ struct Route {
 /// A piece of a path between two `/`.
 enum Segment {
     Literal(&'static str),
-    /// Any text that is not empty, between what stands before and after it in the segment. With `slashes`, which only
-    /// a last segment has, it may go over several segments.
-    Parameter { name: &'static str, before: &'static str, after: &'static str, slashes: bool },
+    /// Any text that is not empty, between what stands before and after it in the segment, and has none of the
+    /// characters of `without`. Where that may be a slash, it goes over all segments that are left.
+    Parameter { name: &'static str, before: &'static str, after: &'static str, without: &'static str },
 }
 
 /// What a method and a path lead to.
@@ -61,16 +61,17 @@ fn parameters<'path>(expected: &[Segment], path: &'path str) -> Option<Vec<(&'st
     let mut rest = Some(path.strip_prefix('/').unwrap_or(path));
     for segment in expected {
         let (found, after) = match (segment, rest?.split_once('/')) {
-            (Segment::Parameter { slashes: true, .. }, _) | (_, None) => (rest?, None),
+            (Segment::Parameter { without, .. }, _) if !without.contains('/') => (rest?, None),
+            (_, None) => (rest?, None),
             (_, Some((found, after))) => (found, Some(after)),
         };
         rest = after;
         match segment {
             Segment::Literal(text) if *text == found => {}
             Segment::Literal(_) => return None,
-            Segment::Parameter { name, before, after, .. } => {
+            Segment::Parameter { name, before, after, without } => {
                 let value = found.strip_prefix(before)?.strip_suffix(after)?;
-                if value.is_empty() {
+                if value.is_empty() || value.contains(|character| without.contains(character)) {
                     return None;
                 }
                 parameters.push((*name, value));
@@ -109,7 +110,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: "", slashes: true },
+            Segment::Parameter { name: "model", before: "", after: "", without: "" },
         ],
     },
     Route {
@@ -141,7 +142,7 @@ static ROUTES: &[Route] = &[
             Segment::Literal("v1"),
             Segment::Literal("videos"),
             Segment::Literal("generations"),
-            Segment::Parameter { name: "task_id", before: "", after: "", slashes: false },
+            Segment::Parameter { name: "task_id", before: "", after: "", without: "/" },
         ],
     },
     Route {
@@ -156,7 +157,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1beta"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: ":streamGenerateContent", slashes: true },
+            Segment::Parameter { name: "model", before: "", after: ":streamGenerateContent", without: "" },
         ],
     },
     Route {
@@ -164,7 +165,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1beta"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: ":generateContent", slashes: true },
+            Segment::Parameter { name: "model", before: "", after: ":generateContent", without: "" },
         ],
     },
     Route {
@@ -172,7 +173,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1beta"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: ":countTokens", slashes: true },
+            Segment::Parameter { name: "model", before: "", after: ":countTokens", without: "" },
         ],
     },
     Route {
@@ -180,7 +181,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1beta"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: "", slashes: true },
+            Segment::Parameter { name: "model", before: "", after: "", without: ":" },
         ],
     },
 ];

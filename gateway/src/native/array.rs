@@ -11,10 +11,7 @@ use crate::call::Response;
 use crate::sse;
 
 /// Answers with an array of documents. `delay`: pause before each.
-pub(super) fn respond(
-    documents: impl Iterator<Item = Value> + Send + 'static,
-    delay: Duration,
-) -> Response {
+pub(super) fn respond(documents: impl Iterator<Item = Value> + Send + 'static, delay: Duration) -> Response {
     let mut documents = documents.peekable();
     let mut opened = false;
     let pieces = std::iter::from_fn(move || {

@@ -102,9 +102,8 @@ fn add_spellings(schema: &mut Map<String, Value>) {
     if spellings.is_empty() {
         return;
     }
-    let rules = spellings
-        .iter()
-        .map(|(snake, name)| json!({"x-source": "ours", "not": {"required": [snake, name]}}));
+    let rules =
+        spellings.iter().map(|(snake, name)| json!({"x-source": "ours", "not": {"required": [snake, name]}}));
     let all = schema.entry("allOf").or_insert_with(|| json!([]));
     all.as_array_mut().into_iter().for_each(|all| all.extend(rules.clone()));
     schema.insert("x-spellings".to_owned(), Value::Object(spellings));

@@ -25,7 +25,8 @@ struct Expected {
 
 #[test]
 fn every_request_vector_is_accepted_or_refused_as_it_says() {
-    for case in vectors::read::<Case>("limits/requests.json") {
+    let files = ["limits/requests.json", "limits/native.json"];
+    for case in files.into_iter().flat_map(vectors::read::<Case>) {
         let operation = operations::by_id(&case.operation).unwrap();
         let mut expected: Vec<_> =
             case.violations.iter().map(|v| (v.pointer.as_str(), v.rule.as_str())).collect();

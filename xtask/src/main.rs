@@ -11,6 +11,7 @@ mod fuzz;
 mod guides;
 mod local_gateway;
 mod migration;
+mod native_clients;
 mod package;
 mod process;
 mod promise;

@@ -186,3 +186,26 @@ test("vectors: answers/presence.json, where a call asks for it", async (t) => {
     assert.deepEqual(error.body, answer, name);
   }
 });
+
+test("vectors: limits/native.json, native requests in every way to write them", async (t) => {
+  const server = await serve(t, (_, socket) => answerWith(socket, 200, {}));
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, validate: true });
+  const rules = (violations) => violations.map(({ pointer, rule }) => `${pointer} ${rule}`).sort();
+  const cases = readVectors("limits/native.json").cases.filter(({ operation }) =>
+    operations[operation].path.includes("model"),
+  );
+  for (const { name, operation, body, violations } of cases) {
+    if (violations.length === 0) {
+      await call(client, operation, body);
+      assert.deepEqual(JSON.parse(server.requests.at(-1).body), body, `${name}: it is sent as it was written`);
+    } else {
+      await assert.rejects(call(client, operation, body), (error) => {
+        assert.ok(error instanceof InvalidRequestError, name);
+        assert.deepEqual(rules(error.violations), rules(violations), name);
+        return true;
+      });
+    }
+  }
+  const accepted = cases.filter(({ violations }) => violations.length === 0);
+  assert.equal(server.requests.length, accepted.length, "what is refused is not sent");
+});

@@ -4,6 +4,7 @@
 mod address;
 mod calls;
 mod catalog;
+mod mapping;
 mod query;
 mod schema;
 mod walk;
@@ -23,6 +24,7 @@ pub use self::address::is_public;
 pub use self::calls::unmatched_calls;
 pub(crate) use self::catalog::is_catalogued;
 pub use self::catalog::wrong_endpoint;
+pub use self::mapping::canonical;
 pub use self::query::{check_query, parameter};
 pub use self::webhook_url::check_webhook_url;
 pub(crate) use self::webhook_url::may_be_public;
@@ -141,8 +143,8 @@ impl Rules {
 ///
 /// What is never checked: what only the gateway knows (whether a response, a task or a cached content that is named
 /// exists, quotas, whether the name in a `webhook_url` resolves to a public address), members and kinds the
-/// specification does not describe, the path's parameters (the query's are [`check_query`]'s), and whether a JSON Schema in the request is
-/// one.
+/// specification does not describe, the path's parameters (the query's are [`check_query`]'s), and whether a JSON Schema
+/// in the request is one.
 pub fn check(operation: &Operation, body: &Value) -> Violations {
     check_with(operation, body, Rules::default())
 }
@@ -150,6 +152,9 @@ pub fn check(operation: &Operation, body: &Value) -> Violations {
 /// As [`check`], by a gateway's own [`Rules`].
 pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violations {
     let Some(schema) = REQUESTS.body(operation.id) else { return Violations::default() };
+    let sent = body;
+    let rewritten = canonical(operation, sent);
+    let body = rewritten.as_ref().unwrap_or(sent);
     let mut violations = walk::walk(schema, body);
     let mut limits = catalog::check(operation, body);
     limits.extend(webhook_url::check(operation, body, rules));
@@ -158,6 +163,11 @@ pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violatio
     limits.retain(|limit| violations.iter().all(|rule| rule.pointer != limit.pointer));
     for limit in limits {
         violations.push(limit);
+    }
+    if rewritten.is_some() {
+        for violation in &mut violations.told {
+            violation.pointer = mapping::as_sent(operation, sent, &violation.pointer);
+        }
     }
     violations
 }

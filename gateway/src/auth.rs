@@ -19,6 +19,11 @@ pub(crate) const NATIVE_KEY_HEADER: &str = "x-goog-api-key";
 /// Query parameter of the native protocol that carries the key.
 pub(crate) const KEY_PARAMETER: &str = "key";
 
+/// Whether a request is one of the native protocol's clients, whatever its path: its key comes their way alone.
+pub(crate) fn is_native(headers: &HeaderMap) -> bool {
+    headers.contains_key(NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION)
+}
+
 /// An API key. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);

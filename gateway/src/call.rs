@@ -44,6 +44,8 @@ impl Call {
 
 impl Call {
     /// The body as JSON, checked against the rules of the operation and the limits of its model (section 8).
+    /// Where a protocol has several ways to write it, it comes in the one that the specification shows.
+    ///
     /// Errors: not JSON (with line and column), all violations at once, or a model that another endpoint serves.
     pub(crate) fn checked_body(&self) -> Result<Value, ApiError> {
         self.checked_body_by(Rules::default())
@@ -55,7 +57,10 @@ impl Call {
             ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
         })?;
         let violations = limits::check_with(self.operation, &body, rules);
-        if violations.is_empty() { Ok(body) } else { Err(ApiError::violations(violations)) }
+        if !violations.is_empty() {
+            return Err(ApiError::violations(violations));
+        }
+        Ok(limits::canonical(self.operation, &body).unwrap_or(body))
     }
 
     /// Checks the query's parameters against the rules of the operation. Errors: every violation at once.

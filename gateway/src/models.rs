@@ -11,19 +11,31 @@ use crate::error::{ApiError, json_response};
 const CREATED: u64 = 1_767_225_600;
 /// Models on one page of the native list where the client does not say.
 const PAGE_SIZE: usize = 50;
+/// What the native names of models begin with.
+const NATIVE_PREFIX: &str = "models/";
 /// Most models on one page of the native list.
 const LARGEST_PAGE: usize = 1000;
 
 /// `GET /v1/models`: all models of the catalog.
 pub(crate) fn list() -> Response {
+    json_response(&json!({ "object": "list", "data": entries().collect::<Vec<Value>>() }))
+}
+
+fn entries() -> impl Iterator<Item = Value> {
     let entry =
         |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
-    let text = catalog::TEXT_MODELS.iter().map(|model| entry(model.id, model.family));
+    let text = catalog::TEXT_MODELS.iter().map(move |model| entry(model.id, model.family));
     // The catalog gives these no family.
-    let videos = catalog::VIDEO_MODELS.iter().map(|model| entry(model.id, "gateway"));
-    let images = catalog::IMAGE_MODELS.iter().map(|model| entry(model.id, "gateway"));
-    let data: Vec<Value> = text.chain(videos).chain(images).collect();
-    json_response(&json!({ "object": "list", "data": data }))
+    let videos = catalog::VIDEO_MODELS.iter().map(move |model| entry(model.id, "gateway"));
+    let images = catalog::IMAGE_MODELS.iter().map(move |model| entry(model.id, "gateway"));
+    text.chain(videos).chain(images)
+}
+
+/// `GET /v1/models/{model}`: an entry of the list.
+pub(crate) fn retrieve(call: &Call) -> Result<Response, ApiError> {
+    let id = call.path("model");
+    let entry = entries().find(|entry| entry["id"] == id).ok_or_else(|| absent(id))?;
+    Ok(json_response(&entry))
 }
 
 /// `GET /v1beta/models`: the models that the native protocol serves, page by page.
@@ -56,9 +68,21 @@ pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
     Ok(json_response(&page))
 }
 
+/// `GET /v1beta/models/{model}`: an entry of the native list.
+pub(crate) fn retrieve_native(call: &Call) -> Result<Response, ApiError> {
+    Ok(json_response(&native_entry(native_model(call)?.id)))
+}
+
+/// The model of a native request's path. The native list names models `models/<id>`, and so do clients, which gives
+/// the path `models/models/<id>`.
+pub(crate) fn native_model(call: &Call) -> Result<&'static catalog::TextModel, ApiError> {
+    let name = call.path("model");
+    text_model(name.strip_prefix(NATIVE_PREFIX).unwrap_or(name), call.operation)
+}
+
 fn native_entry(id: &str) -> Value {
     json!({
-        "name": format!("models/{id}"),
+        "name": format!("{NATIVE_PREFIX}{id}"),
         "baseModelId": id,
         "version": "1",
         "displayName": id,
@@ -89,11 +113,14 @@ pub(crate) fn image_model(id: &str, operation: &Operation) -> Result<&'static ca
 fn missing(id: &str, operation: &Operation) -> ApiError {
     let message = match limits::wrong_endpoint(operation, id) {
         Some(elsewhere) => elsewhere.message,
-        None => {
-            let id = limits::brief(format_args!("{id:?}"));
-            format!("there is no model {id}; GET /v1/models lists those there are")
-        }
+        None => return absent(id),
     };
+    ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
+}
+
+fn absent(id: &str) -> ApiError {
+    let id = limits::brief(format_args!("{id:?}"));
+    let message = format!("there is no model {id}; GET /v1/models lists those there are");
     ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
 }
 

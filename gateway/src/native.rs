@@ -1,5 +1,7 @@
 //! The native generate-content protocol (2.5).
 
+mod array;
+
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
 use serde_json::{Value, json};
@@ -34,34 +36,43 @@ pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
     })))
 }
 
-/// `POST /v1beta/models/{model}:streamGenerateContent?alt=sse`: as [`generate`], a piece of each candidate an event.
-/// The last event of a candidate has its finish reason, and every event the usage so far known.
+/// `POST /v1beta/models/{model}:streamGenerateContent`: as [`generate`], a piece of each candidate a document. The last
+/// document of a candidate has its finish reason, and every one the usage so far known. With `?alt=sse` each is an
+/// event, else an element of one array.
 pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
-    for (name, value) in call.operation.fixed_query {
-        if call.query(name) != Some(value) {
-            let message = format!("this method streams server-sent events; call it with ?{name}={value}");
-            return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(*name));
+    let as_events = match call.query("alt") {
+        Some("sse") => true,
+        None | Some("json") => false,
+        Some(other) => {
+            let message =
+                format!("alt is {other:?}; this method answers with sse (events) or json (an array)");
+            return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("alt"));
         }
-    }
+    };
     let answer = answer(call)?;
     let usage = answer.usage();
     let Answer { model, id, replies } = answer;
     let candidates = replies.into_iter().enumerate().flat_map(|(index, reply)| pieces(index, reply));
-    let events = candidates.map(move |candidate| {
-        Event::data(&json!({
+    let documents = candidates.map(move |candidate| {
+        json!({
             "candidates": [candidate],
             "usageMetadata": usage,
             "modelVersion": model,
             "responseId": id,
-        }))
+        })
     });
-    Ok(sse::respond(events, provider.config.event_delay))
+    let delay = provider.config.event_delay;
+    Ok(if as_events {
+        sse::respond(documents.map(|document| Event::data(&document)), delay)
+    } else {
+        array::respond(documents, delay)
+    })
 }
 
 /// `POST /v1beta/models/{model}:countTokens`: of `contents`, or of a whole `generateContentRequest`.
 pub(crate) fn count_tokens(call: &Call) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
-    models::text_model(call.path("model"), call.operation)?;
+    models::native_model(call)?;
     let request =
         if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
     let total = prompt(request)?.tokens();
@@ -85,7 +96,7 @@ impl Answer {
 
 fn answer(call: &Call) -> Result<Answer, ApiError> {
     let body = call.checked_body()?;
-    let model = models::text_model(call.path("model"), call.operation)?.id;
+    let model = models::native_model(call)?.id;
     let prompt = prompt(&body)?;
     let count = integer(&body["generationConfig"]["candidateCount"]).unwrap_or(1);
     let replies = simulator::replies(&prompt, usize::try_from(count).unwrap_or(1));
@@ -150,13 +161,11 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
         .flat_map(|tool| list(&tool["functionDeclarations"]))
         .map(|function| Tool {
             name: text(&function["name"]).to_owned(),
-            parameters: schema(
-                either(function, "parametersJsonSchema", "parameters_json_schema"),
-                &function["parameters"],
-            ),
+            parameters: schema(&function["parametersJsonSchema"], &function["parameters"]),
         })
         .collect();
     let tool_choice = match text(&calling["mode"]) {
+        "" | "MODE_UNSPECIFIED" | "AUTO" | "VALIDATED" => ToolChoice::Auto,
         "NONE" => ToolChoice::None,
         "ANY" => {
             tools.retain(|tool| allowed.is_empty() || allowed.contains(&tool.name));
@@ -167,51 +176,73 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
             }
             ToolChoice::Required
         }
-        _ => ToolChoice::Auto,
+        other => {
+            let message = format!("mode is {other:?}, not one of AUTO, ANY, NONE, VALIDATED");
+            return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message)
+                .param("toolConfig.functionCallingConfig.mode"));
+        }
     };
-    let json_schema = either(config, "responseJsonSchema", "response_json_schema");
-    let wanted = schema(json_schema, &config["responseSchema"]);
-    let format = match (wanted.is_null(), text(&config["responseMimeType"])) {
-        (false, _) => Format::JsonSchema(wanted),
-        (true, "application/json") => Format::JsonObject,
-        (true, _) => Format::Text,
-    };
-    let mut turns: Vec<Turn> = list(&body["systemInstruction"]["parts"])
-        .filter_map(|part| part["text"].as_str())
-        .map(|text| Turn::Instruction(text.to_owned()))
-        .collect();
-    turns.extend(list(&body["contents"]).flat_map(|content| {
-        let model = content["role"] == "model";
-        list(&content["parts"]).filter_map(move |part| turn(part, model))
-    }));
+    let instruction = content(&body["systemInstruction"], Turn::Instruction);
+    let contents = list(&body["contents"]).flat_map(|turn| match text(&turn["role"]) {
+        "model" => content(turn, Turn::Assistant),
+        _ => content(turn, Turn::User),
+    });
     Ok(Prompt {
-        turns,
+        turns: instruction.into_iter().chain(contents).collect(),
         tools,
         tool_choice,
         parallel_tool_calls: true,
-        format,
+        format: format(config)?,
         max_tokens: limit(&config["maxOutputTokens"]),
         stop: texts(&config["stopSequences"]),
     })
 }
 
-fn turn(part: &Value, model: bool) -> Option<Turn> {
-    let answer = &part["functionResponse"];
-    if answer.is_object() {
-        let name = answer["name"].as_str().map(str::to_owned);
-        return Some(Turn::ToolResult { name, output: answer["response"].to_string() });
-    }
-    let call = &part["functionCall"];
-    if call.is_object() {
-        return Some(Turn::Assistant(call.to_string()));
-    }
-    let text = part["text"].as_str()?.to_owned();
-    Some(if model { Turn::Assistant(text) } else { Turn::User(text) })
+/// The form of the answer that is asked for.
+fn format(config: &Value) -> Result<Format, ApiError> {
+    let wanted = schema(&config["responseJsonSchema"], &config["responseSchema"]);
+    let refuse = |message: String| {
+        Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("generationConfig.responseMimeType"))
+    };
+    Ok(match text(&config["responseMimeType"]) {
+        "text/x.enum" if list(&wanted["enum"]).len() == 0 => {
+            return refuse("text/x.enum needs a responseSchema with the words in enum".to_owned());
+        }
+        "text/x.enum" => Format::Word(wanted),
+        "" | "text/plain" | "application/json" if !wanted.is_null() => Format::JsonSchema(wanted),
+        "application/json" => Format::JsonObject,
+        "" | "text/plain" => Format::Text,
+        other => {
+            return refuse(format!(
+                "responseMimeType is {other:?}, not one of text/plain, application/json, text/x.enum"
+            ));
+        }
+    })
 }
 
-/// A member under either of its names: a popular client sends these in snake case.
-fn either<'a>(object: &'a Value, name: &str, other: &str) -> &'a Value {
-    object.get(name).unwrap_or(&object[other])
+/// What one content says, its texts as one turn (2.5), and the calls and results among its parts.
+fn content(content: &Value, speaker: fn(String) -> Turn) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
+    let mut place = 0;
+    for part in list(&content["parts"]) {
+        let (answer, call) = (&part["functionResponse"], &part["functionCall"]);
+        if answer.is_object() {
+            let name = answer["name"].as_str().map(str::to_owned);
+            turns.push(Turn::ToolResult { name, output: answer["response"].to_string() });
+        } else if call.is_object() {
+            turns.push(Turn::Assistant(call.to_string()));
+        } else if let Some(text) = part["text"].as_str() {
+            if texts.is_empty() {
+                place = turns.len();
+            }
+            texts.push(text);
+        }
+    }
+    if !texts.is_empty() {
+        turns.insert(place, speaker(texts.join("\n")));
+    }
+    turns
 }
 
 /// The JSON Schema, or the older form, whose type words are in capitals.

@@ -315,7 +315,10 @@ async fn route(
         }
         return provider.files.serve(&head.method, name, &query, &head.headers);
     }
-    let path = native_alias(head.uri.path(), &head.headers);
+    let path = native_alias(&head.method, head.uri.path(), &head.headers);
+    if auth::is_native(&head.headers) || path_style(&path) == ErrorStyle::Native {
+        *style = ErrorStyle::Native;
+    }
     // Where there is GET there is HEAD; the HTTP library leaves the body out.
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
     let (operation, parameters) = match match_route(method, &path) {
@@ -386,28 +389,28 @@ fn options(methods: &str) -> Response {
     response
 }
 
-/// Clients of the native protocol also use /v1 (ours): its methods there, and its model list when the key comes in
-/// the native header.
-fn native_alias(path: &str, headers: &HeaderMap) -> String {
+/// Clients of the native protocol also use /v1 (ours): its methods there, and its models when the key comes in the
+/// native header.
+fn native_alias(method: &Method, path: &str, headers: &HeaderMap) -> String {
     let native = match path.strip_prefix("/v1/models") {
-        Some("") => {
-            headers.contains_key(auth::NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION)
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            auth::is_native(headers) || (*method == Method::POST && rest.contains(':'))
         }
-        Some(rest) => rest.starts_with('/') && rest.contains(':'),
-        None => false,
+        _ => false,
     };
     if native { path.replacen("/v1/", "/v1beta/", 1) } else { path.to_owned() }
 }
 
-/// Decodes path parameters once. What could mean another path to anything further on is not found.
+/// Decodes path parameters once. What could mean another path to anything further on is not found; a slash, which ids
+/// of models may hold, is no more than a character to what looks ids up.
 fn decode_parameters(parameters: &[(&str, &str)]) -> Result<Vec<(String, String)>, ApiError> {
     let decode =
         |&(name, raw): &(&str, &str)| {
             let value = percent_decode_str(raw).decode_utf8().ok().filter(|value| {
-                !value.contains(['/', '\\', '%'])
+                !value.contains(['\\', '%'])
                     && !value.contains("..")
-                    && value != "."
                     && !value.contains(char::is_control)
+                    && value.split('/').all(|segment| !matches!(segment, "" | "."))
             });
             match value {
                 Some(value) => Ok((name.to_owned(), value.into_owned())),

@@ -106,6 +106,10 @@ impl Service for Provider {
         models::list()
     }
 
+    async fn retrieve_model(&self, call: Call) -> Response {
+        finish(call.operation, models::retrieve(&call))
+    }
+
     async fn generate_content(&self, call: Call) -> Response {
         finish(call.operation, native::generate(&call))
     }
@@ -120,6 +124,10 @@ impl Service for Provider {
 
     async fn list_native_models(&self, call: Call) -> Response {
         finish(call.operation, models::list_native(&call))
+    }
+
+    async fn retrieve_native_model(&self, call: Call) -> Response {
+        finish(call.operation, models::retrieve_native(&call))
     }
 
     async fn create_video(&self, call: Call) -> Response {

@@ -42,15 +42,19 @@ impl Event {
     }
 }
 
-/// Answers with a stream of events. `delay`: pause before each.
-pub(crate) fn respond(events: impl Iterator<Item = Event> + Send + 'static, delay: Duration) -> Response {
-    let frames = stream::unfold(events, move |mut events| async move {
+/// A body that is made piece by piece. `delay`: pause before each.
+pub(crate) fn paced(pieces: impl Iterator<Item = Bytes> + Send + 'static, delay: Duration) -> Body {
+    Body::from_stream(stream::unfold(pieces, move |mut pieces| async move {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        events.next().map(|event| (Ok::<_, Infallible>(event.into_bytes()), events))
-    });
-    let mut response = Response::new(Body::from_stream(frames));
+        pieces.next().map(|piece| (Ok::<_, Infallible>(piece), pieces))
+    }))
+}
+
+/// Answers with a stream of events. `delay`: pause before each.
+pub(crate) fn respond(events: impl Iterator<Item = Event> + Send + 'static, delay: Duration) -> Response {
+    let mut response = Response::new(paced(events.map(Event::into_bytes), delay));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

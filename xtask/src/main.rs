@@ -12,6 +12,7 @@ mod guides;
 mod hostile_service;
 mod local_gateway;
 mod migration;
+mod native_clients;
 mod package;
 mod process;
 mod promise;

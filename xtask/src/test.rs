@@ -9,7 +9,7 @@ use crate::checkkit;
 use crate::codegen;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
-use crate::{demo, deny, fuzz, guides, migration, package, promise, readme, runtimes, soak};
+use crate::{demo, deny, fuzz, guides, migration, native_clients, package, promise, readme, runtimes, soak};
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
 
@@ -37,6 +37,7 @@ const STEPS: &[Step] = &[
     ("readme", "the README quotes the examples", readme::check_readme),
     ("guides", "the code of the guides runs", guides::run_guides),
     ("migration", "a script of the official SDK runs here with two lines changed", migration::compare),
+    ("native-clients", "the official SDKs of the native protocol are served", native_clients::serve_them),
     ("soak", "memory stays flat over many calls and events", soak::run_short),
     ("deny", "every dependency may be used", deny::check),
     ("fuzz", "no input is found that breaks a decoder", fuzz::run_short),
@@ -134,7 +135,13 @@ fn python_tests() -> Result<()> {
         command.current_dir(root().join("bindings-python")).env("GATEWRIGHT_BIN", program());
         command
     };
-    let scripts = ["../examples/python", "../examples/distributed", "../tests/soak", "../tests/migration"];
+    let scripts = [
+        "../examples/python",
+        "../examples/distributed",
+        "../tests/soak",
+        "../tests/migration",
+        "../tests/native-clients",
+    ];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;
     run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;
     run(in_package("mypy").args(["--strict", "python/gatewright", "../examples/python", "../tests/soak"]))?;
@@ -148,6 +155,7 @@ fn node_tests() -> Result<()> {
         "ci",
         "../tests/soak",
         "../tests/migration",
+        "../tests/native-clients",
     ]))?;
     for script in ["lint", "typecheck", "test"] {
         run(artefacts::node_package("npm")

@@ -105,6 +105,15 @@ export const operations = {
     stream: false,
     iterable: "data",
   },
+  retrieve_model: {
+    id: "retrieve_model",
+    name: "models.retrieve",
+    path: ["model"],
+    query: [],
+    headers: [],
+    body: false,
+    stream: false,
+  },
   generate_content: {
     id: "generate_content",
     name: "native.generateContent",
@@ -141,6 +150,15 @@ export const operations = {
     body: false,
     stream: false,
     iterable: "models",
+  },
+  retrieve_native_model: {
+    id: "retrieve_native_model",
+    name: "native.models.get",
+    path: ["model"],
+    query: [],
+    headers: [],
+    body: false,
+    stream: false,
   },
   create_video: {
     id: "create_video",

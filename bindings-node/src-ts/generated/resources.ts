@@ -16,7 +16,9 @@ import type {
   GenerateContentResponse,
   ImageGenerationRequest,
   ImageGenerationResponse,
+  Model,
   ModelList,
+  NativeModel,
   NativeModelList,
   Response,
   ResponseItemList,
@@ -233,6 +235,19 @@ export class ModelsResource extends Resource {
   list(options?: RequestOptions): ApiPromise<ModelList> {
     return this.send(operations.list_models, [], undefined, options);
   }
+
+  /**
+   * Look up a model
+   *
+   * One entry of the model list.
+   *
+   * @param model The model id, as the list has it.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  retrieve(model: string, options?: RequestOptions): ApiPromise<Model> {
+    return this.send(operations.retrieve_model, [model], undefined, options);
+  }
 }
 
 /** `client.native.models` */
@@ -246,6 +261,19 @@ export class NativeModelsResource extends Resource {
    */
   list(params?: ListNativeModelsParams, options?: RequestOptions): ApiPromise<NativeModelList> {
     return this.send(operations.list_native_models, [], params, options);
+  }
+
+  /**
+   * Look up a model, native style
+   *
+   * One entry of the native model list.
+   *
+   * @param model The model id, as the list has it.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  get(model: string, options?: RequestOptions): ApiPromise<NativeModel> {
+    return this.send(operations.retrieve_native_model, [model], undefined, options);
   }
 }
 
@@ -267,7 +295,7 @@ export class NativeResource extends Resource {
   /**
    * Stream generated content
    *
-   * As generate_content, the answer as server-sent events that each hold a part of it.
+   * As generate_content, the answer as server-sent events that each hold a part of it. A gateway that is asked without alt=sse, or with alt=json, streams the same documents as the elements of one JSON array.
    *
    * Source: ours (the specification does not state it).
    */

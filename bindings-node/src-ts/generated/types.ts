@@ -2192,14 +2192,18 @@ export interface GenerateContentRequest {
  * Source: specification 2.5.
  */
 export interface NativeContent {
-  /** The parts. */
+  /**
+   * The parts.
+   *
+   * At least 1 item.
+   */
   parts: NativePart[];
   /**
-   * Who speaks.
+   * Who speaks: user where it is left out. Turns are by user, model or function.
    *
    * Source: ours (the specification does not state it).
    */
-  role?: "user" | "model" | "system" | (string & {}) | null;
+  role?: "user" | "model" | "function" | "system" | (string & {}) | null;
 }
 
 /**
@@ -2252,7 +2256,11 @@ export interface NativePart {
 export interface NativeBlob {
   /** Media type. */
   mimeType: string;
-  /** Base64. */
+  /**
+   * Base64, in the standard or the URL-safe alphabet, padded or not.
+   *
+   * Matches `^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==)?|[A-Za-z0-9+/_-]{3}=?)?$`.
+   */
   data: string;
 }
 
@@ -2305,7 +2313,7 @@ export interface NativeFunctionDeclaration {
   /** What it does and when to call it. */
   description?: string | null;
   /** Schema of the arguments. */
-  parameters?: { [key: string]: unknown } | null;
+  parameters?: NativeSchema | null;
   /** JSON Schema of the arguments. */
   parametersJsonSchema?: unknown;
 }
@@ -2368,14 +2376,94 @@ export interface NativeGenerationConfig {
    * At least 1.
    */
   maxOutputTokens?: number | null;
-  /** Where to stop. */
+  /**
+   * Where to stop.
+   *
+   * At most 5 items.
+   */
   stopSequences?: string[] | null;
-  /** Media type of the answer. */
-  responseMimeType?: "text/plain" | "application/json" | (string & {}) | null;
+  /** Media type of the answer; text/x.enum is one word of the schema's enum, bare. */
+  responseMimeType?: "text/plain" | "application/json" | "text/x.enum" | (string & {}) | null;
   /** Schema the answer must follow. */
-  responseSchema?: { [key: string]: unknown } | null;
+  responseSchema?: NativeSchema | null;
   /** JSON Schema the answer must follow. */
   responseJsonSchema?: unknown;
+}
+
+/**
+ * Schema of a value, in the form older than JSON Schema; its type words are in capitals or not.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface NativeSchema {
+  /** Type of the value, such as OBJECT. */
+  type?: string | null;
+  /** Format of the value. */
+  format?: string | null;
+  /** For a person. */
+  title?: string | null;
+  /** What the value is. */
+  description?: string | null;
+  /** Whether the value may be null. */
+  nullable?: boolean | null;
+  /** The strings allowed. */
+  enum?: string[] | null;
+  /** Members of an object. */
+  properties?: { [key: string]: NativeSchema } | null;
+  /** Members that must be there. */
+  required?: string[] | null;
+  /** Order in which members are written. */
+  propertyOrdering?: string[] | null;
+  /**
+   * Least number of members.
+   *
+   * At least 0.
+   */
+  minProperties?: number | null;
+  /**
+   * Most members.
+   *
+   * At least 0.
+   */
+  maxProperties?: number | null;
+  /** Items of an array. */
+  items?: NativeSchema | null;
+  /**
+   * Least number of items.
+   *
+   * At least 0.
+   */
+  minItems?: number | null;
+  /**
+   * Most items.
+   *
+   * At least 0.
+   */
+  maxItems?: number | null;
+  /** The value fits one of these. */
+  anyOf?: NativeSchema[] | null;
+  /**
+   * Least characters.
+   *
+   * At least 0.
+   */
+  minLength?: number | null;
+  /**
+   * Most characters.
+   *
+   * At least 0.
+   */
+  maxLength?: number | null;
+  /** Regular expression of the string. */
+  pattern?: string | null;
+  /** Least number. */
+  minimum?: number | null;
+  /** Greatest number. */
+  maximum?: number | null;
+  /** A value. */
+  example?: unknown;
+  /** What is meant where the value is missing. */
+  default?: unknown;
 }
 
 /**
@@ -2461,7 +2549,7 @@ export interface CountTokensRequest {
   /** The conversation. */
   contents?: NativeContent[] | null;
   /** A whole request. */
-  generateContentRequest?: { [key: string]: unknown } | null;
+  generateContentRequest?: GenerateContentRequest | null;
 }
 
 /**

@@ -440,6 +440,50 @@ Sends a `GET` request to `/v1/models`
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
+    /**Look up a model
+
+One entry of the model list.
+
+Sends a `GET` request to `/v1/models/{model}`
+
+Arguments:
+- `model`: The model id, as the list has it.
+*/
+    pub async fn retrieve_model<'a>(
+        &'a self,
+        model: &'a str,
+    ) -> Result<ResponseValue<types::Model>, Error<()>> {
+        let url = format!(
+            "{}/v1/models/{}", self.baseurl, encode_path(& model.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "retrieve_model",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
     /**Generate content
 
 Native generate-content protocol; the model id is part of the path.
@@ -490,7 +534,7 @@ Arguments:
     }
     /**Stream generated content
 
-As generate_content, the answer as server-sent events that each hold a part of it.
+As generate_content, the answer as server-sent events that each hold a part of it. A gateway that is asked without alt=sse, or with alt=json, streams the same documents as the elements of one JSON array.
 
 Sends a `POST` request to `/v1beta/models/{model}:streamGenerateContent`
 
@@ -611,6 +655,50 @@ Arguments:
             .build()?;
         let info = OperationInfo {
             operation_id: "list_native_models",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Look up a model, native style
+
+One entry of the native model list.
+
+Sends a `GET` request to `/v1beta/models/{model}`
+
+Arguments:
+- `model`: The model id, as the list has it.
+*/
+    pub async fn retrieve_native_model<'a>(
+        &'a self,
+        model: &'a str,
+    ) -> Result<ResponseValue<types::NativeModel>, Error<()>> {
+        let url = format!(
+            "{}/v1beta/models/{}", self.baseurl, encode_path(& model.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "retrieve_native_model",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;

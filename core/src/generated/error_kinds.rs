@@ -53,6 +53,8 @@ pub enum ErrorKind {
     Io,
     /// A webhook's signature or time stamp does not hold.
     WebhookSignature,
+    /// The client itself broke: a defect of Gatewright, whose call ended with it and nothing else.
+    Internal,
 }
 
 impl ErrorKind {
@@ -82,6 +84,7 @@ impl ErrorKind {
         Self::Configuration,
         Self::Io,
         Self::WebhookSignature,
+        Self::Internal,
     ];
 
     /// The name in spec/errors.json: `rate_limit`.
@@ -111,6 +114,7 @@ impl ErrorKind {
             Self::Configuration => "configuration",
             Self::Io => "io",
             Self::WebhookSignature => "webhook_signature",
+            Self::Internal => "internal",
         }
     }
 
@@ -141,6 +145,7 @@ impl ErrorKind {
             Self::Configuration => "ConfigurationError",
             Self::Io => "FileError",
             Self::WebhookSignature => "WebhookSignatureError",
+            Self::Internal => "InternalError",
         }
     }
 
@@ -171,6 +176,7 @@ impl ErrorKind {
             Self::Configuration => "The client's own options are missing, malformed or contradict each other.",
             Self::Io => "A local file could not be read or written.",
             Self::WebhookSignature => "A webhook's signature or time stamp does not hold.",
+            Self::Internal => "The client itself broke: a defect of Gatewright, whose call ended with it and nothing else.",
         }
     }
 
@@ -234,6 +240,9 @@ impl ErrorCode {
         Self::PERMISSION_DENIED,
         Self::INVALID_JSON,
         Self::INVALID_VALUE,
+        Self::INVALID_IDEMPOTENCY_KEY,
+        Self::IDEMPOTENCY_KEY_IN_USE,
+        Self::IDEMPOTENCY_KEY_REUSED,
         Self::UNSUPPORTED_MEDIA_TYPE,
         Self::MODEL_NOT_FOUND,
         Self::NOT_FOUND,
@@ -243,12 +252,17 @@ impl ErrorCode {
         Self::INVALID_SIGNATURE,
         Self::REQUEST_TOO_LARGE,
         Self::REQUEST_TIMEOUT,
+        Self::MALFORMED_REQUEST,
+        Self::URI_TOO_LONG,
+        Self::HEADERS_TOO_LARGE,
         Self::RATE_LIMIT_EXCEEDED,
+        Self::TOO_MANY_CONNECTIONS,
         Self::INSUFFICIENT_QUOTA,
         Self::SERVER_ERROR,
         Self::NOT_IMPLEMENTED,
         Self::UPSTREAM_ERROR,
         Self::SERVER_IS_OVERLOADED,
+        Self::FILE_STORAGE_FULL,
         Self::UPSTREAM_TIMEOUT,
     ];
 
@@ -305,6 +319,39 @@ impl ErrorCode {
         native_http: 400,
         native_reason: None,
         meaning: "One or more fields break a rule of the specification; all are listed.",
+    };
+
+    /// The idempotency key is empty, too long or not visible ASCII.
+    pub const INVALID_IDEMPOTENCY_KEY: Self = Self {
+        code: "invalid_idempotency_key",
+        error_type: "invalid_request_error",
+        status: 400,
+        native_status: "INVALID_ARGUMENT",
+        native_http: 400,
+        native_reason: None,
+        meaning: "The idempotency key is empty, too long or not visible ASCII.",
+    };
+
+    /// A request with this idempotency key is under way; see retry-after.
+    pub const IDEMPOTENCY_KEY_IN_USE: Self = Self {
+        code: "idempotency_key_in_use",
+        error_type: "invalid_request_error",
+        status: 409,
+        native_status: "ABORTED",
+        native_http: 409,
+        native_reason: None,
+        meaning: "A request with this idempotency key is under way; see retry-after.",
+    };
+
+    /// The idempotency key came before, with another request.
+    pub const IDEMPOTENCY_KEY_REUSED: Self = Self {
+        code: "idempotency_key_reused",
+        error_type: "invalid_request_error",
+        status: 422,
+        native_status: "INVALID_ARGUMENT",
+        native_http: 422,
+        native_reason: None,
+        meaning: "The idempotency key came before, with another request.",
     };
 
     /// The body is not application/json.
@@ -406,6 +453,39 @@ impl ErrorCode {
         meaning: "The request's body did not arrive in time.",
     };
 
+    /// The request's head is not HTTP/1.1.
+    pub const MALFORMED_REQUEST: Self = Self {
+        code: "malformed_request",
+        error_type: "invalid_request_error",
+        status: 400,
+        native_status: "INVALID_ARGUMENT",
+        native_http: 400,
+        native_reason: None,
+        meaning: "The request's head is not HTTP/1.1.",
+    };
+
+    /// The request's path and query are longer than the gateway accepts.
+    pub const URI_TOO_LONG: Self = Self {
+        code: "uri_too_long",
+        error_type: "invalid_request_error",
+        status: 414,
+        native_status: "INVALID_ARGUMENT",
+        native_http: 414,
+        native_reason: None,
+        meaning: "The request's path and query are longer than the gateway accepts.",
+    };
+
+    /// The request has more headers, or longer ones, than the gateway accepts.
+    pub const HEADERS_TOO_LARGE: Self = Self {
+        code: "headers_too_large",
+        error_type: "invalid_request_error",
+        status: 431,
+        native_status: "INVALID_ARGUMENT",
+        native_http: 431,
+        native_reason: None,
+        meaning: "The request has more headers, or longer ones, than the gateway accepts.",
+    };
+
     /// Too many requests; see retry-after.
     pub const RATE_LIMIT_EXCEEDED: Self = Self {
         code: "rate_limit_exceeded",
@@ -415,6 +495,17 @@ impl ErrorCode {
         native_http: 429,
         native_reason: None,
         meaning: "Too many requests; see retry-after.",
+    };
+
+    /// The client's address holds as many connections as it may.
+    pub const TOO_MANY_CONNECTIONS: Self = Self {
+        code: "too_many_connections",
+        error_type: "rate_limit_error",
+        status: 429,
+        native_status: "RESOURCE_EXHAUSTED",
+        native_http: 429,
+        native_reason: None,
+        meaning: "The client's address holds as many connections as it may.",
     };
 
     /// The quota is used up; retrying does not help.
@@ -470,6 +561,17 @@ impl ErrorCode {
         native_http: 503,
         native_reason: None,
         meaning: "The gateway is over capacity; retry later.",
+    };
+
+    /// There is no room for another generated file until older ones expire; see retry-after.
+    pub const FILE_STORAGE_FULL: Self = Self {
+        code: "file_storage_full",
+        error_type: "server_error",
+        status: 503,
+        native_status: "UNAVAILABLE",
+        native_http: 503,
+        native_reason: None,
+        meaning: "There is no room for another generated file until older ones expire; see retry-after.",
     };
 
     /// The provider behind the gateway did not answer in time.

@@ -129,6 +129,24 @@ pub const LIST_MODELS: Operation = Operation {
     source: "4, 2.4",
 };
 
+/// Look up a model (ours): `GET /v1/models/{model}`.
+pub const RETRIEVE_MODEL: Operation = Operation {
+    id: "retrieve_model",
+    method: Method::Get,
+    path: "/v1/models/{model}",
+    path_parameters: &["model"],
+    query_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Models,
+    error_style: ErrorStyle::Standard,
+    resource: "models",
+    name: "retrieve",
+    source: "ours",
+};
+
 /// Generate content (4, 2.5): `POST /v1beta/models/{model}:generateContent`.
 pub const GENERATE_CONTENT: Operation = Operation {
     id: "generate_content",
@@ -201,6 +219,24 @@ pub const LIST_NATIVE_MODELS: Operation = Operation {
     source: "4, 2.5",
 };
 
+/// Look up a model, native style (ours): `GET /v1beta/models/{model}`.
+pub const RETRIEVE_NATIVE_MODEL: Operation = Operation {
+    id: "retrieve_native_model",
+    method: Method::Get,
+    path: "/v1beta/models/{model}",
+    path_parameters: &["model"],
+    query_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Native,
+    error_style: ErrorStyle::Native,
+    resource: "native.models",
+    name: "get",
+    source: "ours",
+};
+
 /// Submit a video generation task (4, 2.6, 3): `POST /v1/videos/generations`.
 pub const CREATE_VIDEO: Operation = Operation {
     id: "create_video",
@@ -264,10 +300,12 @@ pub const ALL: &[&Operation] = &[
     &DELETE_RESPONSE,
     &LIST_RESPONSE_INPUT_ITEMS,
     &LIST_MODELS,
+    &RETRIEVE_MODEL,
     &GENERATE_CONTENT,
     &STREAM_GENERATE_CONTENT,
     &COUNT_TOKENS,
     &LIST_NATIVE_MODELS,
+    &RETRIEVE_NATIVE_MODEL,
     &CREATE_VIDEO,
     &RETRIEVE_VIDEO,
     &CREATE_IMAGE,
@@ -283,10 +321,12 @@ pub fn by_id(id: &str) -> Option<&'static Operation> {
         "delete_response" => Some(&DELETE_RESPONSE),
         "list_response_input_items" => Some(&LIST_RESPONSE_INPUT_ITEMS),
         "list_models" => Some(&LIST_MODELS),
+        "retrieve_model" => Some(&RETRIEVE_MODEL),
         "generate_content" => Some(&GENERATE_CONTENT),
         "stream_generate_content" => Some(&STREAM_GENERATE_CONTENT),
         "count_tokens" => Some(&COUNT_TOKENS),
         "list_native_models" => Some(&LIST_NATIVE_MODELS),
+        "retrieve_native_model" => Some(&RETRIEVE_NATIVE_MODEL),
         "create_video" => Some(&CREATE_VIDEO),
         "retrieve_video" => Some(&RETRIEVE_VIDEO),
         "create_image" => Some(&CREATE_IMAGE),

@@ -208,6 +208,19 @@ impl Models<'_> {
         let answer = call.generated().list_models().await;
         call.value(answer).await
     }
+
+    /// Look up a model.
+    ///
+    /// One entry of the model list.
+    ///
+    /// model: The model id, as the list has it.
+    ///
+    /// Source: ours.
+    pub async fn retrieve(&self, model: &str) -> Result<Response<types::Model>, Error> {
+        let call = self.client.typed_call(&operations::RETRIEVE_MODEL, &[("model", model)])?;
+        let answer = call.generated().retrieve_model(model).await;
+        call.value(answer).await
+    }
 }
 
 /// The operations of `native`.
@@ -232,7 +245,8 @@ impl Native<'_> {
 
     /// Stream generated content. The answer is streamed.
     ///
-    /// As generate_content, the answer as server-sent events that each hold a part of it.
+    /// As generate_content, the answer as server-sent events that each hold a part of it. A gateway that is
+    /// asked without alt=sse, or with alt=json, streams the same documents as the elements of one JSON array.
     ///
     /// model: The model id.
     ///
@@ -281,6 +295,19 @@ impl NativeModels<'_> {
     pub async fn list(&self, page_size: Option<i64>, page_token: Option<&str>) -> Result<Response<types::NativeModelList>, Error> {
         let call = self.client.typed_call(&operations::LIST_NATIVE_MODELS, &[])?;
         let answer = call.generated().list_native_models(page_size, page_token).await;
+        call.value(answer).await
+    }
+
+    /// Look up a model, native style.
+    ///
+    /// One entry of the native model list.
+    ///
+    /// model: The model id, as the list has it.
+    ///
+    /// Source: ours.
+    pub async fn get(&self, model: &str) -> Result<Response<types::NativeModel>, Error> {
+        let call = self.client.typed_call(&operations::RETRIEVE_NATIVE_MODEL, &[("model", model)])?;
+        let answer = call.generated().retrieve_native_model(model).await;
         call.value(answer).await
     }
 }

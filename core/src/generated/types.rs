@@ -2156,9 +2156,7 @@ pub struct CountTokensRequest {
         rename = "generateContentRequest",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub generate_content_request: ::std::option::Option<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    >,
+    pub generate_content_request: ::std::option::Option<GenerateContentRequest>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3849,7 +3847,7 @@ pub struct NativeBlob {
     ///Media type.
     #[serde(rename = "mimeType")]
     pub mime_type: ::std::string::String,
-    ///Base64.
+    ///Base64, in the standard or the URL-safe alphabet, padded or not.
     pub data: ::std::string::String,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -3930,7 +3928,7 @@ impl ::std::str::FromStr for NativeCandidateFinishReason {
 pub struct NativeContent {
     ///The parts.
     pub parts: ::std::vec::Vec<NativePart>,
-    ///Who speaks.
+    ///Who speaks: user where it is left out. Turns are by user, model or function.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub role: ::std::option::Option<NativeContentRole>,
     #[serde(flatten)]
@@ -3941,7 +3939,7 @@ impl NativeContent {
         Default::default()
     }
 }
-///Who speaks.
+///Who speaks: user where it is left out. Turns are by user, model or function.
 #[derive(
     ::serde::Deserialize,
     ::serde::Serialize,
@@ -4178,9 +4176,7 @@ pub struct NativeFunctionDeclaration {
     pub description: ::std::option::Option<::std::string::String>,
     ///Schema of the arguments.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub parameters: ::std::option::Option<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    >,
+    pub parameters: ::std::option::Option<NativeSchema>,
     ///JSON Schema of the arguments.
     #[serde(
         rename = "parametersJsonSchema",
@@ -4245,7 +4241,7 @@ pub struct NativeGenerationConfig {
         skip_serializing_if = "::std::option::Option::is_none"
     )]
     pub stop_sequences: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
-    ///Media type of the answer.
+    ///Media type of the answer; text/x.enum is one word of the schema's enum, bare.
     #[serde(
         rename = "responseMimeType",
         skip_serializing_if = "::std::option::Option::is_none"
@@ -4258,9 +4254,7 @@ pub struct NativeGenerationConfig {
         rename = "responseSchema",
         skip_serializing_if = "::std::option::Option::is_none"
     )]
-    pub response_schema: ::std::option::Option<
-        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    >,
+    pub response_schema: ::std::option::Option<NativeSchema>,
     ///JSON Schema the answer must follow.
     #[serde(
         rename = "responseJsonSchema",
@@ -4275,7 +4269,7 @@ impl NativeGenerationConfig {
         Default::default()
     }
 }
-///Media type of the answer.
+///Media type of the answer; text/x.enum is one word of the schema's enum, bare.
 #[derive(
     ::serde::Deserialize,
     ::serde::Serialize,
@@ -4429,6 +4423,101 @@ pub struct NativePart {
 }
 impl NativePart {
     pub fn builder() -> builder::NativePart {
+        Default::default()
+    }
+}
+///Schema of a value, in the form older than JSON Schema; its type words are in capitals or not.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct NativeSchema {
+    ///Type of the value, such as OBJECT.
+    #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
+    pub type_: ::std::option::Option<::std::string::String>,
+    ///Format of the value.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub format: ::std::option::Option<::std::string::String>,
+    ///For a person.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub title: ::std::option::Option<::std::string::String>,
+    ///What the value is.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
+    ///Whether the value may be null.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub nullable: ::std::option::Option<bool>,
+    ///The strings allowed.
+    #[serde(rename = "enum", skip_serializing_if = "::std::option::Option::is_none")]
+    pub enum_: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+    ///Members of an object.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub properties: ::std::option::Option<
+        ::indexmap::IndexMap<::std::string::String, NativeSchema>,
+    >,
+    ///Members that must be there.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub required: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+    ///Order in which members are written.
+    #[serde(
+        rename = "propertyOrdering",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub property_ordering: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+    ///Least number of members.
+    #[serde(
+        rename = "minProperties",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub min_properties: ::std::option::Option<i64>,
+    ///Most members.
+    #[serde(
+        rename = "maxProperties",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub max_properties: ::std::option::Option<i64>,
+    ///Items of an array.
+    #[serde(default)]
+    pub items: ::std::boxed::Box<::std::option::Option<NativeSchema>>,
+    ///Least number of items.
+    #[serde(rename = "minItems", skip_serializing_if = "::std::option::Option::is_none")]
+    pub min_items: ::std::option::Option<i64>,
+    ///Most items.
+    #[serde(rename = "maxItems", skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_items: ::std::option::Option<i64>,
+    ///The value fits one of these.
+    #[serde(rename = "anyOf", skip_serializing_if = "::std::option::Option::is_none")]
+    pub any_of: ::std::option::Option<::std::vec::Vec<NativeSchema>>,
+    ///Least characters.
+    #[serde(
+        rename = "minLength",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub min_length: ::std::option::Option<i64>,
+    ///Most characters.
+    #[serde(
+        rename = "maxLength",
+        skip_serializing_if = "::std::option::Option::is_none"
+    )]
+    pub max_length: ::std::option::Option<i64>,
+    ///Regular expression of the string.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub pattern: ::std::option::Option<::std::string::String>,
+    ///Least number.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub minimum: ::std::option::Option<f64>,
+    ///Greatest number.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub maximum: ::std::option::Option<f64>,
+    ///A value.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub example: ::std::option::Option<::serde_json::Value>,
+    ///What is meant where the value is missing.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub default: ::std::option::Option<::serde_json::Value>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl NativeSchema {
+    pub fn builder() -> builder::NativeSchema {
         Default::default()
     }
 }
@@ -12234,9 +12323,7 @@ pub mod builder {
             ::std::string::String,
         >,
         generate_content_request: ::std::result::Result<
-            ::std::option::Option<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-            >,
+            ::std::option::Option<super::GenerateContentRequest>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -12271,9 +12358,7 @@ pub mod builder {
         pub fn generate_content_request<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
-                ::std::option::Option<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-                >,
+                ::std::option::Option<super::GenerateContentRequest>,
             >,
             T::Error: ::std::fmt::Display,
         {
@@ -15534,9 +15619,7 @@ pub mod builder {
         >,
         name: ::std::result::Result<::std::string::String, ::std::string::String>,
         parameters: ::std::result::Result<
-            ::std::option::Option<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-            >,
+            ::std::option::Option<super::NativeSchema>,
             ::std::string::String,
         >,
         parameters_json_schema: ::std::result::Result<
@@ -15584,11 +15667,7 @@ pub mod builder {
         }
         pub fn parameters<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<
-                ::std::option::Option<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-                >,
-            >,
+            T: ::std::convert::TryInto<::std::option::Option<super::NativeSchema>>,
             T::Error: ::std::fmt::Display,
         {
             self.parameters = value
@@ -15769,9 +15848,7 @@ pub mod builder {
             ::std::string::String,
         >,
         response_schema: ::std::result::Result<
-            ::std::option::Option<
-                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-            >,
+            ::std::option::Option<super::NativeSchema>,
             ::std::string::String,
         >,
         stop_sequences: ::std::result::Result<
@@ -15862,11 +15939,7 @@ pub mod builder {
         }
         pub fn response_schema<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<
-                ::std::option::Option<
-                    ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-                >,
-            >,
+            T: ::std::convert::TryInto<::std::option::Option<super::NativeSchema>>,
             T::Error: ::std::fmt::Display,
         {
             self.response_schema = value
@@ -16403,6 +16476,473 @@ pub mod builder {
                 text: Ok(value.text),
                 thought: Ok(value.thought),
                 thought_signature: Ok(value.thought_signature),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct NativeSchema {
+        any_of: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::NativeSchema>>,
+            ::std::string::String,
+        >,
+        default: ::std::result::Result<
+            ::std::option::Option<::serde_json::Value>,
+            ::std::string::String,
+        >,
+        description: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        enum_: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            ::std::string::String,
+        >,
+        example: ::std::result::Result<
+            ::std::option::Option<::serde_json::Value>,
+            ::std::string::String,
+        >,
+        format: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        items: ::std::result::Result<
+            ::std::boxed::Box<::std::option::Option<super::NativeSchema>>,
+            ::std::string::String,
+        >,
+        max_items: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        max_length: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        max_properties: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        maximum: ::std::result::Result<
+            ::std::option::Option<f64>,
+            ::std::string::String,
+        >,
+        min_items: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        min_length: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        min_properties: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        minimum: ::std::result::Result<
+            ::std::option::Option<f64>,
+            ::std::string::String,
+        >,
+        nullable: ::std::result::Result<
+            ::std::option::Option<bool>,
+            ::std::string::String,
+        >,
+        pattern: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        properties: ::std::result::Result<
+            ::std::option::Option<
+                ::indexmap::IndexMap<::std::string::String, super::NativeSchema>,
+            >,
+            ::std::string::String,
+        >,
+        property_ordering: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            ::std::string::String,
+        >,
+        required: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            ::std::string::String,
+        >,
+        title: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        type_: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for NativeSchema {
+        fn default() -> Self {
+            Self {
+                any_of: Ok(Default::default()),
+                default: Ok(Default::default()),
+                description: Ok(Default::default()),
+                enum_: Ok(Default::default()),
+                example: Ok(Default::default()),
+                format: Ok(Default::default()),
+                items: Ok(Default::default()),
+                max_items: Ok(Default::default()),
+                max_length: Ok(Default::default()),
+                max_properties: Ok(Default::default()),
+                maximum: Ok(Default::default()),
+                min_items: Ok(Default::default()),
+                min_length: Ok(Default::default()),
+                min_properties: Ok(Default::default()),
+                minimum: Ok(Default::default()),
+                nullable: Ok(Default::default()),
+                pattern: Ok(Default::default()),
+                properties: Ok(Default::default()),
+                property_ordering: Ok(Default::default()),
+                required: Ok(Default::default()),
+                title: Ok(Default::default()),
+                type_: Ok(Default::default()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl NativeSchema {
+        pub fn any_of<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::NativeSchema>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.any_of = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for any_of: {e}"));
+            self
+        }
+        pub fn default<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.default = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for default: {e}")
+                });
+            self
+        }
+        pub fn description<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.description = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for description: {e}")
+                });
+            self
+        }
+        pub fn enum_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.enum_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for enum_: {e}"));
+            self
+        }
+        pub fn example<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.example = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for example: {e}")
+                });
+            self
+        }
+        pub fn format<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.format = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for format: {e}"));
+            self
+        }
+        pub fn items<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::boxed::Box<::std::option::Option<super::NativeSchema>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.items = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for items: {e}"));
+            self
+        }
+        pub fn max_items<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.max_items = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for max_items: {e}")
+                });
+            self
+        }
+        pub fn max_length<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.max_length = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for max_length: {e}")
+                });
+            self
+        }
+        pub fn max_properties<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.max_properties = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for max_properties: {e}")
+                });
+            self
+        }
+        pub fn maximum<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<f64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.maximum = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for maximum: {e}")
+                });
+            self
+        }
+        pub fn min_items<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.min_items = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for min_items: {e}")
+                });
+            self
+        }
+        pub fn min_length<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.min_length = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for min_length: {e}")
+                });
+            self
+        }
+        pub fn min_properties<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.min_properties = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for min_properties: {e}")
+                });
+            self
+        }
+        pub fn minimum<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<f64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.minimum = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for minimum: {e}")
+                });
+            self
+        }
+        pub fn nullable<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<bool>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.nullable = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for nullable: {e}")
+                });
+            self
+        }
+        pub fn pattern<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.pattern = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for pattern: {e}")
+                });
+            self
+        }
+        pub fn properties<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<
+                    ::indexmap::IndexMap<::std::string::String, super::NativeSchema>,
+                >,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.properties = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for properties: {e}")
+                });
+            self
+        }
+        pub fn property_ordering<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.property_ordering = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for property_ordering: {e}")
+                });
+            self
+        }
+        pub fn required<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.required = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for required: {e}")
+                });
+            self
+        }
+        pub fn title<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.title = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for title: {e}"));
+            self
+        }
+        pub fn type_<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.type_ = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for type_: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<NativeSchema> for super::NativeSchema {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: NativeSchema,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                any_of: value.any_of?,
+                default: value.default?,
+                description: value.description?,
+                enum_: value.enum_?,
+                example: value.example?,
+                format: value.format?,
+                items: value.items?,
+                max_items: value.max_items?,
+                max_length: value.max_length?,
+                max_properties: value.max_properties?,
+                maximum: value.maximum?,
+                min_items: value.min_items?,
+                min_length: value.min_length?,
+                min_properties: value.min_properties?,
+                minimum: value.minimum?,
+                nullable: value.nullable?,
+                pattern: value.pattern?,
+                properties: value.properties?,
+                property_ordering: value.property_ordering?,
+                required: value.required?,
+                title: value.title?,
+                type_: value.type_?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::NativeSchema> for NativeSchema {
+        fn from(value: super::NativeSchema) -> Self {
+            Self {
+                any_of: Ok(value.any_of),
+                default: Ok(value.default),
+                description: Ok(value.description),
+                enum_: Ok(value.enum_),
+                example: Ok(value.example),
+                format: Ok(value.format),
+                items: Ok(value.items),
+                max_items: Ok(value.max_items),
+                max_length: Ok(value.max_length),
+                max_properties: Ok(value.max_properties),
+                maximum: Ok(value.maximum),
+                min_items: Ok(value.min_items),
+                min_length: Ok(value.min_length),
+                min_properties: Ok(value.min_properties),
+                minimum: Ok(value.minimum),
+                nullable: Ok(value.nullable),
+                pattern: Ok(value.pattern),
+                properties: Ok(value.properties),
+                property_ordering: Ok(value.property_ordering),
+                required: Ok(value.required),
+                title: Ok(value.title),
+                type_: Ok(value.type_),
                 extra: Ok(value.extra),
             }
         }
@@ -24458,6 +24998,8 @@ impl NativeContentRole {
     pub const USER: &'static str = "user";
     /// `model`
     pub const MODEL: &'static str = "model";
+    /// `function`
+    pub const FUNCTION: &'static str = "function";
     /// `system`
     pub const SYSTEM: &'static str = "system";
 }
@@ -24486,6 +25028,8 @@ impl NativeGenerationConfigResponseMimeType {
     pub const TEXT_PLAIN: &'static str = "text/plain";
     /// `application/json`
     pub const APPLICATION_JSON: &'static str = "application/json";
+    /// `text/x.enum`
+    pub const TEXT_X_ENUM: &'static str = "text/x.enum";
 }
 impl ::std::convert::From<&str> for NativeGenerationConfigResponseMimeType {
     fn from(value: &str) -> Self {
@@ -24693,6 +25237,7 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<NativeFunctionCallingConfig>();
     generator.subschema_for::<NativeGenerationConfigResponseMimeType>();
     generator.subschema_for::<NativeGenerationConfig>();
+    generator.subschema_for::<NativeSchema>();
     generator.subschema_for::<GenerateContentResponse>();
     generator.subschema_for::<NativeCandidateFinishReason>();
     generator.subschema_for::<NativeCandidate>();

@@ -62,6 +62,12 @@ pub(super) struct Schema {
     /// Keywords that are ours, though the section is the source's.
     #[serde(rename = "x-ours", default)]
     pub(super) ours: Vec<String>,
+    /// How else requests may write the object: see [`mapping`](super::mapping).
+    #[serde(rename = "x-json-mapping")]
+    pub(super) mapping: Option<String>,
+    /// The other spellings of its members, each with the member it stands for.
+    #[serde(rename = "x-spellings", default)]
+    pub(super) spellings: IndexMap<String, String>,
     #[serde(rename = "type", default, deserialize_with = "one_or_more")]
     pub(super) types: Vec<Type>,
     #[serde(rename = "enum")]

@@ -25,7 +25,7 @@ struct Expected {
 
 #[test]
 fn every_request_vector_is_accepted_or_refused_as_it_says() {
-    let files = ["limits/requests.json", "limits/tools.json"];
+    let files = ["limits/requests.json", "limits/tools.json", "limits/native.json"];
     for case in files.into_iter().flat_map(vectors::read::<Case>) {
         let operation = operations::by_id(&case.operation).unwrap();
         let mut expected: Vec<_> =

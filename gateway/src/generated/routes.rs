@@ -17,8 +17,9 @@ struct Route {
 /// A piece of a path between two `/`.
 enum Segment {
     Literal(&'static str),
-    /// Any text that is not empty, between what stands before and after it in the segment.
-    Parameter { name: &'static str, before: &'static str, after: &'static str },
+    /// Any text that is not empty, between what stands before and after it in the segment, and has none of the
+    /// characters of `without`. Where that may be a slash, it goes over all segments that are left.
+    Parameter { name: &'static str, before: &'static str, after: &'static str, without: &'static str },
 }
 
 /// What a method and a path lead to.
@@ -37,12 +38,15 @@ pub enum Match<'path> {
     NotFound,
 }
 
-/// Finds the operation of a method and a path (without its query). Literal segments go before parameters.
+/// Finds the operation of a method and a path (without its query). Literal segments go before parameters, and the
+/// most specific path that fits has the say about methods.
 pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'path> {
-    let segments: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
-    let mut others = Vec::new();
+    let mut others: Vec<&'static Operation> = Vec::new();
     for route in ROUTES {
-        let Some(parameters) = parameters(route.segments, &segments) else { continue };
+        if others.first().is_some_and(|other| other.path != route.operation.path) {
+            continue;
+        }
+        let Some(parameters) = parameters(route.segments, path) else { continue };
         if route.operation.method.as_str() == method.as_str() {
             return Match::Found { operation: route.operation, path: parameters };
         }
@@ -52,25 +56,29 @@ pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'pat
 }
 
 /// The parameters of a path that has these segments.
-fn parameters<'path>(expected: &[Segment], found: &[&'path str]) -> Option<Vec<(&'static str, &'path str)>> {
-    if expected.len() != found.len() {
-        return None;
-    }
+fn parameters<'path>(expected: &[Segment], path: &'path str) -> Option<Vec<(&'static str, &'path str)>> {
     let mut parameters = Vec::new();
-    for (expected, found) in expected.iter().zip(found) {
-        match expected {
-            Segment::Literal(text) if text == found => {}
+    let mut rest = Some(path.strip_prefix('/').unwrap_or(path));
+    for segment in expected {
+        let (found, after) = match (segment, rest?.split_once('/')) {
+            (Segment::Parameter { without, .. }, _) if !without.contains('/') => (rest?, None),
+            (_, None) => (rest?, None),
+            (_, Some((found, after))) => (found, Some(after)),
+        };
+        rest = after;
+        match segment {
+            Segment::Literal(text) if *text == found => {}
             Segment::Literal(_) => return None,
-            Segment::Parameter { name, before, after } => {
+            Segment::Parameter { name, before, after, without } => {
                 let value = found.strip_prefix(before)?.strip_suffix(after)?;
-                if value.is_empty() {
+                if value.is_empty() || value.contains(|character| without.contains(character)) {
                     return None;
                 }
                 parameters.push((*name, value));
             }
         }
     }
-    Some(parameters)
+    rest.is_none().then_some(parameters)
 }
 
 static ROUTES: &[Route] = &[
@@ -98,6 +106,14 @@ static ROUTES: &[Route] = &[
         ],
     },
     Route {
+        operation: &operations::RETRIEVE_MODEL,
+        segments: &[
+            Segment::Literal("v1"),
+            Segment::Literal("models"),
+            Segment::Parameter { name: "model", before: "", after: "", without: "" },
+        ],
+    },
+    Route {
         operation: &operations::CREATE_RESPONSE,
         segments: &[
             Segment::Literal("v1"),
@@ -117,7 +133,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1"),
             Segment::Literal("responses"),
-            Segment::Parameter { name: "response_id", before: "", after: "" },
+            Segment::Parameter { name: "response_id", before: "", after: "", without: "/" },
         ],
     },
     Route {
@@ -125,7 +141,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1"),
             Segment::Literal("responses"),
-            Segment::Parameter { name: "response_id", before: "", after: "" },
+            Segment::Parameter { name: "response_id", before: "", after: "", without: "/" },
         ],
     },
     Route {
@@ -133,7 +149,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1"),
             Segment::Literal("responses"),
-            Segment::Parameter { name: "response_id", before: "", after: "" },
+            Segment::Parameter { name: "response_id", before: "", after: "", without: "/" },
             Segment::Literal("input_items"),
         ],
     },
@@ -151,7 +167,7 @@ static ROUTES: &[Route] = &[
             Segment::Literal("v1"),
             Segment::Literal("videos"),
             Segment::Literal("generations"),
-            Segment::Parameter { name: "task_id", before: "", after: "" },
+            Segment::Parameter { name: "task_id", before: "", after: "", without: "/" },
         ],
     },
     Route {
@@ -166,7 +182,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1beta"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: ":streamGenerateContent" },
+            Segment::Parameter { name: "model", before: "", after: ":streamGenerateContent", without: "" },
         ],
     },
     Route {
@@ -174,7 +190,7 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1beta"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: ":generateContent" },
+            Segment::Parameter { name: "model", before: "", after: ":generateContent", without: "" },
         ],
     },
     Route {
@@ -182,7 +198,15 @@ static ROUTES: &[Route] = &[
         segments: &[
             Segment::Literal("v1beta"),
             Segment::Literal("models"),
-            Segment::Parameter { name: "model", before: "", after: ":countTokens" },
+            Segment::Parameter { name: "model", before: "", after: ":countTokens", without: "" },
+        ],
+    },
+    Route {
+        operation: &operations::RETRIEVE_NATIVE_MODEL,
+        segments: &[
+            Segment::Literal("v1beta"),
+            Segment::Literal("models"),
+            Segment::Parameter { name: "model", before: "", after: "", without: ":" },
         ],
     },
 ];
@@ -224,6 +248,11 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
+    /// Look up a model (ours): `GET /v1/models/{model}`.
+    fn retrieve_model(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
     /// Generate content (4, 2.5): `POST /v1beta/models/{model}:generateContent`.
     fn generate_content(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
@@ -241,6 +270,11 @@ pub trait Service: Send + Sync {
 
     /// List models, native style (4, 2.5): `GET /v1beta/models`.
     fn list_native_models(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Look up a model, native style (ours): `GET /v1beta/models/{model}`.
+    fn retrieve_native_model(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
@@ -270,10 +304,12 @@ pub async fn dispatch(service: &impl Service, call: Call) -> Response {
         "delete_response" => service.delete_response(call).await,
         "list_response_input_items" => service.list_response_input_items(call).await,
         "list_models" => service.list_models(call).await,
+        "retrieve_model" => service.retrieve_model(call).await,
         "generate_content" => service.generate_content(call).await,
         "stream_generate_content" => service.stream_generate_content(call).await,
         "count_tokens" => service.count_tokens(call).await,
         "list_native_models" => service.list_native_models(call).await,
+        "retrieve_native_model" => service.retrieve_native_model(call).await,
         "create_video" => service.create_video(call).await,
         "retrieve_video" => service.retrieve_video(call).await,
         "create_image" => service.create_image(call).await,

@@ -100,6 +100,8 @@ pub(crate) enum Format {
     JsonObject,
     /// JSON that fits this schema.
     JsonSchema(Value),
+    /// One of the words that this schema allows, bare.
+    Word(Value),
 }
 
 /// What the model answers.
@@ -193,6 +195,10 @@ fn one_reply(prompt: &Prompt, choice: usize, input: usize) -> Reply {
         Format::Text => text::answer(prompt, choice),
         Format::JsonObject => text::json_object(prompt, choice),
         Format::JsonSchema(schema) => schema::fit(schema, prompt.question()).to_string(),
+        Format::Word(schema) => match schema::fit(schema, prompt.question()) {
+            Value::String(word) => word,
+            other => other.to_string(),
+        },
     };
     let stops = prompt.stop.iter().filter(|stop| !stop.is_empty());
     if let Some(end) = stops.filter_map(|stop| text.find(stop)).min() {

@@ -44,6 +44,28 @@ async fn a_missing_key_is_403_and_a_wrong_one_400_in_the_native_form() {
 }
 
 #[tokio::test]
+async fn who_sends_the_key_in_the_native_header_gets_native_errors_under_v1_too() {
+    let server = start().await;
+    let paths = ["/v1/models", "/v1/models/model-sol", "/v1/models/model-sol:generateContent"];
+    for (key, status, word) in [("wrong", 400, "INVALID_ARGUMENT"), ("", 403, "PERMISSION_DENIED")] {
+        for path in paths {
+            let method = if path.contains(':') { Method::POST } else { Method::GET };
+            let request = server.bare(method, path).header("x-goog-api-key", key).json(&json!({}));
+            let (found, body) = read(request).await;
+            assert_eq!((found, &body["error"]["status"]), (status, &json!(word)), "{path} {key:?}");
+        }
+    }
+    for path in ["/v1/nothing", "/v1/models/model-sol:nothing", "/v1beta/nothing", "/nothing"] {
+        let (status, body) =
+            read(server.bare(Method::POST, path).header("x-goog-api-key", KEY).json(&json!({}))).await;
+        assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")), "{path}");
+    }
+    // Other clients keep the standard form.
+    let (status, body) = read(server.get("/v1/nothing")).await;
+    assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")));
+}
+
+#[tokio::test]
 async fn the_key_comes_as_bearer_native_header_or_parameter() {
     let server = start().await;
     let list = || server.bare(Method::GET, "/v1beta/models");

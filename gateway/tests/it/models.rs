@@ -47,9 +47,50 @@ async fn the_native_list_comes_in_pages() {
 }
 
 #[tokio::test]
-async fn the_native_key_header_gives_the_native_list_under_v1() {
+async fn each_entry_of_the_list_can_be_looked_up() {
     let server = start().await;
-    let (status, list) = read(server.bare(Method::GET, "/v1/models").header("x-goog-api-key", KEY)).await;
+    let (_, list) = read(server.get("/v1/models")).await;
+    for entry in list["data"].as_array().expect("models") {
+        let id = entry["id"].as_str().expect("an id");
+        let (status, model) = read(server.get(&format!("/v1/models/{id}"))).await;
+        assert_eq!((status, &model), (200, entry));
+    }
+    // Ids with a slash are sent with the slash escaped or not.
+    for id in ["nope", "another/model", "another%2Fmodel", "model-sol:7b"] {
+        let (status, body) = read(server.get(&format!("/v1/models/{id}"))).await;
+        assert_eq!((status, &body["error"]["code"]), (404, &json!("model_not_found")), "{id}");
+    }
+    let (status, body) = read(server.post("/v1/models/model-sol", &json!({}))).await;
+    assert_eq!((status, &body["error"]["code"]), (405, &json!("method_not_allowed")));
+}
+
+#[tokio::test]
+async fn each_entry_of_the_native_list_can_be_looked_up_by_its_name() {
+    let server = start().await;
+    let (_, list) = read(server.get("/v1beta/models")).await;
+    for entry in list["models"].as_array().expect("models") {
+        let name = entry["name"].as_str().expect("a name");
+        for path in [format!("/v1beta/{name}"), format!("/v1beta/models/{name}")] {
+            let (status, model) = read(server.get(&path)).await;
+            assert_eq!((status, &model), (200, entry), "{path}");
+        }
+    }
+    for id in ["nope", "video_model_1", "another/model"] {
+        let (status, body) = read(server.get(&format!("/v1beta/models/{id}"))).await;
+        assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")), "{id}");
+    }
+    // The methods of a model are posted to: their path is theirs alone.
+    let (status, body) = read(server.get("/v1beta/models/model-sol:generateContent")).await;
+    assert_eq!((status, &body["error"]["code"]), (405, &json!(405)));
+}
+
+#[tokio::test]
+async fn the_native_key_header_gives_the_native_models_under_v1() {
+    let server = start().await;
+    let get = |path: &str| read(server.bare(Method::GET, path).header("x-goog-api-key", KEY));
+    let (status, list) = get("/v1/models").await;
     assert_eq!(status, 200);
     assert!(list["models"].is_array());
+    let (status, model) = get("/v1/models/model-sol").await;
+    assert_eq!((status, &model["name"]), (200, &json!("models/model-sol")));
 }

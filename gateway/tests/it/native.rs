@@ -1,9 +1,12 @@
 //! Section 2.5 and the native protocol as publicly documented (ours).
 
+use std::time::Duration;
+
 use gatewright::types;
+use gatewright_gateway::Config;
 use serde_json::{Value, json};
 
-use crate::support::{read, start};
+use crate::support::{read, send, start, start_with};
 
 const PATH: &str = "/v1beta/models/model-breeze:generateContent";
 
@@ -42,8 +45,183 @@ async fn a_stream_has_a_piece_an_event_and_the_finish_reason_last() {
     let (last, others) = candidates.split_last().expect("candidates");
     assert_eq!(last["finishReason"], "STOP");
     assert!(others.iter().all(|candidate| candidate.get("finishReason").is_none()));
-    let (status, body) = server.refused("/v1beta/models/model-breeze:streamGenerateContent", &ask("x")).await;
+    let (status, body) = server.refused(&path.replace("sse", "xml"), &ask("x")).await;
     assert_eq!((status, &body["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_not_asked_for_as_events_is_an_array_element_by_element() {
+    // Slow enough for each element to arrive on its own.
+    let server = start_with(Config { event_delay: Duration::from_millis(20), ..Config::default() }).await;
+    let whole = server.ask(PATH, &ask("Tell me about rivers")).await;
+    for query in ["", "?alt=json"] {
+        let path = format!("/v1beta/models/model-breeze:streamGenerateContent{query}");
+        let mut response = send(server.post(&path, &ask("Tell me about rivers"))).await;
+        assert_eq!(response.headers()["content-type"], "application/json");
+        let mut pieces = Vec::new();
+        while let Some(piece) = response.chunk().await.expect("a whole body") {
+            pieces.push(String::from_utf8(piece.to_vec()).expect("UTF-8"));
+        }
+        // What has arrived is usable before the rest is: the first piece closed is an array of its own.
+        let first: Vec<Value> = serde_json::from_str(&format!("{}]", pieces[0])).expect("an element");
+        assert_eq!(first.len(), 1);
+        assert!(pieces.len() > 10, "{} pieces", pieces.len());
+        let documents: Vec<Value> = serde_json::from_str(&pieces.concat()).expect("one JSON array");
+        let texts =
+            documents.iter().map(|document| &document["candidates"][0]["content"]["parts"][0]["text"]);
+        let text: String = texts.filter_map(Value::as_str).collect();
+        assert_eq!(text, whole["candidates"][0]["content"]["parts"][0]["text"]);
+        assert_eq!(documents.last().expect("one")["candidates"][0]["finishReason"], "STOP");
+    }
+}
+
+#[tokio::test]
+async fn a_request_may_be_spelled_as_the_fields_of_its_messages_are() {
+    let server = start().await;
+    let camel = json!({
+        "contents": [{ "role": "user", "parts": [
+            { "text": "Use get_weather for Oslo" },
+            { "inlineData": { "mimeType": "image/png", "data": "iVBORw0KGgo=" } },
+        ]}],
+        "systemInstruction": { "parts": [{ "text": "Be brief." }] },
+        "generationConfig": { "maxOutputTokens": 40, "stopSequences": ["STOP"] },
+        "tools": [{ "functionDeclarations": [{ "name": "get_weather", "parametersJsonSchema": {
+            "type": "object", "properties": { "theCity": { "type": "string" }, "a_day": { "type": "string" } },
+            "required": ["theCity", "a_day"] } }] }],
+        "toolConfig": { "functionCallingConfig": { "mode": "ANY", "allowedFunctionNames": ["get_weather"] } },
+    });
+    let snake = json!({
+        "contents": [{ "role": "user", "parts": [
+            { "text": "Use get_weather for Oslo", "thought": null },
+            { "inline_data": { "mime_type": "image/png", "data": "iVBORw0KGgo" } },
+        ]}],
+        "system_instruction": { "parts": [{ "text": "Be brief." }] },
+        "generation_config": { "max_output_tokens": "40", "stop_sequences": ["STOP"], "top_k": null },
+        "tools": [{ "function_declarations": [{ "name": "get_weather", "parameters_json_schema": {
+            "type": "object", "properties": { "theCity": { "type": "string" }, "a_day": { "type": "string" } },
+            "required": ["theCity", "a_day"] } }] }],
+        "tool_config": { "function_calling_config": { "mode": "ANY", "allowed_function_names": ["get_weather"] } },
+    });
+    let answer = server.ask(PATH, &camel).await;
+    let call = &answer["candidates"][0]["content"]["parts"][0]["functionCall"];
+    // The names in a JSON Schema are the caller's: they are nobody's to spell.
+    assert_eq!(call["args"].as_object().expect("arguments").keys().collect::<Vec<_>>(), ["theCity", "a_day"]);
+    let other = server.ask(PATH, &snake).await;
+    assert_eq!(
+        (&other["candidates"], &other["usageMetadata"]),
+        (&answer["candidates"], &answer["usageMetadata"])
+    );
+}
+
+#[tokio::test]
+async fn limits_stops_and_the_form_of_the_answer_count_in_either_spelling() {
+    let server = start().await;
+    let mut body = ask("Say one two three four");
+    body["generation_config"] = json!({ "max_output_tokens": 2 });
+    assert_eq!(server.ask(PATH, &body).await["candidates"][0]["finishReason"], "MAX_TOKENS");
+    let mut counting = ask("Count to 5");
+    counting["generation_config"] = json!({ "stop_sequences": ["4"] });
+    let answer = server.ask(PATH, &counting).await;
+    let text = answer["candidates"][0]["content"]["parts"][0]["text"].as_str().expect("text").to_owned();
+    assert!(text.contains('3') && !text.contains('4'), "{text}");
+    body["generation_config"] = json!({ "response_mime_type": "application/json", "response_schema": {
+        "type": "OBJECT", "properties": { "n": { "type": "ARRAY", "items": { "type": "INTEGER" }, "min_items": "2" } } } });
+    let answer = server.ask(PATH, &body).await;
+    let text = answer["candidates"][0]["content"]["parts"][0]["text"].as_str().expect("text").to_owned();
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["n"].as_array().map(Vec::len), Some(2), "{text}");
+}
+
+#[tokio::test]
+async fn a_member_in_both_spellings_is_refused_at_its_object() {
+    let server = start().await;
+    let mut body = ask("Say hello");
+    body["generation_config"] = json!({ "top_p": 0.5, "topP": 0.5 });
+    let (status, answer) = server.refused(PATH, &body).await;
+    assert_eq!((status, &answer["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
+    let mut details = answer["error"]["details"].as_array().expect("details").iter();
+    let violation = details.find_map(|detail| detail["fieldViolations"].get(0)).expect("a violation");
+    assert_eq!(violation["field"], "generation_config");
+    let description = violation["description"].as_str().expect("text");
+    assert!(description.contains("top_p and topP are two spellings of one member"), "{description}");
+}
+
+#[tokio::test]
+async fn a_turn_of_several_parts_counts_whole() {
+    let server = start().await;
+    let parts = |texts: &[&str]| {
+        let parts: Vec<Value> = texts.iter().map(|text| json!({ "text": text })).collect();
+        json!({ "contents": [{ "role": "user", "parts": parts }] })
+    };
+    let one = server.ask(PATH, &parts(&["Say hello\nThank you."])).await;
+    let two = server.ask(PATH, &parts(&["Say hello", "Thank you."])).await;
+    assert_eq!((&one["candidates"], &one["usageMetadata"]), (&two["candidates"], &two["usageMetadata"]));
+    // The question stands before an image, and what is said beside results of tools does not hide them.
+    let image = json!({ "inlineData": { "mimeType": "image/png", "data": "iVBORw0KGgo=" } });
+    let body = json!({ "contents": [{ "parts": [{ "text": "Say hello" }, image] }] });
+    let answer = server.ask(PATH, &body).await;
+    assert_eq!(answer["candidates"][0]["content"]["parts"][0]["text"], "hello");
+}
+
+#[tokio::test]
+async fn the_answer_of_the_enum_form_is_a_bare_word() {
+    let server = start().await;
+    let mut body = ask("Which is green: ruby or emerald? I think emerald.");
+    let schema = json!({ "type": "STRING", "enum": ["ruby", "emerald", "opal"] });
+    body["generationConfig"] = json!({ "responseMimeType": "text/x.enum", "responseSchema": schema });
+    let text = |answer: &Value| answer["candidates"][0]["content"]["parts"][0]["text"].clone();
+    let word = text(&server.ask(PATH, &body).await);
+    assert!(schema["enum"].as_array().expect("words").contains(&word), "{word}");
+    let mut as_json = body.clone();
+    as_json["generationConfig"]["responseMimeType"] = json!("application/json");
+    assert_eq!(text(&server.ask(PATH, &as_json).await), word.to_string());
+    for config in [
+        json!({ "responseMimeType": "text/x.enum" }),
+        json!({ "responseMimeType": "text/x.enum", "responseSchema": { "type": "STRING" } }),
+        json!({ "responseMimeType": "application/xml" }),
+    ] {
+        body["generationConfig"] = config;
+        let (status, answer) = server.refused(PATH, &body).await;
+        assert_eq!((status, &answer["error"]["status"]), (400, &json!("INVALID_ARGUMENT")), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_mistake_is_refused_and_not_passed_over() {
+    let server = start().await;
+    for body in [
+        json!({ "contents": [{ "parts": [] }] }),
+        json!({ "contents": [{ "role": "assistant", "parts": [{ "text": "x" }] }] }),
+        json!({ "contents": [{ "role": "system", "parts": [{ "text": "x" }] }] }),
+        json!({ "contents": [{ "parts": [{ "inlineData": { "mimeType": "image/png", "data": "not base64!" } }] }] }),
+        json!({ "contents": [{ "parts": [{ "text": "x" }] }],
+            "generationConfig": { "stopSequences": ["a", "b", "c", "d", "e", "f"] } }),
+        json!({ "contents": [{ "parts": [{ "text": "x" }] }],
+            "toolConfig": { "functionCallingConfig": { "mode": "any" } } }),
+    ] {
+        let (status, answer) = server.refused(PATH, &body).await;
+        assert_eq!((status, &answer["error"]["status"]), (400, &json!("INVALID_ARGUMENT")), "{body}");
+    }
+    let counted = json!({ "generateContentRequest": { "contents": [{ "parts": [] }] } });
+    let (status, _) = server.refused("/v1beta/models/model-breeze:countTokens", &counted).await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn a_model_goes_by_its_native_name_too() {
+    let server = start().await;
+    let answer = server.ask(PATH, &ask("Say hello")).await;
+    for name in ["models/model-breeze", "models%2Fmodel-breeze", "model%2Dbreeze"] {
+        let path = format!("/v1beta/models/{name}:generateContent");
+        assert_eq!(server.ask(&path, &ask("Say hello")).await["candidates"], answer["candidates"], "{name}");
+    }
+    for name in
+        ["another/model", "another%2Fmodel", "models/models/model-breeze", "../model-breeze%2F", "a//b"]
+    {
+        let path = format!("/v1beta/models/{name}:generateContent");
+        let (status, body) = server.refused(&path, &ask("Say hello")).await;
+        assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")), "{name}");
+    }
 }
 
 #[tokio::test]
@@ -63,18 +241,6 @@ async fn functions_are_called_when_forced_and_answered_afterwards() {
     let tools = json!([{ "functionDeclarations": [{ "name": "get_weather", "parameters": {
         "type": "OBJECT", "properties": { "city": { "type": "STRING" }, "days": { "type": "INTEGER" } },
         "required": ["city", "days"] } }] }]);
-    let json_schema =
-        json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] });
-    for name in ["parametersJsonSchema", "parameters_json_schema"] {
-        let mut body = ask("Use get_weather for Oslo");
-        body["tools"] = json!([{ "functionDeclarations": [{ "name": "get_weather", name: json_schema }] }]);
-        let parts = server.ask(PATH, &body).await["candidates"][0]["content"]["parts"].clone();
-        assert_eq!(
-            parts,
-            json!([{ "functionCall": { "name": "get_weather", "args": { "city": "Oslo" } } }]),
-            "{name}"
-        );
-    }
     let mut body = ask("What is the weather in Paris for 2 days?");
     body["tools"] = tools.clone();
     body["toolConfig"] =

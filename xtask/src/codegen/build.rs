@@ -294,6 +294,7 @@ impl Builder<'_> {
             },
             required: node.get("required") == Some(&Value::Bool(true)),
             fixed: schema.get("const").and_then(Value::as_str).map(str::to_owned),
+            slashes: node.get("x-slashes") == Some(&Value::Bool(true)),
             ty: self.ty(schema, &names::nested(&names::pascal(operation), name), source)?,
             constraints: constraints(schema)?,
             default: schema.get("default").cloned(),

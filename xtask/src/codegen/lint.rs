@@ -75,6 +75,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-open-union",
     "x-iterable",
     "x-text",
+    "x-json-mapping",
 ];
 
 const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
@@ -110,8 +111,18 @@ const OPERATION: &[&str] = &[
 ];
 const WEBHOOK: &[&str] =
     &["operationId", "summary", "description", "tags", "requestBody", "responses", "security", "x-source"];
-const PARAMETER: &[&str] =
-    &["$ref", "name", "in", "required", "description", "schema", "example", "deprecated", "x-source"];
+const PARAMETER: &[&str] = &[
+    "$ref",
+    "name",
+    "in",
+    "required",
+    "description",
+    "schema",
+    "example",
+    "deprecated",
+    "x-source",
+    "x-slashes",
+];
 const BODY: &[&str] = &["$ref", "description", "required", "content", "x-source"];
 const RESPONSE: &[&str] = &["$ref", "description", "headers", "content", "x-source"];
 const HEADER: &[&str] = &["$ref", "description", "required", "schema", "x-source"];
@@ -476,6 +487,9 @@ impl Lint<'_> {
         }
         self.union(node, at);
         self.values(node, at);
+        if node.get("x-json-mapping").is_some() {
+            self.one_of(node, at, "x-json-mapping", &["protobuf"]);
+        }
         self.conveniences(node, at);
         self.report_all(bounds::marks(node, at));
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();

@@ -184,7 +184,7 @@ impl Lowering<'_> {
             match keyword.as_str() {
                 // Read above, or documentation that Rust takes from elsewhere.
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-iterable"
-                | "x-text" => {}
+                | "x-text" | "x-json-mapping" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }

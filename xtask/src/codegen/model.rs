@@ -132,6 +132,8 @@ pub(crate) struct Parameter {
     pub required: bool,
     /// Always sent with this value, never an argument.
     pub fixed: Option<String>,
+    /// `x-slashes`: the gateway takes a value in the path that holds slashes.
+    pub slashes: bool,
     pub ty: Type,
     pub constraints: Constraints,
     pub default: Option<Value>,

@@ -22,7 +22,11 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
                 |case: &Value| case["data"].as_array().into_iter().flatten().map(json).collect::<Vec<_>>();
             cases("sse/streams.json")?.iter().map(|case| documents(case).join(&b'\n')).collect()
         }
-        "limits" => cases("limits/requests.json")?.iter().map(|case| json(&case["body"])).collect(),
+        "limits" => [cases("limits/requests.json")?, cases("limits/native.json")?]
+            .iter()
+            .flatten()
+            .map(|case| json(&case["body"]))
+            .collect(),
         "report" => report_documents()?,
         "webhook" => {
             let bodies = cases("webhooks/verify.json")?;

@@ -383,6 +383,29 @@ class Models:
         body = None
         return self._client._call("list_models", parameters, body, options)
 
+    def retrieve(
+        self,
+        model,
+        **options,
+    ):
+        """Look up a model.
+
+        One entry of the model list.
+
+        Args:
+            model: The model id, as the list has it.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.models.retrieve(
+        ...     model="model-luna",
+        ... )
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"model": model}, None, None)
+        body = None
+        return self._client._call("retrieve_model", parameters, body, options)
+
 
 class NativeModels:
     """client.native.models."""
@@ -415,6 +438,29 @@ class NativeModels:
         parameters = (None, {"pageSize": pageSize, "pageToken": pageToken}, None)
         body = None
         return self._client._call("list_native_models", parameters, body, options)
+
+    def get(
+        self,
+        model,
+        **options,
+    ):
+        """Look up a model, native style.
+
+        One entry of the native model list.
+
+        Args:
+            model: The model id, as the list has it.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.native.models.get(
+        ...     model="model-luna",
+        ... )
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"model": model}, None, None)
+        body = None
+        return self._client._call("retrieve_native_model", parameters, body, options)
 
 
 class Native:
@@ -492,7 +538,9 @@ class Native:
     ):
         """Stream generated content.
 
-        As generate_content, the answer as server-sent events that each hold a part of it.
+        As generate_content, the answer as server-sent events that each hold a part of it. A gateway
+        that is asked without alt=sse, or with alt=json, streams the same documents as the elements
+        of one JSON array.
 
         Args:
             model: The model id. (2.5)
@@ -1090,6 +1138,25 @@ class AsyncModels:
         body = None
         return await self._client._call("list_models", parameters, body, options)
 
+    async def retrieve(
+        self,
+        model,
+        **options,
+    ):
+        """Look up a model.
+
+        One entry of the model list.
+
+        Args:
+            model: The model id, as the list has it.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"model": model}, None, None)
+        body = None
+        return await self._client._call("retrieve_model", parameters, body, options)
+
 
 class AsyncNativeModels:
     """client.native.models."""
@@ -1120,6 +1187,25 @@ class AsyncNativeModels:
         parameters = (None, {"pageSize": pageSize, "pageToken": pageToken}, None)
         body = None
         return await self._client._call("list_native_models", parameters, body, options)
+
+    async def get(
+        self,
+        model,
+        **options,
+    ):
+        """Look up a model, native style.
+
+        One entry of the native model list.
+
+        Args:
+            model: The model id, as the list has it.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Not shown in the source specification (ours).
+        """
+        parameters = ({"model": model}, None, None)
+        body = None
+        return await self._client._call("retrieve_native_model", parameters, body, options)
 
 
 class AsyncNative:
@@ -1192,7 +1278,9 @@ class AsyncNative:
     ):
         """Stream generated content.
 
-        As generate_content, the answer as server-sent events that each hold a part of it.
+        As generate_content, the answer as server-sent events that each hold a part of it. A gateway
+        that is asked without alt=sse, or with alt=json, streams the same documents as the elements
+        of one JSON array.
 
         Args:
             model: The model id. (2.5)

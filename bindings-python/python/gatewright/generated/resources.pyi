@@ -250,6 +250,11 @@ class Models:
         self,
         **options: Unpack[CallOptions],
     ) -> types.ModelList: ...
+    def retrieve(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Model: ...
 
 class NativeModels:
     """client.native.models."""
@@ -262,6 +267,11 @@ class NativeModels:
         pageToken: str | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.NativeModelList: ...
+    def get(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.NativeModel: ...
 
 class Native:
     """client.native."""
@@ -301,7 +311,7 @@ class Native:
         model: str,
         *,
         contents: Sequence[types.NativeContentParam | Record] | None | NotGiven = ...,
-        generateContentRequest: Mapping[str, object] | None | NotGiven = ...,
+        generateContentRequest: types.GenerateContentRequest | Record | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.CountTokensResponse: ...
 
@@ -606,6 +616,11 @@ class AsyncModels:
         self,
         **options: Unpack[CallOptions],
     ) -> types.ModelList: ...
+    async def retrieve(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Model: ...
 
 class AsyncNativeModels:
     """client.native.models."""
@@ -618,6 +633,11 @@ class AsyncNativeModels:
         pageToken: str | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.NativeModelList: ...
+    async def get(
+        self,
+        model: str,
+        **options: Unpack[CallOptions],
+    ) -> types.NativeModel: ...
 
 class AsyncNative:
     """client.native."""
@@ -657,7 +677,7 @@ class AsyncNative:
         model: str,
         *,
         contents: Sequence[types.NativeContentParam | Record] | None | NotGiven = ...,
-        generateContentRequest: Mapping[str, object] | None | NotGiven = ...,
+        generateContentRequest: types.GenerateContentRequest | Record | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.CountTokensResponse: ...
 

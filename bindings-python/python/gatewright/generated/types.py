@@ -145,6 +145,7 @@ _DICTS = frozenset(
         "NativeFunctionResponseParam",
         "NativeGenerationConfigParam",
         "NativePartParam",
+        "NativeSchemaParam",
         "NativeToolConfigParam",
         "NativeToolParam",
         "OutputTextContentParam",

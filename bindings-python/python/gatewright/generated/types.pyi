@@ -109,6 +109,7 @@ __all__ = [
     "NativeModelList",
     "NativePart",
     "NativePartParam",
+    "NativeSchemaParam",
     "NativeToolConfigParam",
     "NativeToolParam",
     "NativeUsage",
@@ -1838,17 +1839,17 @@ class NativeContent(Record):
     """One turn. (2.5)"""
     @property
     def parts(self) -> list[NativePart]:
-        """The parts."""
+        """The parts. At least 1 item."""
     @property
-    def role(self) -> Literal["user", "model", "system"] | str | None:
-        """Who speaks. (ours)"""
+    def role(self) -> Literal["user", "model", "function", "system"] | str | None:
+        """Who speaks: user where it is left out. Turns are by user, model or function. (ours)"""
 
 class NativeContentParam(TypedDict, total=False):
     """One turn. (2.5)"""
     parts: Required[Sequence[NativePartParam | Record]]
-    """The parts."""
-    role: Literal["user", "model", "system"] | str | None
-    """Who speaks. (ours)"""
+    """The parts. At least 1 item."""
+    role: Literal["user", "model", "function", "system"] | str | None
+    """Who speaks: user where it is left out. Turns are by user, model or function. (ours)"""
 
 class NativePart(Record):
     """One part. The source shows text; the other members are ours, and unknown ones pass through. At
@@ -1897,14 +1898,18 @@ class NativeBlob(Record):
         """Media type."""
     @property
     def data(self) -> str:
-        """Base64."""
+        """Base64, in the standard or the URL-safe alphabet, padded or not. Matches
+        `^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==)?|[A-Za-z0-9+/_-]{3}=?)?$`.
+        """
 
 class NativeBlobParam(TypedDict, total=False):
     """Data with its media type. (ours)"""
     mimeType: Required[str]
     """Media type."""
     data: Required[str]
-    """Base64."""
+    """Base64, in the standard or the URL-safe alphabet, padded or not. Matches
+    `^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==)?|[A-Za-z0-9+/_-]{3}=?)?$`.
+    """
 
 class NativeFunctionCall(Record):
     """A function and its arguments. (ours)"""
@@ -1959,7 +1964,7 @@ class NativeFunctionDeclarationParam(TypedDict, total=False):
     """Name of the function."""
     description: str | None
     """What it does and when to call it."""
-    parameters: Mapping[str, object] | None
+    parameters: NativeSchemaParam | Record | None
     """Schema of the arguments."""
     parametersJsonSchema: object
     """JSON Schema of the arguments."""
@@ -1989,13 +1994,62 @@ class NativeGenerationConfigParam(TypedDict, total=False):
     maxOutputTokens: int | None
     """Upper bound on generated tokens. At least 1."""
     stopSequences: Sequence[str] | None
-    """Where to stop."""
-    responseMimeType: Literal["text/plain", "application/json"] | str | None
-    """Media type of the answer."""
-    responseSchema: Mapping[str, object] | None
+    """Where to stop. At most 5 items."""
+    responseMimeType: Literal["text/plain", "application/json", "text/x.enum"] | str | None
+    """Media type of the answer; text/x.enum is one word of the schema's enum, bare."""
+    responseSchema: NativeSchemaParam | Record | None
     """Schema the answer must follow."""
     responseJsonSchema: object
     """JSON Schema the answer must follow."""
+
+class NativeSchemaParam(TypedDict, total=False):
+    """Schema of a value, in the form older than JSON Schema; its type words are in capitals or not.
+    (ours)
+    """
+    type: str | None
+    """Type of the value, such as OBJECT."""
+    format: str | None
+    """Format of the value."""
+    title: str | None
+    """For a person."""
+    description: str | None
+    """What the value is."""
+    nullable: bool | None
+    """Whether the value may be null."""
+    enum: Sequence[str] | None
+    """The strings allowed."""
+    properties: Mapping[str, NativeSchemaParam | Record] | None
+    """Members of an object."""
+    required: Sequence[str] | None
+    """Members that must be there."""
+    propertyOrdering: Sequence[str] | None
+    """Order in which members are written."""
+    minProperties: int | None
+    """Least number of members. At least 0."""
+    maxProperties: int | None
+    """Most members. At least 0."""
+    items: NativeSchemaParam | Record | None
+    """Items of an array."""
+    minItems: int | None
+    """Least number of items. At least 0."""
+    maxItems: int | None
+    """Most items. At least 0."""
+    anyOf: Sequence[NativeSchemaParam | Record] | None
+    """The value fits one of these."""
+    minLength: int | None
+    """Least characters. At least 0."""
+    maxLength: int | None
+    """Most characters. At least 0."""
+    pattern: str | None
+    """Regular expression of the string."""
+    minimum: float | None
+    """Least number."""
+    maximum: float | None
+    """Greatest number."""
+    example: object
+    """A value."""
+    default: object
+    """What is meant where the value is missing."""
 
 class GenerateContentResponse(Record):
     """Native response, or one event of a native stream. (ours)"""
@@ -2049,7 +2103,7 @@ class CountTokensRequest(TypedDict, total=False):
     """What to count; contents, or a whole generate-content request. (ours)"""
     contents: Sequence[NativeContentParam | Record] | None
     """The conversation."""
-    generateContentRequest: Mapping[str, object] | None
+    generateContentRequest: GenerateContentRequest | Record | None
     """A whole request."""
 
 class CountTokensResponse(Record):

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::openapi::file;
 use crate::codegen::load::{Document, text, variants};
 use crate::codegen::model::{Api, File};
+use crate::codegen::names;
 
 /// `core/src/generated/requests.schema.json`: `operations` names each operation's body in `$defs` and gives the
 /// schemas of its parameters.
@@ -84,7 +85,28 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
         };
         out.insert(key.clone(), value);
     }
+    if node.get("x-json-mapping").is_some() {
+        add_spellings(&mut out);
+    }
     Ok(Value::Object(out))
+}
+
+/// What the JSON mapping of protocol buffers adds to an object: `x-spellings`, the other name of each member by which
+/// it may be given, and a rule for each that both are not given at once.
+fn add_spellings(schema: &mut Map<String, Value>) {
+    let names = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let spellings: Map<String, Value> = names
+        .map(|(name, _)| (names::snake(name), json!(name)))
+        .filter(|(snake, name)| name != snake.as_str())
+        .collect();
+    if spellings.is_empty() {
+        return;
+    }
+    let rules =
+        spellings.iter().map(|(snake, name)| json!({"x-source": "ours", "not": {"required": [snake, name]}}));
+    let all = schema.entry("allOf").or_insert_with(|| json!([]));
+    all.as_array_mut().into_iter().for_each(|all| all.extend(rules.clone()));
+    schema.insert("x-spellings".to_owned(), Value::Object(spellings));
 }
 
 /// An open union as conditions: a known discriminator brings its variant's rules, an unknown one passes.

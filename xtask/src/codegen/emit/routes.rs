@@ -17,8 +17,9 @@ struct Route {
 /// A piece of a path between two `/`.
 enum Segment {
     Literal(&'static str),
-    /// Any text that is not empty, between what stands before and after it in the segment.
-    Parameter { name: &'static str, before: &'static str, after: &'static str },
+    /// Any text that is not empty, between what stands before and after it in the segment, and has none of the
+    /// characters of `without`. Where that may be a slash, it goes over all segments that are left.
+    Parameter { name: &'static str, before: &'static str, after: &'static str, without: &'static str },
 }
 
 /// What a method and a path lead to.
@@ -37,12 +38,15 @@ pub enum Match<'path> {
     NotFound,
 }
 
-/// Finds the operation of a method and a path (without its query). Literal segments go before parameters.
+/// Finds the operation of a method and a path (without its query). Literal segments go before parameters, and the
+/// most specific path that fits has the say about methods.
 pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'path> {
-    let segments: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
-    let mut others = Vec::new();
+    let mut others: Vec<&'static Operation> = Vec::new();
     for route in ROUTES {
-        let Some(parameters) = parameters(route.segments, &segments) else { continue };
+        if others.first().is_some_and(|other| other.path != route.operation.path) {
+            continue;
+        }
+        let Some(parameters) = parameters(route.segments, path) else { continue };
         if route.operation.method.as_str() == method.as_str() {
             return Match::Found { operation: route.operation, path: parameters };
         }
@@ -52,25 +56,29 @@ pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'pat
 }
 
 /// The parameters of a path that has these segments.
-fn parameters<'path>(expected: &[Segment], found: &[&'path str]) -> Option<Vec<(&'static str, &'path str)>> {
-    if expected.len() != found.len() {
-        return None;
-    }
+fn parameters<'path>(expected: &[Segment], path: &'path str) -> Option<Vec<(&'static str, &'path str)>> {
     let mut parameters = Vec::new();
-    for (expected, found) in expected.iter().zip(found) {
-        match expected {
-            Segment::Literal(text) if text == found => {}
+    let mut rest = Some(path.strip_prefix('/').unwrap_or(path));
+    for segment in expected {
+        let (found, after) = match (segment, rest?.split_once('/')) {
+            (Segment::Parameter { without, .. }, _) if !without.contains('/') => (rest?, None),
+            (_, None) => (rest?, None),
+            (_, Some((found, after))) => (found, Some(after)),
+        };
+        rest = after;
+        match segment {
+            Segment::Literal(text) if *text == found => {}
             Segment::Literal(_) => return None,
-            Segment::Parameter { name, before, after } => {
+            Segment::Parameter { name, before, after, without } => {
                 let value = found.strip_prefix(before)?.strip_suffix(after)?;
-                if value.is_empty() {
+                if value.is_empty() || value.contains(|character| without.contains(character)) {
                     return None;
                 }
                 parameters.push((*name, value));
             }
         }
     }
-    Some(parameters)
+    rest.is_none().then_some(parameters)
 }
 ";
 
@@ -94,7 +102,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 
 fn table(code: &mut String, api: &Api) {
     let mut routes: Vec<(Vec<Segment<'_>>, &Operation)> =
-        api.operations.iter().map(|operation| (segments(&operation.path), operation)).collect();
+        api.operations.iter().map(|operation| (segments(operation, api), operation)).collect();
     // Literal before parameter, longer fixed text first: the first that fits is the most specific.
     routes.sort_by_key(|(segments, _)| segments.iter().map(Segment::rank).collect::<Vec<_>>());
     code.push_str("\nstatic ROUTES: &[Route] = &[\n");
@@ -107,9 +115,9 @@ fn table(code: &mut String, api: &Api) {
         for segment in segments {
             _ = match segment {
                 Segment::Literal(text) => writeln!(code, "            Segment::Literal({text:?}),"),
-                Segment::Parameter { name, before, after } => writeln!(
+                Segment::Parameter { name, before, after, without } => writeln!(
                     code,
-                    "            Segment::Parameter {{ name: {name:?}, before: {before:?}, after: {after:?} }},"
+                    "            Segment::Parameter {{ name: {name:?}, before: {before:?}, after: {after:?}, without: {without:?} }},"
                 ),
             };
         }
@@ -121,7 +129,7 @@ fn table(code: &mut String, api: &Api) {
 #[derive(Debug, PartialEq)]
 enum Segment<'a> {
     Literal(&'a str),
-    Parameter { name: &'a str, before: &'a str, after: &'a str },
+    Parameter { name: &'a str, before: &'a str, after: &'a str, without: String },
 }
 
 impl Segment<'_> {
@@ -136,13 +144,21 @@ impl Segment<'_> {
     }
 }
 
-fn segments(path: &str) -> Vec<Segment<'_>> {
+fn segments<'a>(operation: &'a Operation, api: &Api) -> Vec<Segment<'a>> {
+    let slashes = |name| operation.path_parameters().any(|known| known.name == name && known.slashes);
+    // Where other paths go on with `:method`, a colon is no part of the value.
+    let method = format!("{}:", operation.path);
+    let methods = api.operations.iter().any(|other| other.path.starts_with(&method));
     let split = |segment| -> Option<Segment<'_>> {
         let (before, rest): (&str, &str) = str::split_once(segment, '{')?;
         let (name, after) = rest.split_once('}')?;
-        Some(Segment::Parameter { name, before, after })
+        let without =
+            ['/', ':'].into_iter().filter(|mark| if *mark == '/' { !slashes(name) } else { methods });
+        Some(Segment::Parameter { name, before, after, without: without.collect() })
     };
-    path.trim_start_matches('/')
+    operation
+        .path
+        .trim_start_matches('/')
         .split('/')
         .map(|segment| split(segment).unwrap_or(Segment::Literal(segment)))
         .collect()

@@ -1,6 +1,6 @@
 //! The chat protocol (2.1 to 2.3): requests read, completions and chunks written.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
@@ -12,6 +12,8 @@ use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
 use crate::models;
 use crate::service::Provider;
+use crate::simulator::budget::Budget;
+use crate::simulator::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::{
     self, Content, Finish, Format, Prompt, Reply, Tool, ToolCall, ToolChoice, Turn, Usage, tokens,
 };
@@ -21,7 +23,7 @@ use crate::sse::{self, Event};
 const MOST_CHOICES: u64 = 128;
 
 /// `POST /v1/chat/completions`.
-pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), "chat")?.id;
     let prompt = prompt(&body)?;
@@ -30,7 +32,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
         let message = format!("n is {choices}; this gateway makes at most {MOST_CHOICES} choices");
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("n"));
     }
-    let replies = simulator::replies(&prompt, usize::try_from(choices).unwrap_or(1));
+    let replies = simulator::replies(&prompt, usize::try_from(choices).unwrap_or(1), budget)?;
     // The prompt is read once, whatever the number of choices.
     let usage = usage(Usage {
         input: replies.first().map_or(0, |reply| reply.usage.input),
@@ -170,27 +172,40 @@ pub(crate) fn call_id() -> String {
 }
 
 fn prompt(body: &Value) -> Result<Prompt, ApiError> {
-    let tools: Vec<Tool> = list(&body["tools"])
-        .filter(|tool| tool["type"] == "function")
-        .map(|tool| Tool {
-            name: text(&tool["function"]["name"]).to_owned(),
-            parameters: tool["function"]["parameters"].clone(),
+    let tools = list(&body["tools"]).enumerate().filter(|(_, tool)| tool["type"] == "function");
+    let tools: Vec<Tool> = tools
+        .map(|(index, tool)| {
+            let pointer = format!("/tools/{index}/function/parameters");
+            Ok(Tool {
+                name: text(&tool["function"]["name"]).to_owned(),
+                parameters: ClientSchema::read(&tool["function"]["parameters"], &pointer)?,
+            })
         })
-        .collect();
+        .collect::<Result<_, OutOfBounds>>()?;
     let named = &body["tool_choice"]["function"]["name"];
     Ok(Prompt {
         turns: turns(&body["messages"]),
         tool_choice: tool_choice(&body["tool_choice"], named, &tools)?,
         tools,
         parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
-        format: format(&body["response_format"], &body["response_format"]["json_schema"]["schema"]),
+        format: format(
+            &body["response_format"],
+            &body["response_format"]["json_schema"]["schema"],
+            "/response_format/json_schema/schema",
+        )?,
         max_tokens: limit(&body["max_completion_tokens"]).or_else(|| limit(&body["max_tokens"])),
         stop: texts(&body["stop"]),
+        media_tokens: 0,
     })
 }
 
 fn turns(messages: &Value) -> Vec<Turn> {
-    let called = list(messages).flat_map(|message| list(&message["tool_calls"]));
+    let mut called: HashMap<&str, &str> = HashMap::new();
+    for call in list(messages).flat_map(|message| list(&message["tool_calls"])) {
+        if let (Some(id), Some(name)) = (call["id"].as_str(), call["function"]["name"].as_str()) {
+            called.entry(id).or_insert(name);
+        }
+    }
     let turn = |message: &Value| {
         let content = content(&message["content"]);
         match text(&message["role"]) {
@@ -200,11 +215,7 @@ fn turns(messages: &Value) -> Vec<Turn> {
                     list(&message["tool_calls"]).map(|call| call["function"].to_string()).collect();
                 Turn::Assistant(content + &calls)
             }
-            "tool" => {
-                let call = called.clone().find(|call| call["id"] == message["tool_call_id"]);
-                let name = call.and_then(|call| call["function"]["name"].as_str()).map(str::to_owned);
-                Turn::ToolResult { name, output: content }
-            }
+            "tool" => Turn::tool_result(called.get(text(&message["tool_call_id"])).copied(), content),
             _ => Turn::Instruction(content),
         }
     };
@@ -269,11 +280,12 @@ pub(crate) fn tool_choice(choice: &Value, named: &Value, tools: &[Tool]) -> Resu
     }
 }
 
-/// The form of the answer in the chat and responses protocols. `schema`: where the protocol has the JSON Schema.
-pub(crate) fn format(format: &Value, schema: &Value) -> Format {
-    match text(&format["type"]) {
+/// The form of the answer in the chat and responses protocols. `schema`: where the protocol has the JSON Schema, and
+/// its `pointer`.
+pub(crate) fn format(format: &Value, schema: &Value, pointer: &str) -> Result<Format, OutOfBounds> {
+    Ok(match text(&format["type"]) {
         "json_object" => Format::JsonObject,
-        "json_schema" => Format::JsonSchema(schema.clone()),
+        "json_schema" => Format::JsonSchema(ClientSchema::read(schema, pointer)?),
         _ => Format::Text,
-    }
+    })
 }

@@ -9,6 +9,8 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::call::Response;
+use crate::simulator::budget::Exceeded;
+use crate::simulator::client_schema::OutOfBounds;
 
 /// Type address of the detail that names a reason in the native form.
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -109,6 +111,24 @@ impl ApiError {
             "status": self.code.native_status,
             "details": details,
         }})
+    }
+}
+
+impl From<Exceeded> for ApiError {
+    /// The request's own content asks for the work.
+    fn from(exceeded: Exceeded) -> Self {
+        Self::new(&ErrorCode::REQUEST_TOO_COSTLY, exceeded.to_string())
+    }
+}
+
+impl From<OutOfBounds> for ApiError {
+    fn from(refused: OutOfBounds) -> Self {
+        Self::violations(vec![Violation {
+            message: refused.to_string(),
+            rule: refused.breach.rule().to_owned(),
+            pointer: refused.pointer,
+            section: "ours".to_owned(),
+        }])
     }
 }
 

@@ -32,6 +32,9 @@ mod config;
 mod error;
 mod fault;
 mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
 mod images;
@@ -44,6 +47,7 @@ mod simulator;
 mod sse;
 mod videos;
 mod webhook;
+mod work;
 
 pub use crate::auth::{ApiKey, InvalidKey};
 pub use crate::call::{Call, Response};

@@ -1,5 +1,7 @@
 //! The native generate-content protocol (2.5).
 
+use std::collections::HashSet;
+
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
 use serde_json::{Value, json};
@@ -10,6 +12,8 @@ use crate::chat::{limit, list, text, texts};
 use crate::error::{ApiError, json_response};
 use crate::models;
 use crate::service::Provider;
+use crate::simulator::budget::Budget;
+use crate::simulator::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Tool, ToolChoice, Turn, tokens};
 use crate::sse::{self, Event};
 
@@ -17,8 +21,8 @@ use crate::sse::{self, Event};
 const MOST_CANDIDATES: u64 = 128;
 
 /// `POST /v1beta/models/{model}:generateContent`.
-pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
-    let answer = answer(call)?;
+pub(crate) fn generate(_provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
+    let answer = answer(call, budget)?;
     let usage = answer.usage();
     let Answer { model, id, replies } = answer;
     let candidates: Vec<Value> = replies
@@ -39,14 +43,14 @@ pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
 
 /// `POST /v1beta/models/{model}:streamGenerateContent?alt=sse`: as [`generate`], a piece of each candidate an event.
 /// The last event of a candidate has its finish reason, and every event the usage so far known.
-pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn stream(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     for (name, value) in call.operation.fixed_query {
         if call.query(name) != Some(value) {
             let message = format!("this method streams server-sent events; call it with ?{name}={value}");
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(*name));
         }
     }
-    let answer = answer(call)?;
+    let answer = answer(call, budget)?;
     let usage = answer.usage();
     let Answer { model, id, replies } = answer;
     let candidates = replies.into_iter().enumerate().flat_map(|(index, reply)| pieces(index, reply));
@@ -62,12 +66,14 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 }
 
 /// `POST /v1beta/models/{model}:countTokens`: of `contents`, or of a whole `generateContentRequest`.
-pub(crate) fn count_tokens(call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn count_tokens(_provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(call.path("model"), "native")?;
-    let request =
-        if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
-    let total = prompt(request)?.tokens();
+    let (request, pointer) = match &body["generateContentRequest"] {
+        request @ Value::Object(_) => (request, "/generateContentRequest"),
+        _ => (&body, ""),
+    };
+    let total = prompt(request, pointer)?.tokens(budget)?;
     Ok(json_response(&json!({ "totalTokens": total })))
 }
 
@@ -86,10 +92,10 @@ impl Answer {
     }
 }
 
-fn answer(call: &Call) -> Result<Answer, ApiError> {
+fn answer(call: &Call, budget: &Budget) -> Result<Answer, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(call.path("model"), "native")?.id;
-    let prompt = prompt(&body)?;
+    let prompt = prompt(&body, "")?;
     let count = integer(&body["generationConfig"]["candidateCount"]).unwrap_or(1);
     if count > MOST_CANDIDATES {
         let message = format!("candidateCount is {count}; this gateway makes at most {MOST_CANDIDATES}");
@@ -97,7 +103,7 @@ fn answer(call: &Call) -> Result<Answer, ApiError> {
             ApiError::new(&ErrorCode::INVALID_VALUE, message).param("generationConfig.candidateCount")
         );
     }
-    let replies = simulator::replies(&prompt, usize::try_from(count).unwrap_or(1));
+    let replies = simulator::replies(&prompt, usize::try_from(count).unwrap_or(1), budget)?;
     Ok(Answer { model, id: Uuid::new_v4().simple().to_string(), replies })
 }
 
@@ -151,20 +157,31 @@ fn finish_reason(finish: Finish) -> &'static str {
     }
 }
 
-fn prompt(body: &Value) -> Result<Prompt, ApiError> {
+/// `pointer`: where the request is in the body.
+fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
     let config = &body["generationConfig"];
     let calling = &body["toolConfig"]["functionCallingConfig"];
-    let allowed = texts(&calling["allowedFunctionNames"]);
-    let mut tools: Vec<Tool> = list(&body["tools"])
-        .flat_map(|tool| list(&tool["functionDeclarations"]))
-        .map(|function| Tool {
-            name: text(&function["name"]).to_owned(),
-            parameters: schema(
-                either(function, "parametersJsonSchema", "parameters_json_schema"),
-                &function["parameters"],
-            ),
+    let allowed: HashSet<String> = texts(&calling["allowedFunctionNames"]).into_iter().collect();
+    let declared = list(&body["tools"]).enumerate().flat_map(|(tool, declaring)| {
+        let functions = list(&declaring["functionDeclarations"]).enumerate();
+        functions.map(move |(index, function)| (tool, index, function))
+    });
+    let mut tools: Vec<Tool> = declared
+        .map(|(tool, index, function)| {
+            let at = format!("{pointer}/tools/{tool}/functionDeclarations/{index}");
+            Ok(Tool {
+                name: text(&function["name"]).to_owned(),
+                parameters: schema(
+                    (
+                        either(function, "parametersJsonSchema", "parameters_json_schema"),
+                        "parametersJsonSchema",
+                    ),
+                    (&function["parameters"], "parameters"),
+                    &at,
+                )?,
+            })
         })
-        .collect();
+        .collect::<Result<_, OutOfBounds>>()?;
     let tool_choice = match text(&calling["mode"]) {
         "NONE" => ToolChoice::None,
         "ANY" => {
@@ -179,8 +196,12 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
         _ => ToolChoice::Auto,
     };
     let json_schema = either(config, "responseJsonSchema", "response_json_schema");
-    let wanted = schema(json_schema, &config["responseSchema"]);
-    let format = match (wanted.is_null(), text(&config["responseMimeType"])) {
+    let wanted = schema(
+        (json_schema, "responseJsonSchema"),
+        (&config["responseSchema"], "responseSchema"),
+        &format!("{pointer}/generationConfig"),
+    )?;
+    let format = match (wanted.value().is_null(), text(&config["responseMimeType"])) {
         (false, _) => Format::JsonSchema(wanted),
         (true, "application/json") => Format::JsonObject,
         (true, _) => Format::Text,
@@ -201,14 +222,14 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
         format,
         max_tokens: limit(&config["maxOutputTokens"]),
         stop: texts(&config["stopSequences"]),
+        media_tokens: 0,
     })
 }
 
 fn turn(part: &Value, model: bool) -> Option<Turn> {
     let answer = &part["functionResponse"];
     if answer.is_object() {
-        let name = answer["name"].as_str().map(str::to_owned);
-        return Some(Turn::ToolResult { name, output: answer["response"].to_string() });
+        return Some(Turn::tool_result(answer["name"].as_str(), answer["response"].to_string()));
     }
     let call = &part["functionCall"];
     if call.is_object() {
@@ -223,14 +244,18 @@ fn either<'a>(object: &'a Value, name: &str, other: &str) -> &'a Value {
     object.get(name).unwrap_or(&object[other])
 }
 
-/// The JSON Schema, or the older form, whose type words are in capitals.
-fn schema(json_schema: &Value, older: &Value) -> Value {
-    if !json_schema.is_null() {
-        return json_schema.clone();
+/// The JSON Schema, or the older form, whose type words are in capitals; each with its name in the object at `pointer`.
+fn schema(
+    (json_schema, name): (&Value, &str),
+    (older, older_name): (&Value, &str),
+    pointer: &str,
+) -> Result<ClientSchema, OutOfBounds> {
+    if json_schema.is_null() {
+        let mut schema = older.clone();
+        lower_types(&mut schema);
+        return ClientSchema::read(&schema, &format!("{pointer}/{older_name}"));
     }
-    let mut schema = older.clone();
-    lower_types(&mut schema);
-    schema
+    ClientSchema::read(json_schema, &format!("{pointer}/{name}"))
 }
 
 fn lower_types(schema: &mut Value) {

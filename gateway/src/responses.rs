@@ -3,6 +3,8 @@
 mod events;
 mod history;
 
+use std::collections::HashMap;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gatewright::ErrorCode;
@@ -17,6 +19,8 @@ use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
 use crate::models;
 use crate::service::Provider;
+use crate::simulator::budget::{Budget, Exceeded};
+use crate::simulator::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::{self, Content, Finish, Prompt, Tool, Turn, Usage, tokens};
 use crate::sse::{self, Event};
 
@@ -24,14 +28,14 @@ use crate::sse::{self, Event};
 const SUMMARY: usize = 4_000;
 
 /// `POST /v1/responses`.
-pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), "responses")?.id;
     let items = conversation(provider, &body)?;
     let prompt = prompt(&body, &items)?;
     let made = match items.last() {
-        Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt),
-        _ => answered(&prompt),
+        Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt, budget)?,
+        _ => answered(&prompt, budget)?,
     };
     let record = Record {
         id: format!("resp_{}", Uuid::new_v4().simple()),
@@ -54,7 +58,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 }
 
 /// `POST /v1/responses/compact` (ours; the source shows the path alone).
-pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn compact(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(text(&body["model"]), "responses")?;
     let items = conversation(provider, &body)?;
@@ -62,7 +66,7 @@ pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiE
         let message = "there is nothing to compact: send input or previous_response_id";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
     }
-    let made = compacted(&prompt(&body, &items)?);
+    let made = compacted(&prompt(&body, &items)?, budget)?;
     let output: Vec<Value> = made.items.iter().map(|item| item.json(made.item_status())).collect();
     Ok(json_response(&json!({
         "id": format!("resp_{}", Uuid::new_v4().simple()),
@@ -186,8 +190,8 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn answered(prompt: &Prompt) -> Made {
-    let reply = simulator::reply(prompt);
+fn answered(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
+    let reply = simulator::reply(prompt, budget)?;
     let new_id = |kind: &str| format!("{kind}_{}", Uuid::new_v4().simple());
     let items = match reply.content {
         Content::Text(text) => vec![Item::Message { id: new_id("msg"), text }],
@@ -201,11 +205,11 @@ fn answered(prompt: &Prompt) -> Made {
             })
             .collect(),
     };
-    Made { items, finish: reply.finish, usage: reply.usage }
+    Ok(Made { items, finish: reply.finish, usage: reply.usage })
 }
 
 /// One item that stands for the conversation: what the user said, opaque to the client.
-fn compacted(prompt: &Prompt) -> Made {
+fn compacted(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
     let said: Vec<&str> = prompt
         .turns
         .iter()
@@ -215,10 +219,10 @@ fn compacted(prompt: &Prompt) -> Made {
         })
         .collect();
     let summary: String = said.join("\n").chars().take(SUMMARY).collect();
-    let usage = Usage { input: prompt.tokens(), output: tokens::count(&summary) };
+    let usage = Usage { input: prompt.tokens(budget)?, output: tokens::count(&summary) };
     let id = format!("cmp_{}", Uuid::new_v4().simple());
     let items = vec![Item::Compaction { id, content: BASE64_STANDARD.encode(summary) }];
-    Made { items, finish: Finish::Stop, usage }
+    Ok(Made { items, finish: Finish::Stop, usage })
 }
 
 /// All items of the conversation: those of the previous response, then the input.
@@ -238,27 +242,39 @@ fn conversation(provider: &Provider, body: &Value) -> Result<Vec<Value>, ApiErro
 }
 
 fn prompt(body: &Value, items: &[Value]) -> Result<Prompt, ApiError> {
-    let tools: Vec<Tool> = list(&body["tools"])
-        .filter(|tool| tool["type"] == "function")
-        .map(|tool| Tool { name: text(&tool["name"]).to_owned(), parameters: tool["parameters"].clone() })
-        .collect();
+    let tools = list(&body["tools"]).enumerate().filter(|(_, tool)| tool["type"] == "function");
+    let tools: Vec<Tool> = tools
+        .map(|(index, tool)| {
+            let parameters = ClientSchema::read(&tool["parameters"], &format!("/tools/{index}/parameters"))?;
+            Ok(Tool { name: text(&tool["name"]).to_owned(), parameters })
+        })
+        .collect::<Result<_, OutOfBounds>>()?;
+    let mut called: HashMap<&str, &str> = HashMap::new();
+    for call in
+        items.iter().filter(|item| matches!(text(&item["type"]), "function_call" | "custom_tool_call"))
+    {
+        if let (Some(id), Some(name)) = (call["call_id"].as_str(), call["name"].as_str()) {
+            called.entry(id).or_insert(name);
+        }
+    }
     let mut turns: Vec<Turn> = Vec::new();
     turns.extend(body["instructions"].as_str().map(|text| Turn::Instruction(text.to_owned())));
-    turns.extend(items.iter().filter_map(|item| turn(item, items)));
+    turns.extend(items.iter().filter_map(|item| turn(item, &called)));
     let format = &body["text"]["format"];
     Ok(Prompt {
         turns,
         tool_choice: chat::tool_choice(&body["tool_choice"], &body["tool_choice"]["name"], &tools)?,
         tools,
         parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
-        format: chat::format(format, &format["schema"]),
+        format: chat::format(format, &format["schema"], "/text/format/schema")?,
         max_tokens: limit(&body["max_output_tokens"]),
         stop: Vec::new(),
+        media_tokens: 0,
     })
 }
 
-/// The turn that an item stands for. Kinds that are not known here carry nothing the simulated provider needs.
-fn turn(item: &Value, items: &[Value]) -> Option<Turn> {
+/// The turn that an item stands for. `called`: names of tools by the ids of their calls. Kinds that are not known here carry nothing the simulated provider needs.
+fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<Turn> {
     match item["type"].as_str() {
         None | Some("message") => {
             let content = content(&item["content"]);
@@ -275,12 +291,8 @@ fn turn(item: &Value, items: &[Value]) -> Option<Turn> {
             Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["input"]))))
         }
         Some("function_call_output" | "custom_tool_call_output") => {
-            let call = items.iter().find(|call| {
-                matches!(text(&call["type"]), "function_call" | "custom_tool_call")
-                    && call["call_id"] == item["call_id"]
-            });
-            let name = call.and_then(|call| call["name"].as_str()).map(str::to_owned);
-            Some(Turn::ToolResult { name, output: content(&item["output"]) })
+            let name = called.get(text(&item["call_id"])).copied();
+            Some(Turn::tool_result(name, content(&item["output"])))
         }
         Some("compaction") => {
             let bytes = BASE64_STANDARD.decode(text(&item["encrypted_content"])).ok()?;

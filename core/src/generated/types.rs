@@ -17,9 +17,9 @@ pub struct ChatChoice {
     pub message: ChatCompletionMessage,
     ///Why generation ended.
     pub finish_reason: ChatChoiceFinishReason,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; null unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<ChatLogprobs>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -80,9 +80,9 @@ pub struct ChatChunkChoice {
     ///null on content chunks; the reason on the last chunk.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub finish_reason: ::std::option::Option<ChatChunkChoiceFinishReason>,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; null unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<ChatLogprobs>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -184,6 +184,9 @@ pub struct ChatCompletionChunk {
     ///Identifies the configuration that answers.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub system_fingerprint: ::std::option::Option<::std::string::String>,
+    ///Processing tier used.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -747,6 +750,24 @@ pub struct ChatJsonSchemaFormat {
 }
 impl ChatJsonSchemaFormat {
     pub fn builder() -> builder::ChatJsonSchemaFormat {
+        Default::default()
+    }
+}
+///Log probabilities of the tokens of a choice or of its new piece.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatLogprobs {
+    ///Those of the text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub content: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
+    ///Those of a refusal.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub refusal: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatLogprobs {
+    pub fn builder() -> builder::ChatLogprobs {
         Default::default()
     }
 }
@@ -2143,9 +2164,9 @@ pub struct InputContent {
     pub annotations: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; empty unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
@@ -3354,9 +3375,9 @@ pub struct OutputContent {
     pub annotations: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; empty unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
@@ -3578,9 +3599,9 @@ pub struct OutputTextContent {
     pub annotations: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; empty unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -3890,6 +3911,27 @@ pub struct Response {
     ///Tokens used; null until known.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub usage: ::std::option::Option<ResponseUsage>,
+    ///Whether it is made in the background.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub background: ::std::option::Option<bool>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_tool_calls: ::std::option::Option<i64>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_cache_key: ::std::option::Option<::std::string::String>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub safety_identifier: ::std::option::Option<::std::string::String>,
+    ///Processing tier used.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_logprobs: ::std::option::Option<i64>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub user: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4499,6 +4541,18 @@ pub struct ResponseRequest {
     ///An id of the end user.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
+    ///A stable id of the end user that tells nothing about them.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub safety_identifier: ::std::option::Option<::std::string::String>,
+    ///Upper bound on calls of built-in tools.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_tool_calls: ::std::option::Option<i64>,
+    ///How many alternatives per token.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_logprobs: ::std::option::Option<i64>,
+    ///Whether the response is made after the request has been answered.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub background: ::std::option::Option<bool>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4645,6 +4699,9 @@ pub struct ResponseStreamEvent {
     ///The new text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub delta: ::std::option::Option<::std::string::String>,
+    ///Log probabilities of its tokens; empty unless asked for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     ///The whole text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<::std::string::String>,
@@ -4692,6 +4749,9 @@ pub struct ResponseTextDeltaEvent {
     pub content_index: i64,
     ///The new text.
     pub delta: ::std::string::String,
+    ///Log probabilities of its tokens; empty unless asked for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -4718,6 +4778,9 @@ pub struct ResponseTextDoneEvent {
     pub content_index: i64,
     ///The whole text.
     pub text: ::std::string::String,
+    ///Log probabilities of its tokens; empty unless asked for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -5025,6 +5088,47 @@ impl ::std::str::FromStr for StandardErrorType {
         Ok(Self(value.to_string()))
     }
 }
+///How likely a token was, and which others were.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TokenLogprob {
+    ///The token.
+    pub token: ::std::string::String,
+    ///Natural logarithm of its probability.
+    pub logprob: f64,
+    ///Its UTF-8 bytes; a character may be cut between tokens.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
+    ///The likeliest tokens of this place, as many as asked for.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub top_logprobs: ::std::vec::Vec<TopLogprob>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl TokenLogprob {
+    pub fn builder() -> builder::TokenLogprob {
+        Default::default()
+    }
+}
+///One of the likeliest tokens of a place.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TopLogprob {
+    ///The token.
+    pub token: ::std::string::String,
+    ///Natural logarithm of its probability.
+    pub logprob: f64,
+    ///Its UTF-8 bytes.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl TopLogprob {
+    pub fn builder() -> builder::TopLogprob {
+        Default::default()
+    }
+}
 ///Why a task failed; members other than message are not shown.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -5329,7 +5433,7 @@ pub mod builder {
         >,
         index: ::std::result::Result<i64, ::std::string::String>,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<super::ChatLogprobs>,
             ::std::string::String,
         >,
         message: ::std::result::Result<
@@ -5377,7 +5481,7 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatLogprobs>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -5446,7 +5550,7 @@ pub mod builder {
         >,
         index: ::std::result::Result<i64, ::std::string::String>,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<super::ChatLogprobs>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -5502,7 +5606,7 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatLogprobs>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -5742,6 +5846,10 @@ pub mod builder {
             ::std::string::String,
         >,
         object: ::std::result::Result<::std::string::String, ::std::string::String>,
+        service_tier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         system_fingerprint: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
@@ -5763,6 +5871,7 @@ pub mod builder {
                 id: Err("no value supplied for id".to_string()),
                 model: Ok(Default::default()),
                 object: Err("no value supplied for object".to_string()),
+                service_tier: Ok(Default::default()),
                 system_fingerprint: Ok(Default::default()),
                 usage: Ok(Default::default()),
                 extra: Ok(::std::default::Default::default()),
@@ -5824,6 +5933,18 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for object: {e}"));
             self
         }
+        pub fn service_tier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.service_tier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for service_tier: {e}")
+                });
+            self
+        }
         pub fn system_fingerprint<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
@@ -5872,6 +5993,7 @@ pub mod builder {
                 id: value.id?,
                 model: value.model?,
                 object: value.object?,
+                service_tier: value.service_tier?,
                 system_fingerprint: value.system_fingerprint?,
                 usage: value.usage?,
                 extra: value.extra?,
@@ -5886,6 +6008,7 @@ pub mod builder {
                 id: Ok(value.id),
                 model: Ok(value.model),
                 object: Ok(value.object),
+                service_tier: Ok(value.service_tier),
                 system_fingerprint: Ok(value.system_fingerprint),
                 usage: Ok(value.usage),
                 extra: Ok(value.extra),
@@ -7429,6 +7552,93 @@ pub mod builder {
                 name: Ok(value.name),
                 schema: Ok(value.schema),
                 strict: Ok(value.strict),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatLogprobs {
+        content: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
+        refusal: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatLogprobs {
+        fn default() -> Self {
+            Self {
+                content: Ok(Default::default()),
+                refusal: Ok(Default::default()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatLogprobs {
+        pub fn content<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.content = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for content: {e}")
+                });
+            self
+        }
+        pub fn refusal<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.refusal = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for refusal: {e}")
+                });
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatLogprobs> for super::ChatLogprobs {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatLogprobs,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                content: value.content?,
+                refusal: value.refusal?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatLogprobs> for ChatLogprobs {
+        fn from(value: super::ChatLogprobs) -> Self {
+            Self {
+                content: Ok(value.content),
+                refusal: Ok(value.refusal),
                 extra: Ok(value.extra),
             }
         }
@@ -10002,7 +10212,7 @@ pub mod builder {
             ::std::string::String,
         >,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         refusal: ::std::result::Result<
@@ -10074,7 +10284,9 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -12753,7 +12965,7 @@ pub mod builder {
             ::std::string::String,
         >,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         refusal: ::std::result::Result<
@@ -12801,7 +13013,9 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -13257,7 +13471,7 @@ pub mod builder {
             ::std::string::String,
         >,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         text: ::std::result::Result<::std::string::String, ::std::string::String>,
@@ -13300,7 +13514,9 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -13692,6 +13908,10 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct Response {
+        background: ::std::result::Result<
+            ::std::option::Option<bool>,
+            ::std::string::String,
+        >,
         created_at: ::std::result::Result<f64, ::std::string::String>,
         error: ::std::result::Result<
             ::std::option::Option<super::ResponseError>,
@@ -13704,6 +13924,10 @@ pub mod builder {
         >,
         instructions: ::std::result::Result<::serde_json::Value, ::std::string::String>,
         max_output_tokens: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        max_tool_calls: ::std::result::Result<
             ::std::option::Option<i64>,
             ::std::string::String,
         >,
@@ -13724,8 +13948,20 @@ pub mod builder {
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
+        prompt_cache_key: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         reasoning: ::std::result::Result<
             ::std::option::Option<super::ResponseReasoningOptions>,
+            ::std::string::String,
+        >,
+        safety_identifier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        service_tier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
         status: ::std::result::Result<
@@ -13746,6 +13982,10 @@ pub mod builder {
             ::std::vec::Vec<super::ResponseTool>,
             ::std::string::String,
         >,
+        top_logprobs: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
         top_p: ::std::result::Result<::std::option::Option<f64>, ::std::string::String>,
         truncation: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
@@ -13753,6 +13993,10 @@ pub mod builder {
         >,
         usage: ::std::result::Result<
             ::std::option::Option<super::ResponseUsage>,
+            ::std::string::String,
+        >,
+        user: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -13763,6 +14007,7 @@ pub mod builder {
     impl ::std::default::Default for Response {
         fn default() -> Self {
             Self {
+                background: Ok(Default::default()),
                 created_at: Err("no value supplied for created_at".to_string()),
                 error: Err("no value supplied for error".to_string()),
                 id: Err("no value supplied for id".to_string()),
@@ -13771,6 +14016,7 @@ pub mod builder {
                 ),
                 instructions: Err("no value supplied for instructions".to_string()),
                 max_output_tokens: Ok(Default::default()),
+                max_tool_calls: Ok(Default::default()),
                 metadata: Err("no value supplied for metadata".to_string()),
                 model: Err("no value supplied for model".to_string()),
                 object: Err("no value supplied for object".to_string()),
@@ -13779,21 +14025,38 @@ pub mod builder {
                     "no value supplied for parallel_tool_calls".to_string(),
                 ),
                 previous_response_id: Ok(Default::default()),
+                prompt_cache_key: Ok(Default::default()),
                 reasoning: Ok(Default::default()),
+                safety_identifier: Ok(Default::default()),
+                service_tier: Ok(Default::default()),
                 status: Ok(Default::default()),
                 store: Ok(Default::default()),
                 temperature: Err("no value supplied for temperature".to_string()),
                 text: Ok(Default::default()),
                 tool_choice: Err("no value supplied for tool_choice".to_string()),
                 tools: Err("no value supplied for tools".to_string()),
+                top_logprobs: Ok(Default::default()),
                 top_p: Err("no value supplied for top_p".to_string()),
                 truncation: Ok(Default::default()),
                 usage: Ok(Default::default()),
+                user: Ok(Default::default()),
                 extra: Ok(::std::default::Default::default()),
             }
         }
     }
     impl Response {
+        pub fn background<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<bool>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.background = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for background: {e}")
+                });
+            self
+        }
         pub fn created_at<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<f64>,
@@ -13863,6 +14126,18 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for max_output_tokens: {e}")
+                });
+            self
+        }
+        pub fn max_tool_calls<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.max_tool_calls = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for max_tool_calls: {e}")
                 });
             self
         }
@@ -13940,6 +14215,18 @@ pub mod builder {
                 });
             self
         }
+        pub fn prompt_cache_key<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.prompt_cache_key = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for prompt_cache_key: {e}")
+                });
+            self
+        }
         pub fn reasoning<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
@@ -13951,6 +14238,30 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for reasoning: {e}")
+                });
+            self
+        }
+        pub fn safety_identifier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.safety_identifier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for safety_identifier: {e}")
+                });
+            self
+        }
+        pub fn service_tier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.service_tier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for service_tier: {e}")
                 });
             self
         }
@@ -14020,6 +14331,18 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for tools: {e}"));
             self
         }
+        pub fn top_logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.top_logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for top_logprobs: {e}")
+                });
+            self
+        }
         pub fn top_p<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<f64>>,
@@ -14052,6 +14375,16 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for usage: {e}"));
             self
         }
+        pub fn user<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.user = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for user: {e}"));
+            self
+        }
         pub fn extra<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
@@ -14071,28 +14404,35 @@ pub mod builder {
             value: Response,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                background: value.background?,
                 created_at: value.created_at?,
                 error: value.error?,
                 id: value.id?,
                 incomplete_details: value.incomplete_details?,
                 instructions: value.instructions?,
                 max_output_tokens: value.max_output_tokens?,
+                max_tool_calls: value.max_tool_calls?,
                 metadata: value.metadata?,
                 model: value.model?,
                 object: value.object?,
                 output: value.output?,
                 parallel_tool_calls: value.parallel_tool_calls?,
                 previous_response_id: value.previous_response_id?,
+                prompt_cache_key: value.prompt_cache_key?,
                 reasoning: value.reasoning?,
+                safety_identifier: value.safety_identifier?,
+                service_tier: value.service_tier?,
                 status: value.status?,
                 store: value.store?,
                 temperature: value.temperature?,
                 text: value.text?,
                 tool_choice: value.tool_choice?,
                 tools: value.tools?,
+                top_logprobs: value.top_logprobs?,
                 top_p: value.top_p?,
                 truncation: value.truncation?,
                 usage: value.usage?,
+                user: value.user?,
                 extra: value.extra?,
             })
         }
@@ -14100,28 +14440,35 @@ pub mod builder {
     impl ::std::convert::From<super::Response> for Response {
         fn from(value: super::Response) -> Self {
             Self {
+                background: Ok(value.background),
                 created_at: Ok(value.created_at),
                 error: Ok(value.error),
                 id: Ok(value.id),
                 incomplete_details: Ok(value.incomplete_details),
                 instructions: Ok(value.instructions),
                 max_output_tokens: Ok(value.max_output_tokens),
+                max_tool_calls: Ok(value.max_tool_calls),
                 metadata: Ok(value.metadata),
                 model: Ok(value.model),
                 object: Ok(value.object),
                 output: Ok(value.output),
                 parallel_tool_calls: Ok(value.parallel_tool_calls),
                 previous_response_id: Ok(value.previous_response_id),
+                prompt_cache_key: Ok(value.prompt_cache_key),
                 reasoning: Ok(value.reasoning),
+                safety_identifier: Ok(value.safety_identifier),
+                service_tier: Ok(value.service_tier),
                 status: Ok(value.status),
                 store: Ok(value.store),
                 temperature: Ok(value.temperature),
                 text: Ok(value.text),
                 tool_choice: Ok(value.tool_choice),
                 tools: Ok(value.tools),
+                top_logprobs: Ok(value.top_logprobs),
                 top_p: Ok(value.top_p),
                 truncation: Ok(value.truncation),
                 usage: Ok(value.usage),
+                user: Ok(value.user),
                 extra: Ok(value.extra),
             }
         }
@@ -15991,6 +16338,10 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct ResponseRequest {
+        background: ::std::result::Result<
+            ::std::option::Option<bool>,
+            ::std::string::String,
+        >,
         include: ::std::result::Result<
             ::std::option::Option<::std::vec::Vec<::std::string::String>>,
             ::std::string::String,
@@ -16001,6 +16352,10 @@ pub mod builder {
             ::std::string::String,
         >,
         max_output_tokens: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        max_tool_calls: ::std::result::Result<
             ::std::option::Option<i64>,
             ::std::string::String,
         >,
@@ -16025,6 +16380,10 @@ pub mod builder {
         >,
         reasoning: ::std::result::Result<
             ::std::option::Option<super::ResponseReasoningOptions>,
+            ::std::string::String,
+        >,
+        safety_identifier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
         service_tier: ::std::result::Result<
@@ -16052,6 +16411,10 @@ pub mod builder {
             ::std::vec::Vec<super::ResponseTool>,
             ::std::string::String,
         >,
+        top_logprobs: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
         top_p: ::std::result::Result<::std::option::Option<f64>, ::std::string::String>,
         truncation: ::std::result::Result<
             ::std::option::Option<super::ResponseRequestTruncation>,
@@ -16069,16 +16432,19 @@ pub mod builder {
     impl ::std::default::Default for ResponseRequest {
         fn default() -> Self {
             Self {
+                background: Ok(Default::default()),
                 include: Ok(Default::default()),
                 input: Err("no value supplied for input".to_string()),
                 instructions: Ok(Default::default()),
                 max_output_tokens: Ok(Default::default()),
+                max_tool_calls: Ok(Default::default()),
                 metadata: Ok(Default::default()),
                 model: Err("no value supplied for model".to_string()),
                 parallel_tool_calls: Ok(Default::default()),
                 previous_response_id: Ok(Default::default()),
                 prompt_cache_key: Ok(Default::default()),
                 reasoning: Ok(Default::default()),
+                safety_identifier: Ok(Default::default()),
                 service_tier: Ok(Default::default()),
                 store: Ok(Default::default()),
                 stream: Ok(Default::default()),
@@ -16086,6 +16452,7 @@ pub mod builder {
                 text: Ok(Default::default()),
                 tool_choice: Ok(Default::default()),
                 tools: Ok(Default::default()),
+                top_logprobs: Ok(Default::default()),
                 top_p: Ok(Default::default()),
                 truncation: Ok(Default::default()),
                 user: Ok(Default::default()),
@@ -16094,6 +16461,18 @@ pub mod builder {
         }
     }
     impl ResponseRequest {
+        pub fn background<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<bool>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.background = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for background: {e}")
+                });
+            self
+        }
         pub fn include<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
@@ -16139,6 +16518,18 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for max_output_tokens: {e}")
+                });
+            self
+        }
+        pub fn max_tool_calls<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.max_tool_calls = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for max_tool_calls: {e}")
                 });
             self
         }
@@ -16222,6 +16613,18 @@ pub mod builder {
                 });
             self
         }
+        pub fn safety_identifier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.safety_identifier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for safety_identifier: {e}")
+                });
+            self
+        }
         pub fn service_tier<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
@@ -16302,6 +16705,18 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for tools: {e}"));
             self
         }
+        pub fn top_logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.top_logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for top_logprobs: {e}")
+                });
+            self
+        }
         pub fn top_p<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<f64>>,
@@ -16355,16 +16770,19 @@ pub mod builder {
             value: ResponseRequest,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                background: value.background?,
                 include: value.include?,
                 input: value.input?,
                 instructions: value.instructions?,
                 max_output_tokens: value.max_output_tokens?,
+                max_tool_calls: value.max_tool_calls?,
                 metadata: value.metadata?,
                 model: value.model?,
                 parallel_tool_calls: value.parallel_tool_calls?,
                 previous_response_id: value.previous_response_id?,
                 prompt_cache_key: value.prompt_cache_key?,
                 reasoning: value.reasoning?,
+                safety_identifier: value.safety_identifier?,
                 service_tier: value.service_tier?,
                 store: value.store?,
                 stream: value.stream?,
@@ -16372,6 +16790,7 @@ pub mod builder {
                 text: value.text?,
                 tool_choice: value.tool_choice?,
                 tools: value.tools?,
+                top_logprobs: value.top_logprobs?,
                 top_p: value.top_p?,
                 truncation: value.truncation?,
                 user: value.user?,
@@ -16382,16 +16801,19 @@ pub mod builder {
     impl ::std::convert::From<super::ResponseRequest> for ResponseRequest {
         fn from(value: super::ResponseRequest) -> Self {
             Self {
+                background: Ok(value.background),
                 include: Ok(value.include),
                 input: Ok(value.input),
                 instructions: Ok(value.instructions),
                 max_output_tokens: Ok(value.max_output_tokens),
+                max_tool_calls: Ok(value.max_tool_calls),
                 metadata: Ok(value.metadata),
                 model: Ok(value.model),
                 parallel_tool_calls: Ok(value.parallel_tool_calls),
                 previous_response_id: Ok(value.previous_response_id),
                 prompt_cache_key: Ok(value.prompt_cache_key),
                 reasoning: Ok(value.reasoning),
+                safety_identifier: Ok(value.safety_identifier),
                 service_tier: Ok(value.service_tier),
                 store: Ok(value.store),
                 stream: Ok(value.stream),
@@ -16399,6 +16821,7 @@ pub mod builder {
                 text: Ok(value.text),
                 tool_choice: Ok(value.tool_choice),
                 tools: Ok(value.tools),
+                top_logprobs: Ok(value.top_logprobs),
                 top_p: Ok(value.top_p),
                 truncation: Ok(value.truncation),
                 user: Ok(value.user),
@@ -16434,6 +16857,10 @@ pub mod builder {
         >,
         item_id: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        logprobs: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         message: ::std::result::Result<
@@ -16484,6 +16911,7 @@ pub mod builder {
                 error: Ok(Default::default()),
                 item: Ok(Default::default()),
                 item_id: Ok(Default::default()),
+                logprobs: Ok(Default::default()),
                 message: Ok(Default::default()),
                 name: Ok(Default::default()),
                 output_index: Ok(Default::default()),
@@ -16571,6 +16999,20 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprobs: {e}")
                 });
             self
         }
@@ -16698,6 +17140,7 @@ pub mod builder {
                 error: value.error?,
                 item: value.item?,
                 item_id: value.item_id?,
+                logprobs: value.logprobs?,
                 message: value.message?,
                 name: value.name?,
                 output_index: value.output_index?,
@@ -16721,6 +17164,7 @@ pub mod builder {
                 error: Ok(value.error),
                 item: Ok(value.item),
                 item_id: Ok(value.item_id),
+                logprobs: Ok(value.logprobs),
                 message: Ok(value.message),
                 name: Ok(value.name),
                 output_index: Ok(value.output_index),
@@ -16739,6 +17183,10 @@ pub mod builder {
         content_index: ::std::result::Result<i64, ::std::string::String>,
         delta: ::std::result::Result<::std::string::String, ::std::string::String>,
         item_id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        logprobs: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
         output_index: ::std::result::Result<i64, ::std::string::String>,
         sequence_number: ::std::result::Result<
             ::std::option::Option<i64>,
@@ -16756,6 +17204,7 @@ pub mod builder {
                 content_index: Err("no value supplied for content_index".to_string()),
                 delta: Err("no value supplied for delta".to_string()),
                 item_id: Err("no value supplied for item_id".to_string()),
+                logprobs: Ok(Default::default()),
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
@@ -16795,6 +17244,20 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprobs: {e}")
                 });
             self
         }
@@ -16855,6 +17318,7 @@ pub mod builder {
                 content_index: value.content_index?,
                 delta: value.delta?,
                 item_id: value.item_id?,
+                logprobs: value.logprobs?,
                 output_index: value.output_index?,
                 sequence_number: value.sequence_number?,
                 type_: value.type_?,
@@ -16868,6 +17332,7 @@ pub mod builder {
                 content_index: Ok(value.content_index),
                 delta: Ok(value.delta),
                 item_id: Ok(value.item_id),
+                logprobs: Ok(value.logprobs),
                 output_index: Ok(value.output_index),
                 sequence_number: Ok(value.sequence_number),
                 type_: Ok(value.type_),
@@ -16879,6 +17344,10 @@ pub mod builder {
     pub struct ResponseTextDoneEvent {
         content_index: ::std::result::Result<i64, ::std::string::String>,
         item_id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        logprobs: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
         output_index: ::std::result::Result<i64, ::std::string::String>,
         sequence_number: ::std::result::Result<
             ::std::option::Option<i64>,
@@ -16896,6 +17365,7 @@ pub mod builder {
             Self {
                 content_index: Err("no value supplied for content_index".to_string()),
                 item_id: Err("no value supplied for item_id".to_string()),
+                logprobs: Ok(Default::default()),
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 text: Err("no value supplied for text".to_string()),
@@ -16926,6 +17396,20 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprobs: {e}")
                 });
             self
         }
@@ -16995,6 +17479,7 @@ pub mod builder {
             Ok(Self {
                 content_index: value.content_index?,
                 item_id: value.item_id?,
+                logprobs: value.logprobs?,
                 output_index: value.output_index?,
                 sequence_number: value.sequence_number?,
                 text: value.text?,
@@ -17008,6 +17493,7 @@ pub mod builder {
             Self {
                 content_index: Ok(value.content_index),
                 item_id: Ok(value.item_id),
+                logprobs: Ok(value.logprobs),
                 output_index: Ok(value.output_index),
                 sequence_number: Ok(value.sequence_number),
                 text: Ok(value.text),
@@ -17673,6 +18159,209 @@ pub mod builder {
         fn from(value: super::StandardErrorBody) -> Self {
             Self {
                 error: Ok(value.error),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct TokenLogprob {
+        bytes: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<i64>>,
+            ::std::string::String,
+        >,
+        logprob: ::std::result::Result<f64, ::std::string::String>,
+        token: ::std::result::Result<::std::string::String, ::std::string::String>,
+        top_logprobs: ::std::result::Result<
+            ::std::vec::Vec<super::TopLogprob>,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for TokenLogprob {
+        fn default() -> Self {
+            Self {
+                bytes: Ok(Default::default()),
+                logprob: Err("no value supplied for logprob".to_string()),
+                token: Err("no value supplied for token".to_string()),
+                top_logprobs: Ok(Default::default()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl TokenLogprob {
+        pub fn bytes<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::vec::Vec<i64>>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.bytes = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for bytes: {e}"));
+            self
+        }
+        pub fn logprob<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<f64>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprob = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprob: {e}")
+                });
+            self
+        }
+        pub fn token<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.token = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for token: {e}"));
+            self
+        }
+        pub fn top_logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::vec::Vec<super::TopLogprob>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.top_logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for top_logprobs: {e}")
+                });
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<TokenLogprob> for super::TokenLogprob {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: TokenLogprob,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                bytes: value.bytes?,
+                logprob: value.logprob?,
+                token: value.token?,
+                top_logprobs: value.top_logprobs?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::TokenLogprob> for TokenLogprob {
+        fn from(value: super::TokenLogprob) -> Self {
+            Self {
+                bytes: Ok(value.bytes),
+                logprob: Ok(value.logprob),
+                token: Ok(value.token),
+                top_logprobs: Ok(value.top_logprobs),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct TopLogprob {
+        bytes: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<i64>>,
+            ::std::string::String,
+        >,
+        logprob: ::std::result::Result<f64, ::std::string::String>,
+        token: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for TopLogprob {
+        fn default() -> Self {
+            Self {
+                bytes: Ok(Default::default()),
+                logprob: Err("no value supplied for logprob".to_string()),
+                token: Err("no value supplied for token".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl TopLogprob {
+        pub fn bytes<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::vec::Vec<i64>>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.bytes = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for bytes: {e}"));
+            self
+        }
+        pub fn logprob<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<f64>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprob = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprob: {e}")
+                });
+            self
+        }
+        pub fn token<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.token = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for token: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<TopLogprob> for super::TopLogprob {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: TopLogprob,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                bytes: value.bytes?,
+                logprob: value.logprob?,
+                token: value.token?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::TopLogprob> for TopLogprob {
+        fn from(value: super::TopLogprob) -> Self {
+            Self {
+                bytes: Ok(value.bytes),
+                logprob: Ok(value.logprob),
+                token: Ok(value.token),
                 extra: Ok(value.extra),
             }
         }
@@ -18842,6 +19531,9 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<ChatCompletionChunk>();
     generator.subschema_for::<ChatChunkChoiceFinishReason>();
     generator.subschema_for::<ChatChunkChoice>();
+    generator.subschema_for::<ChatLogprobs>();
+    generator.subschema_for::<TokenLogprob>();
+    generator.subschema_for::<TopLogprob>();
     generator.subschema_for::<ChatDeltaRole>();
     generator.subschema_for::<ChatDelta>();
     generator.subschema_for::<ChatToolCallDeltaType>();

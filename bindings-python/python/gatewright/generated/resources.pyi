@@ -150,6 +150,10 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response: ...
     @overload
@@ -176,6 +180,10 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> ResponseStream: ...
     @overload
@@ -202,6 +210,10 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response | ResponseStream: ...
     def compact(
@@ -478,6 +490,10 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response: ...
     @overload
@@ -504,6 +520,10 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> AsyncResponseStream: ...
     @overload
@@ -530,6 +550,10 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response | AsyncResponseStream: ...
     async def compact(

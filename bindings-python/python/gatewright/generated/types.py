@@ -17,6 +17,7 @@ _RECORDS = frozenset(
         "ChatDelta",
         "ChatFunctionCall",
         "ChatFunctionCallDelta",
+        "ChatLogprobs",
         "ChatPromptTokensDetails",
         "ChatToolCall",
         "ChatToolCallDelta",
@@ -74,6 +75,8 @@ _RECORDS = frozenset(
         "ResponseUsage",
         "StandardError",
         "StandardErrorBody",
+        "TokenLogprob",
+        "TopLogprob",
         "VideoError",
         "VideoOutput",
         "VideoTask",
@@ -125,6 +128,8 @@ _DICTS = frozenset(
         "ResponseTextFormatParam",
         "ResponseTextOptionsParam",
         "ResponseToolParam",
+        "TokenLogprobParam",
+        "TopLogprobParam",
         "VideoGenerationRequest",
     }
 )

@@ -217,4 +217,14 @@ mod tests {
             ["COMPAT-abcdef", "RUN_77aa"]
         );
     }
+
+    #[test]
+    fn an_unclosed_quote_is_looked_for_once() {
+        // A million opening marks that nothing closes: linear, or this test does not end.
+        for mark in ["“", "x “ \" ' ` ““ "] {
+            assert!(quoted(&format!("{}", mark.repeat(1_000_000))).count() < 4_000_000);
+        }
+        assert_eq!(quoted(&"“".repeat(1_000_000)).count(), 0);
+        assert_eq!(quoted("“a \"b\" “c").collect::<Vec<_>>(), ["b"]);
+    }
 }

@@ -302,3 +302,67 @@ impl ToolCall {
         CALL + self.name.len() + self.arguments.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(question: &str) -> Prompt {
+        Prompt { turns: vec![Turn::User(question.to_owned())], ..Prompt::default() }
+    }
+
+    #[test]
+    fn all_choices_together_have_one_budget() {
+        // 128 choices of as much text as a question may hold, each searched for 16 stop sequences.
+        let text = format!("Say {}", "xy".repeat(LONGEST_QUESTION / 2));
+        let stop = (0..16).map(|number| format!("never {number}")).collect();
+        let prompt = Prompt { stop, ..prompt(&text) };
+        let budget = Budget::of(80_000_000, 4_000_000);
+        let answered = replies(&prompt, 128, &budget).map(|replies| replies.len());
+        assert_eq!(answered, Err(Exceeded::Bytes(4_000_000)));
+        assert!(budget.worked() < 40_000_000, "{} steps", budget.worked());
+        // The search is made once, not once a choice.
+        let budget = Budget::new();
+        assert_eq!(replies(&prompt, 8, &budget).map(|replies| replies.len()), Ok(8));
+        assert!(budget.worked() < 40_000_000, "{} steps", budget.worked());
+    }
+
+    #[test]
+    fn essays_of_all_choices_differ_and_are_charged() {
+        let budget = Budget::new();
+        let replies = replies(&prompt("Tell me about rivers"), 3, &budget).expect("within the budget");
+        let texts: Vec<&str> = replies
+            .iter()
+            .map(|reply| match &reply.content {
+                Content::Text(text) => text.as_str(),
+                Content::ToolCalls(_) => "",
+            })
+            .collect();
+        assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
+        assert!(
+            budget.made() >= texts.iter().map(|text| text.len() - "     ".len()).sum(),
+            "{} bytes",
+            budget.made()
+        );
+    }
+
+    #[test]
+    fn many_tools_do_not_read_the_question_again_each() {
+        let question = "some word ".repeat(20_000);
+        let tool = |number| Tool { name: format!("tool_{number}"), parameters: ClientSchema::default() };
+        let spent = |tools: Vec<Tool>| {
+            let budget = Budget::of(usize::MAX, usize::MAX);
+            let prompt = Prompt { tools, parallel_tool_calls: true, ..prompt(&question) };
+            replies(&prompt, 1, &budget).expect("within the budget");
+            budget.worked()
+        };
+        let many = spent((0..2_000).map(tool).collect()) - spent(Vec::new());
+        assert!(many < 4_000_000, "{many} steps");
+    }
+
+    #[test]
+    fn a_long_name_is_not_told_whole_with_each_result() {
+        let turn = Turn::tool_result(Some(&"n".repeat(100_000)), "done".to_owned());
+        assert!(matches!(turn, Turn::ToolResult { name: Some(name), .. } if name.len() == LONGEST_NAME));
+    }
+}

@@ -37,7 +37,7 @@ const JUDGE_LOOK: usize = 512;
 /// Steps of judging one candidate, and of each of its bytes.
 const TRY: usize = 64;
 /// Bytes of a value beside its text: what it takes in memory.
-const VALUE: usize = 64;
+const VALUE: usize = 128;
 
 /// Keywords that judge a string or number by themselves.
 const PLAIN: &[&str] = &[
@@ -548,5 +548,74 @@ mod tests {
     fn names_in_the_prompt_become_arguments() {
         let schema = json!({"properties": {"city": {"type": "string"}}});
         assert_eq!(made(&schema, "What is the weather in Paris?"), json!({"city": "Paris"}));
+    }
+
+    /// Steps and bytes that fitting takes before it ends, whether with a value or for want of budget.
+    fn spent(schema: &Value, question: &str, limits: (usize, usize)) -> (usize, usize, Result<(), Exceeded>) {
+        let budget = Budget::of(limits.0, limits.1);
+        let schema = ClientSchema::read(schema, "").expect("within the bounds");
+        let fitted = Question::read(question, &budget).and_then(|question| fit(&schema, &question, &budget));
+        (budget.worked(), budget.made(), fitted.map(drop))
+    }
+
+    #[test]
+    fn work_without_end_ends_with_the_budget() {
+        const STEPS: usize = 2_000_000;
+        let names: Vec<String> = (0..8).map(|number| format!("p{number}")).collect();
+        let itself: Map<String, Value> =
+            names.iter().map(|name| (name.clone(), json!({ "$ref": "#" }))).collect();
+        let nested = |item: Value| {
+            (0..6).fold(item, |inner, _| json!({ "type": "array", "minItems": 64, "items": inner }))
+        };
+        let doubling: Map<String, Value> = (0..60)
+            .map(|number| {
+                let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
+                (
+                    format!("d{number}"),
+                    json!({ "properties": { "a": next, "b": next }, "required": ["a", "b"] }),
+                )
+            })
+            .collect();
+        for schema in [
+            json!({ "properties": itself, "required": names }),
+            nested(json!({ "type": "string" })),
+            nested(json!({ "const": "x".repeat(1_000) })),
+            nested(json!({ "enum": ["a", "b"] })),
+            nested(json!({ "type": "string", "pattern": r"(?i)[\pL\pN]{2,9}" })),
+            json!({ "$defs": doubling, "$ref": "#/$defs/d0" }),
+        ] {
+            let (steps, bytes, fitted) = spent(&schema, "Say 'a' or B", (STEPS, STEPS));
+            assert!(steps <= STEPS && bytes <= STEPS, "{schema}");
+            assert!(
+                matches!(fitted, Err(Exceeded::Steps(STEPS) | Exceeded::Bytes(STEPS))),
+                "{schema}: {fitted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_looks_costly_but_is_not_is_answered() {
+        let circle = json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }, "$ref": "#/$defs/a" });
+        let pattern = json!({ "type": "string", "pattern": "^(((a{999}){999}){999})$" });
+        let negated = json!({ "type": "string", "not": { "not": { "type": "string" } } });
+        let properties: Map<String, Value> =
+            (0..2_000).map(|number| (format!("p{number}"), json!({ "type": "string" }))).collect();
+        let names: Vec<&String> = properties.keys().collect();
+        let large = json!({ "type": "object", "required": names, "properties": properties });
+        for schema in [circle, pattern, negated, large] {
+            let (_, _, fitted) =
+                spent(&schema, "Say hi", (crate::simulator::budget::STEPS, crate::simulator::budget::BYTES));
+            assert_eq!(fitted, Ok(()), "{schema}");
+        }
+    }
+
+    #[test]
+    fn many_allowed_values_do_not_read_the_question_again_each() {
+        let allowed: Vec<String> = (0..1_000).map(|number| format!("value {number}")).collect();
+        let question = "some word ".repeat(20_000);
+        let alone = spent(&json!({ "const": 1 }), &question, (usize::MAX, usize::MAX)).0;
+        let (steps, _, fitted) = spent(&json!({ "enum": allowed }), &question, (usize::MAX, usize::MAX));
+        assert_eq!(fitted, Ok(()));
+        assert!(steps - alone < 2_000_000, "{} steps", steps - alone);
     }
 }

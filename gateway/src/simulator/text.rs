@@ -13,11 +13,11 @@ const HIGHEST_COUNT: u64 = 10_000;
 const RESULT_QUOTED: usize = 2_000;
 
 const OPENINGS: &[&str] = &[
-    "Let us look at {topic}.",
-    "Here is a short answer about {topic}.",
-    "There are several ways to think about {topic}.",
-    "The question of {topic} has a simple core.",
-    "A good place to start with {topic} is the plain facts.",
+    "Let us look at {word}.",
+    "Here is a short answer about {word}.",
+    "There are several ways to think about {word}.",
+    "The question of {word} has a simple core.",
+    "A good place to start with {word} is the plain facts.",
 ];
 const MIDDLES: &[&str] = &[
     "First, {word} matters more than it seems, because everything else builds upon it.",
@@ -112,21 +112,20 @@ impl<'a> Essay<'a> {
         let mut seed = Seed::of(&format!("{choice}:{}", self.question));
         let topic = &self.topic;
         let word = |index: usize| topic.get(index % topic.len().max(1)).copied().unwrap_or("it");
-        let mut sentences = vec![
-            OPENINGS[seed.below(OPENINGS.len())]
-                .replace("{topic}", if topic.is_empty() { "this" } else { topic[0] }),
-        ];
+        let say = |sentence: &str, word: &str| {
+            budget.make(sentence.len() + word.len())?;
+            Ok(sentence.replace("{word}", word))
+        };
+        let mut sentences =
+            vec![say(OPENINGS[seed.below(OPENINGS.len())], topic.first().unwrap_or(&"this"))?];
         if !self.mentioned.is_empty() {
-            budget.make(self.mentioned.len())?;
-            sentences.push(format!("You mentioned {}.", self.mentioned));
+            sentences.push(say("You mentioned {word}.", &self.mentioned)?);
         }
         let first = seed.below(MIDDLES.len());
         for step in 0..3 {
-            let sentence = MIDDLES[(first + step) % MIDDLES.len()].replace("{word}", word(step + 1));
-            budget.make(sentence.len())?;
-            sentences.push(sentence);
+            sentences.push(say(MIDDLES[(first + step) % MIDDLES.len()], word(step + 1))?);
         }
-        sentences.push(CLOSINGS[seed.below(CLOSINGS.len())].to_owned());
+        sentences.push(say(CLOSINGS[seed.below(CLOSINGS.len())], "")?);
         Ok(sentences.join(" "))
     }
 }

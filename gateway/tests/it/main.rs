@@ -1,6 +1,7 @@
 //! The gateway over real sockets, rule by rule. Each test cites the section of the specification it holds to.
 
 mod auth;
+mod budget;
 mod chat;
 mod faults;
 mod files;

@@ -38,6 +38,8 @@ pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
 mod images;
+mod logprobs;
+mod media;
 mod models;
 mod native;
 mod responses;

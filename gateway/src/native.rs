@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::call::{Call, Response};
 use crate::chat::{limit, list, text, texts};
 use crate::error::{ApiError, json_response};
+use crate::media;
 use crate::models;
 use crate::service::Provider;
 use crate::simulator::budget::Budget;
@@ -222,7 +223,7 @@ fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
         format,
         max_tokens: limit(&config["maxOutputTokens"]),
         stop: texts(&config["stopSequences"]),
-        media_tokens: 0,
+        media_tokens: media::of_contents(&body["contents"]),
     })
 }
 

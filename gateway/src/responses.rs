@@ -17,6 +17,8 @@ use crate::call::{Call, Response};
 use crate::chat::{self, content, limit, list, text};
 use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
+use crate::logprobs::Logprobs;
+use crate::media;
 use crate::models;
 use crate::service::Provider;
 use crate::simulator::budget::{Budget, Exceeded};
@@ -24,6 +26,9 @@ use crate::simulator::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::{self, Content, Finish, Prompt, Tool, Turn, Usage, tokens};
 use crate::sse::{self, Event};
 
+/// How often the log probabilities of a text are in memory at once: in the answer that is kept, and in the four events
+/// that end a stream.
+const LOGPROBS_AT_ONCE: usize = 5;
 /// Longest summary that a compaction keeps, in characters.
 const SUMMARY: usize = 4_000;
 
@@ -31,11 +36,16 @@ const SUMMARY: usize = 4_000;
 pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), "responses")?.id;
+    if body["background"] == true {
+        let message = "this gateway answers while the request waits: leave background out or send false, and stream \
+                       where the answer may take long";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
+    }
     let items = conversation(provider, &body)?;
     let prompt = prompt(&body, &items)?;
     let made = match items.last() {
         Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt, budget)?,
-        _ => answered(&prompt, budget)?,
+        _ => answered(&prompt, logprobs(&body), budget)?,
     };
     let record = Record {
         id: format!("resp_{}", Uuid::new_v4().simple()),
@@ -93,7 +103,7 @@ impl Made {
 
 /// An output item.
 enum Item {
-    Message { id: String, text: String },
+    Message { id: String, text: String, logprobs: Option<Logprobs> },
     FunctionCall { id: String, call_id: String, name: String, arguments: String },
     Compaction { id: String, content: String },
 }
@@ -101,7 +111,7 @@ enum Item {
 impl Item {
     fn json(&self, status: &str) -> Value {
         match self {
-            Self::Message { id, text } => message(id, status, &[text_part(text)]),
+            Self::Message { id, text, logprobs } => message(id, status, &[text_part(text, *logprobs)]),
             Self::FunctionCall { id, call_id, name, arguments } => json!({
                 "type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments,
                 "status": status,
@@ -117,8 +127,20 @@ fn message(id: &str, status: &str, parts: &[Value]) -> Value {
     json!({ "type": "message", "id": id, "role": "assistant", "status": status, "content": parts })
 }
 
-fn text_part(text: &str) -> Value {
-    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+fn text_part(text: &str, logprobs: Option<Logprobs>) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": told(logprobs, text) })
+}
+
+/// The log probabilities of a text; empty unless asked for.
+fn told(logprobs: Option<Logprobs>, text: &str) -> Value {
+    logprobs.map_or_else(|| json!([]), |logprobs| logprobs.of(text))
+}
+
+/// The log probabilities that a request asks for, by either of two members.
+fn logprobs(request: &Value) -> Option<Logprobs> {
+    let included = list(&request["include"]).any(|further| further == "message.output_text.logprobs");
+    let top = limit(&request["top_logprobs"]);
+    (included || top.is_some_and(|top| top > 0)).then(|| Logprobs::new(top))
 }
 
 /// What does not change while a response is made.
@@ -161,16 +183,21 @@ impl Record {
             "incomplete_details": details,
             "instructions": request["instructions"],
             "max_output_tokens": request["max_output_tokens"],
+            "max_tool_calls": request["max_tool_calls"],
             "model": self.model,
             "output": output,
             "parallel_tool_calls": or("parallel_tool_calls", json!(true)),
             "previous_response_id": request["previous_response_id"],
+            "prompt_cache_key": request["prompt_cache_key"],
             "reasoning": or("reasoning", json!({ "effort": null, "summary": null })),
+            "safety_identifier": request["safety_identifier"],
+            "service_tier": chat::served_tier(request["service_tier"].as_str().unwrap_or("auto")),
             "store": or("store", json!(true)),
             "temperature": or("temperature", json!(1.0)),
             "text": or("text", json!({ "format": { "type": "text" } })),
             "tool_choice": or("tool_choice", json!("auto")),
             "tools": or("tools", json!([])),
+            "top_logprobs": or("top_logprobs", json!(0)),
             "top_p": or("top_p", json!(1.0)),
             "truncation": or("truncation", json!("disabled")),
             "usage": usage,
@@ -190,11 +217,14 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn answered(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
+fn answered(prompt: &Prompt, logprobs: Option<Logprobs>, budget: &Budget) -> Result<Made, Exceeded> {
     let reply = simulator::reply(prompt, budget)?;
+    if let (Content::Text(text), Some(logprobs)) = (&reply.content, logprobs) {
+        logprobs.charge(text, LOGPROBS_AT_ONCE, budget)?;
+    }
     let new_id = |kind: &str| format!("{kind}_{}", Uuid::new_v4().simple());
     let items = match reply.content {
-        Content::Text(text) => vec![Item::Message { id: new_id("msg"), text }],
+        Content::Text(text) => vec![Item::Message { id: new_id("msg"), text, logprobs }],
         Content::ToolCalls(calls) => calls
             .into_iter()
             .map(|call| Item::FunctionCall {
@@ -269,7 +299,7 @@ fn prompt(body: &Value, items: &[Value]) -> Result<Prompt, ApiError> {
         format: chat::format(format, &format["schema"], "/text/format/schema")?,
         max_tokens: limit(&body["max_output_tokens"]),
         stop: Vec::new(),
-        media_tokens: 0,
+        media_tokens: media::of_items(items),
     })
 }
 

@@ -19,7 +19,7 @@ mod mp4;
 mod palette;
 mod question;
 mod schema;
-mod seed;
+pub(crate) mod seed;
 mod text;
 pub(crate) mod tokens;
 mod tools;

@@ -618,4 +618,24 @@ mod tests {
         assert_eq!(fitted, Ok(()));
         assert!(steps - alone < 2_000_000, "{} steps", steps - alone);
     }
+
+    #[test]
+    fn the_worst_schemas_stay_within_the_budget() {
+        const LIMITS: (usize, usize) = (5_000_000, 1_600_000);
+        let vectors = include_str!("../../../tests/vectors/simulator/schemas.json");
+        let vectors: Value = serde_json::from_str(vectors).expect("JSON");
+        let cases = vectors["cases"].as_array().expect("cases");
+        assert!(cases.len() > 10);
+        for case in cases {
+            let question = case["question"].as_str().expect("a question");
+            let (steps, bytes, fitted) = spent(&case["schema"], question, LIMITS);
+            assert!(steps <= LIMITS.0 && bytes <= LIMITS.1, "{}", case["name"]);
+            assert_eq!(
+                Some(fitted.is_ok()),
+                case["answered"].as_bool(),
+                "{}: {steps} steps, {bytes} bytes",
+                case["name"]
+            );
+        }
+    }
 }

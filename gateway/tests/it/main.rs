@@ -3,6 +3,7 @@
 mod auth;
 mod budget;
 mod chat;
+mod effects;
 mod faults;
 mod files;
 mod images;

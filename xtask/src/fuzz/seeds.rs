@@ -23,6 +23,12 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             cases("sse/streams.json")?.iter().map(|case| documents(case).join(&b'\n')).collect()
         }
         "limits" => cases("limits/requests.json")?.iter().map(|case| json(&case["body"])).collect(),
+        "client_schemas" => cases("simulator/schemas.json")?
+            .iter()
+            .map(|case| {
+                format!("{}\n{}", case["question"].as_str().unwrap_or_default(), case["schema"]).into_bytes()
+            })
+            .collect(),
         "report" => report_documents()?,
         "webhook" => {
             let bodies = cases("webhooks/verify.json")?;

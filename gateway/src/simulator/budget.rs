@@ -73,8 +73,10 @@ impl Budget {
 
     /// Charges bytes that are about to be made, and the work of making them.
     pub(crate) fn make(&self, bytes: usize) -> Result<(), Exceeded> {
-        self.work(bytes)?;
-        if self.bytes.charge(bytes) { Ok(()) } else { Err(Exceeded::Bytes(self.bytes.limit)) }
+        if !self.bytes.charge(bytes) {
+            return Err(Exceeded::Bytes(self.bytes.limit));
+        }
+        self.work(bytes)
     }
 
     /// Steps spent so far.

@@ -100,6 +100,12 @@ impl Deref for Violations {
     }
 }
 
+impl From<Violation> for Violations {
+    fn from(only: Violation) -> Self {
+        Self { told: vec![only], more: false }
+    }
+}
+
 impl IntoIterator for Violations {
     type Item = Violation;
     type IntoIter = std::vec::IntoIter<Violation>;

@@ -98,6 +98,7 @@ impl Presence {
             rule: "required".to_owned(),
             message,
             section: self.section.to_owned(),
+            missing: self.any_of.first().map(|name| (*name).to_owned()),
         });
     }
 }

@@ -1,6 +1,6 @@
 //! The chat protocol (2.1 to 2.3): requests read, completions and chunks written.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use gatewright::limits::integer;
 use serde_json::{Value, json};
@@ -9,43 +9,66 @@ use uuid::Uuid;
 use crate::call::{Call, Response};
 use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
+use crate::logprobs::Logprobs;
+use crate::media;
 use crate::models;
 use crate::service::Provider;
+use crate::simulator::budget::Budget;
+use crate::simulator::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Turn, Usage, tokens};
 use crate::sse::{self, Event};
 use crate::tools::{Called, CustomTools, Form, Tools};
 
 /// `POST /v1/chat/completions`.
-pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), call.operation)?.id;
     let (prompt, custom) = prompt(&body)?;
     let choices = integer(&body["n"]).unwrap_or(1);
-    let replies = simulator::replies(&prompt, usize::try_from(choices).unwrap_or(1));
+    let replies = simulator::replies(&prompt, usize::try_from(choices).unwrap_or(1), budget)?;
+    let logprobs = (body["logprobs"] == true).then(|| Logprobs::new(limit(&body["top_logprobs"])));
+    if let Some(logprobs) = logprobs {
+        for reply in &replies {
+            if let Content::Text(text) = &reply.content {
+                logprobs.charge(text, 1, budget)?;
+            }
+        }
+    }
     // The prompt is read once, whatever the number of choices.
     let usage = usage(Usage {
         input: replies.first().map_or(0, |reply| reply.usage.input),
         output: replies.iter().map(|reply| reply.usage.output).sum(),
     });
-    let completion =
-        Completion { id: format!("chatcmpl-{}", Uuid::new_v4().simple()), created: unix_seconds(), model };
+    let completion = Completion {
+        id: format!("chatcmpl-{}", Uuid::new_v4().simple()),
+        created: unix_seconds(),
+        model,
+        service_tier: body["service_tier"].as_str().map(served_tier).map(str::to_owned),
+    };
     if body["stream"] == true {
         let include_usage = body["stream_options"]["include_usage"] == true;
         let terminator = call.operation.terminator.map(Event::terminator);
-        let events = chunks(completion, replies, custom, include_usage.then_some(usage))
+        let events = chunks(completion, replies, custom, logprobs, include_usage.then_some(usage))
             .map(|chunk| Event::data(&chunk));
         return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
     }
-    let choices: Vec<Value> =
-        replies.into_iter().enumerate().map(|(index, reply)| choice(index, reply, &custom)).collect();
-    Ok(json_response(&json!({
+    let choices: Vec<Value> = replies
+        .into_iter()
+        .enumerate()
+        .map(|(index, reply)| choice(index, reply, &custom, logprobs))
+        .collect();
+    let mut answer = json!({
         "id": completion.id,
         "object": "chat.completion",
         "created": completion.created,
         "model": model,
         "choices": choices,
         "usage": usage,
-    })))
+    });
+    if let Some(tier) = completion.service_tier {
+        answer["service_tier"] = tier.into();
+    }
+    Ok(json_response(&answer))
 }
 
 /// What all chunks of an answer share.
@@ -53,10 +76,26 @@ struct Completion {
     id: String,
     created: u64,
     model: &'static str,
+    /// Told only where it was asked for.
+    service_tier: Option<String>,
 }
 
-fn choice(index: usize, reply: Reply, custom: &CustomTools) -> Value {
+/// The tier that a request is served in: the simulated provider serves all alike, and `auto` is the default one (ours).
+pub(crate) fn served_tier(asked: &str) -> &str {
+    if asked == "auto" { "default" } else { asked }
+}
+
+/// Log probabilities in the form of a choice; null for none.
+fn choice_logprobs(content: Option<Value>) -> Value {
+    content.map_or(Value::Null, |content| json!({ "content": content, "refusal": null }))
+}
+
+fn choice(index: usize, reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Value {
     let finish = finish_reason(reply.finish);
+    let told = match &reply.content {
+        Content::Text(text) => logprobs.map(|logprobs| logprobs.of(text)),
+        Content::ToolCalls(_) => None,
+    };
     let message = match reply.content {
         Content::Text(text) => json!({ "role": "assistant", "content": text, "refusal": null }),
         Content::ToolCalls(calls) => {
@@ -64,7 +103,7 @@ fn choice(index: usize, reply: Reply, custom: &CustomTools) -> Value {
             json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": calls })
         }
     };
-    json!({ "index": index, "message": message, "logprobs": null, "finish_reason": finish })
+    json!({ "index": index, "message": message, "logprobs": choice_logprobs(told), "finish_reason": finish })
 }
 
 fn call_json(call: Called) -> Value {
@@ -84,18 +123,22 @@ fn chunks(
     completion: Completion,
     replies: Vec<Reply>,
     custom: CustomTools,
+    logprobs: Option<Logprobs>,
     usage: Option<Value>,
 ) -> impl Iterator<Item = Value> + Send {
     let with_usage = usage.is_some();
-    let mut waiting: VecDeque<_> =
-        replies.into_iter().enumerate().map(|(index, reply)| (index, deltas(reply, &custom))).collect();
+    let mut waiting: VecDeque<_> = replies
+        .into_iter()
+        .enumerate()
+        .map(|(index, reply)| (index, deltas(reply, &custom, logprobs)))
+        .collect();
     let turns = std::iter::from_fn(move || {
         loop {
             let (index, mut deltas) = waiting.pop_front()?;
-            if let Some((delta, finish)) = deltas.next() {
+            if let Some((delta, told, finish)) = deltas.next() {
                 waiting.push_back((index, deltas));
                 return Some(
-                    json!([{ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish }]),
+                    json!([{ "index": index, "delta": delta, "logprobs": choice_logprobs(told), "finish_reason": finish }]),
                 );
             }
         }
@@ -111,6 +154,9 @@ fn chunks(
         if with_usage {
             chunk["usage"] = usage.unwrap_or_default();
         }
+        if let Some(tier) = &completion.service_tier {
+            chunk["service_tier"] = tier.as_str().into();
+        }
         chunk
     };
     turns
@@ -119,22 +165,26 @@ fn chunks(
         .map(move |(choices, usage)| chunk(choices, usage))
 }
 
-type Deltas = Box<dyn Iterator<Item = (Value, Option<&'static str>)> + Send>;
+type Deltas = Box<dyn Iterator<Item = (Value, Option<Value>, Option<&'static str>)> + Send>;
 
-/// The deltas of one choice: the role, the pieces, and an empty one with the finish reason (2.3).
-fn deltas(reply: Reply, custom: &CustomTools) -> Deltas {
-    let last = std::iter::once((json!({}), Some(finish_reason(reply.finish))));
+/// The deltas of one choice, each with log probabilities and finish reason: the role, the pieces, and an empty one
+/// with the finish reason (2.3).
+fn deltas(reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Deltas {
+    let last = std::iter::once((json!({}), None, Some(finish_reason(reply.finish))));
     match reply.content {
         Content::Text(text) => {
-            let first = std::iter::once((json!({ "role": "assistant", "content": "" }), None));
-            let pieces = tokens::owned_pieces(text).map(|piece| (json!({ "content": piece }), None));
+            let first = std::iter::once((json!({ "role": "assistant", "content": "" }), None, None));
+            let pieces = tokens::owned_pieces(text).enumerate().map(move |(place, piece)| {
+                let told = logprobs.map(|logprobs| json!([logprobs.token(place, &piece)]));
+                (json!({ "content": piece }), told, None)
+            });
             Box::new(first.chain(pieces).chain(last))
         }
         Content::ToolCalls(calls) => {
-            let first = std::iter::once((json!({ "role": "assistant", "content": null }), None));
+            let first = std::iter::once((json!({ "role": "assistant", "content": null }), None, None));
             let calls: Vec<Called> = calls.into_iter().map(|call| custom.called(call)).collect();
             let pieces = calls.into_iter().enumerate().flat_map(|(index, call)| call_deltas(index, call));
-            Box::new(first.chain(pieces.map(|delta| (delta, None))).chain(last))
+            Box::new(first.chain(pieces.map(|delta| (delta, None, None))).chain(last))
         }
     }
 }
@@ -183,15 +233,25 @@ fn prompt(body: &Value) -> Result<(Prompt, CustomTools), ApiError> {
         tool_choice,
         tools,
         parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
-        format: format(&body["response_format"], &body["response_format"]["json_schema"]["schema"]),
+        format: format(
+            &body["response_format"],
+            &body["response_format"]["json_schema"]["schema"],
+            "/response_format/json_schema/schema",
+        )?,
         max_tokens: limit(&body["max_completion_tokens"]).or_else(|| limit(&body["max_tokens"])),
         stop: texts(&body["stop"]),
+        media_tokens: media::of_messages(&body["messages"]),
     };
     Ok((prompt, custom))
 }
 
 fn turns(messages: &Value) -> Vec<Turn> {
-    let called = list(messages).flat_map(|message| list(&message["tool_calls"]));
+    let mut called: HashMap<&str, &str> = HashMap::new();
+    for call in list(messages).flat_map(|message| list(&message["tool_calls"])) {
+        if let (Some(id), Some(name)) = (call["id"].as_str(), callee(call)["name"].as_str()) {
+            called.entry(id).or_insert(name);
+        }
+    }
     let turn = |message: &Value| {
         let content = content(&message["content"]);
         match text(&message["role"]) {
@@ -201,11 +261,7 @@ fn turns(messages: &Value) -> Vec<Turn> {
                     list(&message["tool_calls"]).map(|call| callee(call).to_string()).collect();
                 Turn::Assistant(content + &calls)
             }
-            "tool" => {
-                let call = called.clone().find(|call| call["id"] == message["tool_call_id"]);
-                let name = call.and_then(|call| callee(call)["name"].as_str()).map(str::to_owned);
-                Turn::ToolResult { name, output: content }
-            }
+            "tool" => Turn::tool_result(called.get(text(&message["tool_call_id"])).copied(), content),
             _ => Turn::Instruction(content),
         }
     };
@@ -255,11 +311,12 @@ pub(crate) fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// The form of the answer in the chat and responses protocols. `schema`: where the protocol has the JSON Schema.
-pub(crate) fn format(format: &Value, schema: &Value) -> Format {
-    match text(&format["type"]) {
+/// The form of the answer in the chat and responses protocols. `schema`: where the protocol has the JSON Schema, and
+/// its `pointer`.
+pub(crate) fn format(format: &Value, schema: &Value, pointer: &str) -> Result<Format, OutOfBounds> {
+    Ok(match text(&format["type"]) {
         "json_object" => Format::JsonObject,
-        "json_schema" => Format::JsonSchema(schema.clone()),
+        "json_schema" => Format::JsonSchema(ClientSchema::read(schema, pointer)?),
         _ => Format::Text,
-    }
+    })
 }

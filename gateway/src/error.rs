@@ -11,6 +11,8 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::call::Response;
+use crate::simulator::budget::Exceeded;
+use crate::simulator::client_schema::OutOfBounds;
 
 /// Type address of the detail that names a reason in the native form.
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -152,6 +154,28 @@ fn at_fault(violation: &Violation) -> String {
     match &violation.missing {
         Some(name) => field(&format!("{}/{}", violation.pointer, name.replace('~', "~0").replace('/', "~1"))),
         None => field(&violation.pointer),
+    }
+}
+
+impl From<Exceeded> for ApiError {
+    /// The request's own content asks for the work.
+    fn from(exceeded: Exceeded) -> Self {
+        Self::new(&ErrorCode::REQUEST_TOO_COSTLY, exceeded.to_string())
+    }
+}
+
+impl From<OutOfBounds> for ApiError {
+    fn from(refused: OutOfBounds) -> Self {
+        Self::violations(
+            Violation {
+                message: refused.to_string(),
+                rule: refused.breach.rule().to_owned(),
+                pointer: refused.pointer,
+                section: "ours".to_owned(),
+                missing: None,
+            }
+            .into(),
+        )
     }
 }
 

@@ -33,11 +33,16 @@ mod connection;
 mod error;
 mod fault;
 mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
 mod head_error;
 mod idempotency;
 mod images;
+mod logprobs;
+mod media;
 mod models;
 mod native;
 mod responses;
@@ -48,6 +53,7 @@ mod sse;
 mod tools;
 mod videos;
 mod webhook;
+mod work;
 
 pub use crate::auth::{ApiKey, InvalidKey};
 pub use crate::call::{Call, Response};

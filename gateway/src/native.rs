@@ -2,6 +2,8 @@
 
 mod array;
 
+use std::collections::HashSet;
+
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
 use serde_json::{Value, json};
@@ -10,14 +12,17 @@ use uuid::Uuid;
 use crate::call::{Call, Response};
 use crate::chat::{limit, list, text, texts};
 use crate::error::{ApiError, json_response};
+use crate::media;
 use crate::models;
 use crate::service::Provider;
+use crate::simulator::budget::Budget;
+use crate::simulator::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::{self, Content, Finish, Format, Prompt, Reply, Tool, ToolChoice, Turn, tokens};
 use crate::sse::{self, Event};
 
 /// `POST /v1beta/models/{model}:generateContent`.
-pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
-    let answer = answer(call)?;
+pub(crate) fn generate(_provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
+    let answer = answer(call, budget)?;
     let usage = answer.usage();
     let Answer { model, id, replies } = answer;
     let candidates: Vec<Value> = replies
@@ -39,7 +44,7 @@ pub(crate) fn generate(call: &Call) -> Result<Response, ApiError> {
 /// `POST /v1beta/models/{model}:streamGenerateContent`: as [`generate`], a piece of each candidate a document. The last
 /// document of a candidate has its finish reason, and every one the usage so far known. With `?alt=sse` each is an
 /// event, else an element of one array.
-pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn stream(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let as_events = match call.query("alt") {
         Some("sse") => true,
         None | Some("json") => false,
@@ -49,7 +54,7 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("alt"));
         }
     };
-    let answer = answer(call)?;
+    let answer = answer(call, budget)?;
     let usage = answer.usage();
     let Answer { model, id, replies } = answer;
     let candidates = replies.into_iter().enumerate().flat_map(|(index, reply)| pieces(index, reply));
@@ -70,12 +75,14 @@ pub(crate) fn stream(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 }
 
 /// `POST /v1beta/models/{model}:countTokens`: of `contents`, or of a whole `generateContentRequest`.
-pub(crate) fn count_tokens(call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn count_tokens(_provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::native_model(call)?;
-    let request =
-        if body["generateContentRequest"].is_object() { &body["generateContentRequest"] } else { &body };
-    let total = prompt(request)?.tokens();
+    let (request, pointer) = match &body["generateContentRequest"] {
+        request @ Value::Object(_) => (request, "/generateContentRequest"),
+        _ => (&body, ""),
+    };
+    let total = prompt(request, pointer)?.tokens(budget)?;
     Ok(json_response(&json!({ "totalTokens": total })))
 }
 
@@ -94,12 +101,12 @@ impl Answer {
     }
 }
 
-fn answer(call: &Call) -> Result<Answer, ApiError> {
+fn answer(call: &Call, budget: &Budget) -> Result<Answer, ApiError> {
     let body = call.checked_body()?;
     let model = models::native_model(call)?.id;
-    let prompt = prompt(&body)?;
+    let prompt = prompt(&body, "")?;
     let count = integer(&body["generationConfig"]["candidateCount"]).unwrap_or(1);
-    let replies = simulator::replies(&prompt, usize::try_from(count).unwrap_or(1));
+    let replies = simulator::replies(&prompt, usize::try_from(count).unwrap_or(1), budget)?;
     Ok(Answer { model, id: Uuid::new_v4().simple().to_string(), replies })
 }
 
@@ -153,17 +160,28 @@ fn finish_reason(finish: Finish) -> &'static str {
     }
 }
 
-fn prompt(body: &Value) -> Result<Prompt, ApiError> {
+/// `pointer`: where the request is in the body.
+fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
     let config = &body["generationConfig"];
     let calling = &body["toolConfig"]["functionCallingConfig"];
-    let allowed = texts(&calling["allowedFunctionNames"]);
-    let mut tools: Vec<Tool> = list(&body["tools"])
-        .flat_map(|tool| list(&tool["functionDeclarations"]))
-        .map(|function| Tool {
-            name: text(&function["name"]).to_owned(),
-            parameters: schema(&function["parametersJsonSchema"], &function["parameters"]),
+    let allowed: HashSet<String> = texts(&calling["allowedFunctionNames"]).into_iter().collect();
+    let declared = list(&body["tools"]).enumerate().flat_map(|(tool, declaring)| {
+        let functions = list(&declaring["functionDeclarations"]).enumerate();
+        functions.map(move |(index, function)| (tool, index, function))
+    });
+    let mut tools: Vec<Tool> = declared
+        .map(|(tool, index, function)| {
+            let at = format!("{pointer}/tools/{tool}/functionDeclarations/{index}");
+            Ok(Tool {
+                name: text(&function["name"]).to_owned(),
+                parameters: schema(
+                    (&function["parametersJsonSchema"], "parametersJsonSchema"),
+                    (&function["parameters"], "parameters"),
+                    &at,
+                )?,
+            })
         })
-        .collect();
+        .collect::<Result<_, OutOfBounds>>()?;
     let tool_choice = match text(&calling["mode"]) {
         "" | "MODE_UNSPECIFIED" | "AUTO" | "VALIDATED" => ToolChoice::Auto,
         "NONE" => ToolChoice::None,
@@ -192,24 +210,29 @@ fn prompt(body: &Value) -> Result<Prompt, ApiError> {
         tools,
         tool_choice,
         parallel_tool_calls: true,
-        format: format(config)?,
+        format: format(config, &format!("{pointer}/generationConfig"))?,
         max_tokens: limit(&config["maxOutputTokens"]),
         stop: texts(&config["stopSequences"]),
+        media_tokens: media::of_contents(&body["contents"]),
     })
 }
 
-/// The form of the answer that is asked for.
-fn format(config: &Value) -> Result<Format, ApiError> {
-    let wanted = schema(&config["responseJsonSchema"], &config["responseSchema"]);
+/// The form of the answer that is asked for. `pointer`: where `generationConfig` is in the body.
+fn format(config: &Value, pointer: &str) -> Result<Format, ApiError> {
+    let wanted = schema(
+        (&config["responseJsonSchema"], "responseJsonSchema"),
+        (&config["responseSchema"], "responseSchema"),
+        pointer,
+    )?;
     let refuse = |message: String| {
         Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("generationConfig.responseMimeType"))
     };
     Ok(match text(&config["responseMimeType"]) {
-        "text/x.enum" if list(&wanted["enum"]).len() == 0 => {
+        "text/x.enum" if list(&wanted.value()["enum"]).len() == 0 => {
             return refuse("text/x.enum needs a responseSchema with the words in enum".to_owned());
         }
         "text/x.enum" => Format::Word(wanted),
-        "" | "text/plain" | "application/json" if !wanted.is_null() => Format::JsonSchema(wanted),
+        "" | "text/plain" | "application/json" if !wanted.value().is_null() => Format::JsonSchema(wanted),
         "application/json" => Format::JsonObject,
         "" | "text/plain" => Format::Text,
         other => {
@@ -228,8 +251,7 @@ fn content(content: &Value, speaker: fn(String) -> Turn) -> Vec<Turn> {
     for part in list(&content["parts"]) {
         let (answer, call) = (&part["functionResponse"], &part["functionCall"]);
         if answer.is_object() {
-            let name = answer["name"].as_str().map(str::to_owned);
-            turns.push(Turn::ToolResult { name, output: answer["response"].to_string() });
+            turns.push(Turn::tool_result(answer["name"].as_str(), answer["response"].to_string()));
         } else if call.is_object() {
             turns.push(Turn::Assistant(call.to_string()));
         } else if let Some(text) = part["text"].as_str() {
@@ -245,14 +267,18 @@ fn content(content: &Value, speaker: fn(String) -> Turn) -> Vec<Turn> {
     turns
 }
 
-/// The JSON Schema, or the older form, whose type words are in capitals.
-fn schema(json_schema: &Value, older: &Value) -> Value {
-    if !json_schema.is_null() {
-        return json_schema.clone();
+/// The JSON Schema, or the older form, whose type words are in capitals; each with its name in the object at `pointer`.
+fn schema(
+    (json_schema, name): (&Value, &str),
+    (older, older_name): (&Value, &str),
+    pointer: &str,
+) -> Result<ClientSchema, OutOfBounds> {
+    if json_schema.is_null() {
+        let mut schema = older.clone();
+        lower_types(&mut schema);
+        return ClientSchema::read(&schema, &format!("{pointer}/{older_name}"));
     }
-    let mut schema = older.clone();
-    lower_types(&mut schema);
-    schema
+    ClientSchema::read(json_schema, &format!("{pointer}/{name}"))
 }
 
 fn lower_types(schema: &mut Value) {

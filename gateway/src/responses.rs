@@ -4,6 +4,8 @@ mod events;
 mod history;
 mod kept;
 
+use std::collections::HashMap;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gatewright::{ErrorCode, limits};
@@ -18,19 +20,30 @@ use crate::call::{Call, Response};
 use crate::chat::{self, content, limit, list, text};
 use crate::error::{ApiError, json_response};
 use crate::files::unix_seconds;
+use crate::logprobs::Logprobs;
+use crate::media;
 use crate::models;
 use crate::service::Provider;
+use crate::simulator::budget::{Budget, Exceeded};
 use crate::simulator::{self, Content, Finish, Prompt, Turn, Usage, tokens};
 use crate::sse::{self, Event};
 use crate::tools::{Called, CustomTools, Form, Tools};
 
+/// How often the log probabilities of a text are in memory at once: in the answer that is kept, and in the four events
+/// that end a stream.
+const LOGPROBS_AT_ONCE: usize = 5;
 /// Longest summary that a compaction keeps, in characters.
 const SUMMARY: usize = 4_000;
 
 /// `POST /v1/responses`.
-pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), call.operation)?.id;
+    if body["background"] == true {
+        let message = "this gateway answers while the request waits: leave background out or send false, and stream \
+                       where the answer may take long";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
+    }
     let Conversation { items, earlier } = conversation(provider, &body)?;
     let unmatched = limits::unmatched_calls(&items, earlier);
     if !unmatched.is_empty() {
@@ -38,8 +51,8 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     }
     let (prompt, custom) = prompt(&body, &items)?;
     let made = match items.last() {
-        Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt),
-        _ => answered(&prompt, &custom),
+        Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt, budget)?,
+        _ => answered(&prompt, &custom, logprobs(&body), budget)?,
     };
     let record = Record {
         id: format!("resp_{}", Uuid::new_v4().simple()),
@@ -60,7 +73,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 }
 
 /// `POST /v1/responses/compact` (ours; the source shows the path alone).
-pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn compact(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(text(&body["model"]), call.operation)?;
     let Conversation { items, .. } = conversation(provider, &body)?;
@@ -68,7 +81,7 @@ pub(crate) fn compact(provider: &Provider, call: &Call) -> Result<Response, ApiE
         let message = "there is nothing to compact: send input or previous_response_id";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
     }
-    let made = compacted(&prompt(&body, &items)?.0);
+    let made = compacted(&prompt(&body, &items)?.0, budget)?;
     let output: Vec<Value> = made.items.iter().map(|item| item.json(made.item_status())).collect();
     Ok(json_response(&json!({
         "id": format!("resp_{}", Uuid::new_v4().simple()),
@@ -95,7 +108,7 @@ impl Made {
 
 /// An output item.
 enum Item {
-    Message { id: String, text: String },
+    Message { id: String, text: String, logprobs: Option<Logprobs> },
     Call { id: String, call_id: String, called: Called },
     Compaction { id: String, content: String },
 }
@@ -103,7 +116,7 @@ enum Item {
 impl Item {
     fn json(&self, status: &str) -> Value {
         match self {
-            Self::Message { id, text } => message(id, status, &[text_part(text)]),
+            Self::Message { id, text, logprobs } => message(id, status, &[text_part(text, *logprobs)]),
             Self::Call { id, call_id, called: Called::Function { name, arguments } } => json!({
                 "type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments,
                 "status": status,
@@ -123,8 +136,20 @@ fn message(id: &str, status: &str, parts: &[Value]) -> Value {
     json!({ "type": "message", "id": id, "role": "assistant", "status": status, "content": parts })
 }
 
-fn text_part(text: &str) -> Value {
-    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+fn text_part(text: &str, logprobs: Option<Logprobs>) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": told(logprobs, text) })
+}
+
+/// The log probabilities of a text; empty unless asked for.
+fn told(logprobs: Option<Logprobs>, text: &str) -> Value {
+    logprobs.map_or_else(|| json!([]), |logprobs| logprobs.of(text))
+}
+
+/// The log probabilities that a request asks for, by either of two members.
+fn logprobs(request: &Value) -> Option<Logprobs> {
+    let included = list(&request["include"]).any(|further| further == "message.output_text.logprobs");
+    let top = limit(&request["top_logprobs"]);
+    (included || top.is_some_and(|top| top > 0)).then(|| Logprobs::new(top))
 }
 
 /// What does not change while a response is made.
@@ -167,16 +192,21 @@ impl Record {
             "incomplete_details": details,
             "instructions": request["instructions"],
             "max_output_tokens": request["max_output_tokens"],
+            "max_tool_calls": request["max_tool_calls"],
             "model": self.model,
             "output": output,
             "parallel_tool_calls": or("parallel_tool_calls", json!(true)),
             "previous_response_id": request["previous_response_id"],
+            "prompt_cache_key": request["prompt_cache_key"],
             "reasoning": or("reasoning", json!({ "effort": null, "summary": null })),
+            "safety_identifier": request["safety_identifier"],
+            "service_tier": chat::served_tier(request["service_tier"].as_str().unwrap_or("auto")),
             "store": or("store", json!(true)),
             "temperature": or("temperature", json!(1.0)),
             "text": or("text", json!({ "format": { "type": "text" } })),
             "tool_choice": or("tool_choice", json!("auto")),
             "tools": or("tools", json!([])),
+            "top_logprobs": or("top_logprobs", json!(0)),
             "top_p": or("top_p", json!(1.0)),
             "truncation": or("truncation", json!("disabled")),
             "usage": usage,
@@ -196,10 +226,18 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn answered(prompt: &Prompt, custom: &CustomTools) -> Made {
-    let reply = simulator::reply(prompt);
+fn answered(
+    prompt: &Prompt,
+    custom: &CustomTools,
+    logprobs: Option<Logprobs>,
+    budget: &Budget,
+) -> Result<Made, Exceeded> {
+    let reply = simulator::reply(prompt, budget)?;
+    if let (Content::Text(text), Some(logprobs)) = (&reply.content, logprobs) {
+        logprobs.charge(text, LOGPROBS_AT_ONCE, budget)?;
+    }
     let items = match reply.content {
-        Content::Text(text) => vec![Item::Message { id: new_id("msg"), text }],
+        Content::Text(text) => vec![Item::Message { id: new_id("msg"), text, logprobs }],
         Content::ToolCalls(calls) => calls
             .into_iter()
             .map(|call| {
@@ -209,7 +247,7 @@ fn answered(prompt: &Prompt, custom: &CustomTools) -> Made {
             })
             .collect(),
     };
-    Made { items, finish: reply.finish, usage: reply.usage }
+    Ok(Made { items, finish: reply.finish, usage: reply.usage })
 }
 
 /// A new id of an item of this kind.
@@ -218,7 +256,7 @@ fn new_id(kind: &str) -> String {
 }
 
 /// One item that stands for the conversation: what the user said, opaque to the client.
-fn compacted(prompt: &Prompt) -> Made {
+fn compacted(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
     let said: Vec<&str> = prompt
         .turns
         .iter()
@@ -228,10 +266,10 @@ fn compacted(prompt: &Prompt) -> Made {
         })
         .collect();
     let summary: String = said.join("\n").chars().take(SUMMARY).collect();
-    let usage = Usage { input: prompt.tokens(), output: tokens::count(&summary) };
+    let usage = Usage { input: prompt.tokens(budget)?, output: tokens::count(&summary) };
     let id = new_id("cmp");
     let items = vec![Item::Compaction { id, content: BASE64_STANDARD.encode(summary) }];
-    Made { items, finish: Finish::Stop, usage }
+    Ok(Made { items, finish: Finish::Stop, usage })
 }
 
 /// All items of the conversation: those of the previous response, then the input.
@@ -258,9 +296,17 @@ fn conversation(provider: &Provider, body: &Value) -> Result<Conversation, ApiEr
 }
 
 fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiError> {
+    let mut called: HashMap<&str, &str> = HashMap::new();
+    for call in
+        items.iter().filter(|item| matches!(text(&item["type"]), "function_call" | "custom_tool_call"))
+    {
+        if let (Some(id), Some(name)) = (call["call_id"].as_str(), call["name"].as_str()) {
+            called.entry(id).or_insert(name);
+        }
+    }
     let mut turns: Vec<Turn> = Vec::new();
     turns.extend(body["instructions"].as_str().map(|text| Turn::Instruction(text.to_owned())));
-    turns.extend(items.iter().filter_map(|item| turn(item, items)));
+    turns.extend(items.iter().filter_map(|item| turn(item, &called)));
     let format = &body["text"]["format"];
     let (tools, tool_choice, custom) = Tools::read(body, Form::Flat)?.into_parts();
     let prompt = Prompt {
@@ -268,15 +314,16 @@ fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiErr
         tool_choice,
         tools,
         parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
-        format: chat::format(format, &format["schema"]),
+        format: chat::format(format, &format["schema"], "/text/format/schema")?,
         max_tokens: limit(&body["max_output_tokens"]),
         stop: Vec::new(),
+        media_tokens: media::of_items(items),
     };
     Ok((prompt, custom))
 }
 
-/// The turn that an item stands for. Kinds that are not known here carry nothing the simulated provider needs.
-fn turn(item: &Value, items: &[Value]) -> Option<Turn> {
+/// The turn that an item stands for. `called`: names of tools by the ids of their calls. Kinds that are not known here carry nothing the simulated provider needs.
+fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<Turn> {
     match item["type"].as_str() {
         None | Some("message") => {
             let content = content(&item["content"]);
@@ -293,12 +340,8 @@ fn turn(item: &Value, items: &[Value]) -> Option<Turn> {
             Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["input"]))))
         }
         Some("function_call_output" | "custom_tool_call_output") => {
-            let call = items.iter().find(|call| {
-                matches!(text(&call["type"]), "function_call" | "custom_tool_call")
-                    && call["call_id"] == item["call_id"]
-            });
-            let name = call.and_then(|call| call["name"].as_str()).map(str::to_owned);
-            Some(Turn::ToolResult { name, output: content(&item["output"]) })
+            let name = called.get(text(&item["call_id"])).copied();
+            Some(Turn::tool_result(name, content(&item["output"])))
         }
         Some("compaction") => {
             let bytes = BASE64_STANDARD.decode(text(&item["encrypted_content"])).ok()?;

@@ -301,7 +301,7 @@ fn path_style(path: &str) -> ErrorStyle {
 
 /// From the request to the operation's answer. `style` is set once the operation is known.
 async fn route(
-    provider: &Provider,
+    provider: &Arc<Provider>,
     request: Request,
     request_id: &str,
     style: &mut ErrorStyle,

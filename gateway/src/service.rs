@@ -16,8 +16,10 @@ use crate::files::Files;
 use crate::generated::routes::Service;
 use crate::idempotency::Answers;
 use crate::responses::History;
+use crate::simulator::budget::Budget;
 use crate::videos::Tasks;
 use crate::webhook::{self, Deliveries};
+use crate::work::Workshop;
 use crate::{chat, images, models, native, responses, videos};
 
 /// The simulated provider and what it keeps between requests.
@@ -33,6 +35,7 @@ pub(crate) struct Provider {
     pub(crate) history: History,
     /// Leave to draw: each image takes a processor.
     pub(crate) drawings: Semaphore,
+    workshop: Workshop,
     address: SocketAddr,
 }
 
@@ -53,6 +56,7 @@ impl Provider {
             tasks: Arc::default(),
             history: History::default(),
             drawings: Semaphore::new(std::thread::available_parallelism().map_or(2, Into::into)),
+            workshop: Workshop::default(),
             config,
             address,
         }
@@ -77,17 +81,27 @@ fn finish(operation: &Operation, answer: Result<Response, ApiError>) -> Response
     answer.unwrap_or_else(|error| error.into_response(operation.error_style))
 }
 
-impl Service for Provider {
+/// An operation whose answer takes long work.
+type Handler = fn(&Provider, &Call, &Budget) -> Result<Response, ApiError>;
+
+/// The answer of such an operation.
+async fn worked_out(provider: &Arc<Provider>, call: Call, handler: Handler) -> Response {
+    let operation = call.operation;
+    let worker = Arc::clone(provider);
+    finish(operation, provider.workshop.work(move |budget| handler(&worker, &call, budget)).await)
+}
+
+impl Service for Arc<Provider> {
     async fn create_chat_completion(&self, call: Call) -> Response {
-        finish(call.operation, chat::create(self, &call))
+        worked_out(self, call, chat::create).await
     }
 
     async fn create_response(&self, call: Call) -> Response {
-        finish(call.operation, responses::create(self, &call))
+        worked_out(self, call, responses::create).await
     }
 
     async fn compact_response(&self, call: Call) -> Response {
-        finish(call.operation, responses::compact(self, &call))
+        worked_out(self, call, responses::compact).await
     }
 
     async fn retrieve_response(&self, call: Call) -> Response {
@@ -111,15 +125,15 @@ impl Service for Provider {
     }
 
     async fn generate_content(&self, call: Call) -> Response {
-        finish(call.operation, native::generate(&call))
+        worked_out(self, call, native::generate).await
     }
 
     async fn stream_generate_content(&self, call: Call) -> Response {
-        finish(call.operation, native::stream(self, &call))
+        worked_out(self, call, native::stream).await
     }
 
     async fn count_tokens(&self, call: Call) -> Response {
-        finish(call.operation, native::count_tokens(&call))
+        worked_out(self, call, native::count_tokens).await
     }
 
     async fn list_native_models(&self, call: Call) -> Response {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::chat::{list, text};
 use crate::error::ApiError;
+use crate::simulator::client_schema::ClientSchema;
 use crate::simulator::{Tool, ToolCall, ToolChoice};
 
 /// Where a protocol writes what belongs to a tool.
@@ -24,6 +25,14 @@ impl Form {
         match self {
             Self::Nested => &tool[text(&tool["type"])],
             Self::Flat => tool,
+        }
+    }
+
+    /// From a tool of a kind to its members, as the end of a JSON Pointer.
+    fn pointer(self, kind: &str) -> String {
+        match self {
+            Self::Nested => format!("/{kind}"),
+            Self::Flat => String::new(),
         }
     }
 }
@@ -64,13 +73,14 @@ impl Called {
 
 impl Tools {
     /// The tools of a request and the choice among them. Kinds that are not known here cannot be called and pass.
-    /// Errors: the choice is no word of the protocol, names a tool that is not there, or requires one where there is
+    /// Errors: a schema is out of
+    /// bounds, or the choice is no word of the protocol, names a tool that is not there, or requires one where there is
     /// none.
     pub(crate) fn read(body: &Value, form: Form) -> Result<Self, ApiError> {
         let mut tools =
             Self { list: Vec::new(), choice: ToolChoice::Auto, custom: CustomTools(HashSet::new()) };
         let mut names = HashSet::new();
-        for tool in list(&body["tools"]) {
+        for (index, tool) in list(&body["tools"]).enumerate() {
             let members = form.members(tool);
             let name = text(&members["name"]);
             // Of two tools with one name the first is called.
@@ -78,10 +88,14 @@ impl Tools {
                 continue;
             }
             let parameters = match text(&tool["type"]) {
-                "function" => members["parameters"].clone(),
+                "function" => ClientSchema::read(
+                    &members["parameters"],
+                    &format!("/tools/{index}{}/parameters", form.pointer("function")),
+                )?,
                 "custom" => {
                     tools.custom.0.insert(name.to_owned());
-                    input_schema(&members["format"], form)
+                    let at = format!("/tools/{index}{}/format", form.pointer("custom"));
+                    ClientSchema::read(&input_schema(&members["format"], form), &at)?
                 }
                 _ => continue,
             };

@@ -16,7 +16,7 @@ use gatewright::{ErrorCode, limits};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use url::{Host, Url};
+use url::Url;
 use uuid::Uuid;
 
 use self::names::Names;

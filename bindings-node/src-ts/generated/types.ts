@@ -671,11 +671,11 @@ export interface ChatChoice {
   /** Why generation ended. */
   finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | (string & {});
   /**
-   * Log probabilities.
+   * Log probabilities of the tokens; null unless asked for.
    *
    * Source: ours (the specification does not state it).
    */
-  logprobs?: unknown;
+  logprobs?: ChatLogprobs | null;
 }
 
 /**
@@ -810,6 +810,12 @@ export interface ChatCompletionChunk {
    * Source: ours (the specification does not state it).
    */
   system_fingerprint?: string | null;
+  /**
+   * Processing tier used.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  service_tier?: string | null;
 }
 
 /**
@@ -829,11 +835,53 @@ export interface ChatChunkChoice {
   /** null on content chunks; the reason on the last chunk. */
   finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | (string & {}) | null;
   /**
-   * Log probabilities.
+   * Log probabilities of the tokens; null unless asked for.
    *
    * Source: ours (the specification does not state it).
    */
-  logprobs?: unknown;
+  logprobs?: ChatLogprobs | null;
+}
+
+/**
+ * Log probabilities of the tokens of a choice or of its new piece.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface ChatLogprobs {
+  /** Those of the text. */
+  content?: TokenLogprob[] | null;
+  /** Those of a refusal. */
+  refusal?: TokenLogprob[] | null;
+}
+
+/**
+ * How likely a token was, and which others were.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface TokenLogprob {
+  /** The token. */
+  token: string;
+  /** Natural logarithm of its probability. */
+  logprob: number;
+  /** Its UTF-8 bytes; a character may be cut between tokens. */
+  bytes?: number[] | null;
+  /** The likeliest tokens of this place, as many as asked for. */
+  top_logprobs?: TopLogprob[] | null;
+}
+
+/**
+ * One of the likeliest tokens of a place.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface TopLogprob {
+  /** The token. */
+  token: string;
+  /** Natural logarithm of its probability. */
+  logprob: number;
+  /** Its UTF-8 bytes. */
+  bytes?: number[] | null;
 }
 
 /**
@@ -1038,6 +1086,30 @@ export interface ResponseRequest {
    * Source: ours (the specification does not state it).
    */
   user?: string | null;
+  /**
+   * A stable id of the end user that tells nothing about them.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  safety_identifier?: string | null;
+  /**
+   * Upper bound on calls of built-in tools.
+   *
+   * At least 1. Source: ours (the specification does not state it).
+   */
+  max_tool_calls?: number | null;
+  /**
+   * How many alternatives per token.
+   *
+   * 0 to 20. Source: ours (the specification does not state it).
+   */
+  top_logprobs?: number | null;
+  /**
+   * Whether the response is made after the request has been answered.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  background?: boolean | null;
 }
 
 /**
@@ -1110,8 +1182,8 @@ export interface OutputTextContent {
   text: string;
   /** Notes on the text. */
   annotations?: { [key: string]: unknown }[] | null;
-  /** Log probabilities. */
-  logprobs?: unknown;
+  /** Log probabilities of the tokens; empty unless asked for. */
+  logprobs?: TokenLogprob[] | null;
 }
 
 /**
@@ -1476,6 +1548,20 @@ export interface Response {
   reasoning?: ResponseReasoningOptions | null;
   /** Tokens used; null until known. */
   usage?: ResponseUsage | null;
+  /** Whether it is made in the background. */
+  background?: boolean | null;
+  /** As requested. */
+  max_tool_calls?: number | null;
+  /** As requested. */
+  prompt_cache_key?: string | null;
+  /** As requested. */
+  safety_identifier?: string | null;
+  /** Processing tier used. */
+  service_tier?: string | null;
+  /** As requested. */
+  top_logprobs?: number | null;
+  /** As requested. */
+  user?: string | null;
   /**
    * All text of the output, joined.
    *
@@ -1938,6 +2024,8 @@ export interface ResponseTextDeltaEvent {
   content_index: number;
   /** The new text. */
   delta: string;
+  /** Log probabilities of its tokens; empty unless asked for. */
+  logprobs?: TokenLogprob[] | null;
 }
 
 /**
@@ -1970,6 +2058,8 @@ export interface ResponseTextDoneEvent {
   content_index: number;
   /** The whole text. */
   text: string;
+  /** Log probabilities of its tokens; empty unless asked for. */
+  logprobs?: TokenLogprob[] | null;
 }
 
 /**

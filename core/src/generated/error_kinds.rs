@@ -240,6 +240,7 @@ impl ErrorCode {
         Self::PERMISSION_DENIED,
         Self::INVALID_JSON,
         Self::INVALID_VALUE,
+        Self::REQUEST_TOO_COSTLY,
         Self::INVALID_IDEMPOTENCY_KEY,
         Self::IDEMPOTENCY_KEY_IN_USE,
         Self::IDEMPOTENCY_KEY_REUSED,
@@ -319,6 +320,17 @@ impl ErrorCode {
         native_http: 400,
         native_reason: None,
         meaning: "One or more fields break a rule of the specification; all are listed.",
+    };
+
+    /// Answering the request takes more work or memory than one request may cost; the message names the budget and what to send less of.
+    pub const REQUEST_TOO_COSTLY: Self = Self {
+        code: "request_too_costly",
+        error_type: "invalid_request_error",
+        status: 400,
+        native_status: "INVALID_ARGUMENT",
+        native_http: 400,
+        native_reason: None,
+        meaning: "Answering the request takes more work or memory than one request may cost; the message names the budget and what to send less of.",
     };
 
     /// The idempotency key is empty, too long or not visible ASCII.

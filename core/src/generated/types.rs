@@ -162,9 +162,9 @@ pub struct ChatChoice {
     pub message: ChatCompletionMessage,
     ///Why generation ended.
     pub finish_reason: ChatChoiceFinishReason,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; null unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<ChatLogprobs>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -225,9 +225,9 @@ pub struct ChatChunkChoice {
     ///null on content chunks; the reason on the last chunk.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub finish_reason: ::std::option::Option<ChatChunkChoiceFinishReason>,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; null unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<ChatLogprobs>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -329,6 +329,9 @@ pub struct ChatCompletionChunk {
     ///Identifies the configuration that answers.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub system_fingerprint: ::std::option::Option<::std::string::String>,
+    ///Processing tier used.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -1396,6 +1399,24 @@ for ChatJsonSchemaResponseFormatType {
 impl ::std::default::Default for ChatJsonSchemaResponseFormatType {
     fn default() -> Self {
         ChatJsonSchemaResponseFormatType::JsonSchema
+    }
+}
+///Log probabilities of the tokens of a choice or of its new piece.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ChatLogprobs {
+    ///Those of the text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub content: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
+    ///Those of a refusal.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub refusal: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl ChatLogprobs {
+    pub fn builder() -> builder::ChatLogprobs {
+        Default::default()
     }
 }
 ///One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
@@ -3132,9 +3153,9 @@ pub struct InputContent {
     pub annotations: ::std::option::Option<
         ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; empty unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
@@ -4615,9 +4636,9 @@ pub struct OutputContent {
     pub annotations: ::std::option::Option<
         ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; empty unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     ///The text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
@@ -4839,9 +4860,9 @@ pub struct OutputTextContent {
     pub annotations: ::std::option::Option<
         ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
-    ///Log probabilities.
+    ///Log probabilities of the tokens; empty unless asked for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub logprobs: ::std::option::Option<::serde_json::Value>,
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -5151,6 +5172,27 @@ pub struct Response {
     ///Tokens used; null until known.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub usage: ::std::option::Option<ResponseUsage>,
+    ///Whether it is made in the background.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub background: ::std::option::Option<bool>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_tool_calls: ::std::option::Option<i64>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_cache_key: ::std::option::Option<::std::string::String>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub safety_identifier: ::std::option::Option<::std::string::String>,
+    ///Processing tier used.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_logprobs: ::std::option::Option<i64>,
+    ///As requested.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub user: ::std::option::Option<::std::string::String>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -6682,6 +6724,18 @@ pub struct ResponseRequest {
     ///An id of the end user.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
+    ///A stable id of the end user that tells nothing about them.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub safety_identifier: ::std::option::Option<::std::string::String>,
+    ///Upper bound on calls of built-in tools.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_tool_calls: ::std::option::Option<i64>,
+    ///How many alternatives per token.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_logprobs: ::std::option::Option<i64>,
+    ///Whether the response is made after the request has been answered.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub background: ::std::option::Option<bool>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -6828,6 +6882,9 @@ pub struct ResponseStreamEvent {
     ///The new text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub delta: ::std::option::Option<::std::string::String>,
+    ///Log probabilities of its tokens; empty unless asked for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     ///The whole text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<::std::string::String>,
@@ -6878,6 +6935,9 @@ pub struct ResponseTextDeltaEvent {
     pub content_index: i64,
     ///The new text.
     pub delta: ::std::string::String,
+    ///Log probabilities of its tokens; empty unless asked for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -6904,6 +6964,9 @@ pub struct ResponseTextDoneEvent {
     pub content_index: i64,
     ///The whole text.
     pub text: ::std::string::String,
+    ///Log probabilities of its tokens; empty unless asked for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub logprobs: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
     #[serde(flatten)]
     pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
@@ -7356,6 +7419,47 @@ impl ::std::convert::TryFrom<::std::string::String> for TextFormatType {
 impl ::std::default::Default for TextFormatType {
     fn default() -> Self {
         TextFormatType::Text
+    }
+}
+///How likely a token was, and which others were.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TokenLogprob {
+    ///The token.
+    pub token: ::std::string::String,
+    ///Natural logarithm of its probability.
+    pub logprob: f64,
+    ///Its UTF-8 bytes; a character may be cut between tokens.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
+    ///The likeliest tokens of this place, as many as asked for.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_logprobs: ::std::option::Option<::std::vec::Vec<TopLogprob>>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl TokenLogprob {
+    pub fn builder() -> builder::TokenLogprob {
+        Default::default()
+    }
+}
+///One of the likeliest tokens of a place.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TopLogprob {
+    ///The token.
+    pub token: ::std::string::String,
+    ///Natural logarithm of its probability.
+    pub logprob: f64,
+    ///Its UTF-8 bytes.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
+    #[serde(flatten)]
+    pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+}
+impl TopLogprob {
+    pub fn builder() -> builder::TopLogprob {
+        Default::default()
     }
 }
 ///Why a task failed; members other than message are not shown.
@@ -7820,7 +7924,7 @@ pub mod builder {
         >,
         index: ::std::result::Result<i64, ::std::string::String>,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<super::ChatLogprobs>,
             ::std::string::String,
         >,
         message: ::std::result::Result<
@@ -7868,7 +7972,7 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatLogprobs>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -7937,7 +8041,7 @@ pub mod builder {
         >,
         index: ::std::result::Result<i64, ::std::string::String>,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<super::ChatLogprobs>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -7993,7 +8097,7 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<::std::option::Option<super::ChatLogprobs>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -8233,6 +8337,10 @@ pub mod builder {
             ::std::string::String,
         >,
         object: ::std::result::Result<::std::string::String, ::std::string::String>,
+        service_tier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         system_fingerprint: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
@@ -8254,6 +8362,7 @@ pub mod builder {
                 id: Err("no value supplied for id".to_string()),
                 model: Ok(Default::default()),
                 object: Err("no value supplied for object".to_string()),
+                service_tier: Ok(Default::default()),
                 system_fingerprint: Ok(Default::default()),
                 usage: Ok(Default::default()),
                 extra: Ok(::std::default::Default::default()),
@@ -8315,6 +8424,18 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for object: {e}"));
             self
         }
+        pub fn service_tier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.service_tier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for service_tier: {e}")
+                });
+            self
+        }
         pub fn system_fingerprint<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
@@ -8363,6 +8484,7 @@ pub mod builder {
                 id: value.id?,
                 model: value.model?,
                 object: value.object?,
+                service_tier: value.service_tier?,
                 system_fingerprint: value.system_fingerprint?,
                 usage: value.usage?,
                 extra: value.extra?,
@@ -8377,6 +8499,7 @@ pub mod builder {
                 id: Ok(value.id),
                 model: Ok(value.model),
                 object: Ok(value.object),
+                service_tier: Ok(value.service_tier),
                 system_fingerprint: Ok(value.system_fingerprint),
                 usage: Ok(value.usage),
                 extra: Ok(value.extra),
@@ -10687,6 +10810,93 @@ pub mod builder {
             Self {
                 json_schema: Ok(value.json_schema),
                 type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct ChatLogprobs {
+        content: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
+        refusal: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for ChatLogprobs {
+        fn default() -> Self {
+            Self {
+                content: Ok(Default::default()),
+                refusal: Ok(Default::default()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl ChatLogprobs {
+        pub fn content<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.content = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for content: {e}")
+                });
+            self
+        }
+        pub fn refusal<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.refusal = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for refusal: {e}")
+                });
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<ChatLogprobs> for super::ChatLogprobs {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: ChatLogprobs,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                content: value.content?,
+                refusal: value.refusal?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::ChatLogprobs> for ChatLogprobs {
+        fn from(value: super::ChatLogprobs) -> Self {
+            Self {
+                content: Ok(value.content),
+                refusal: Ok(value.refusal),
                 extra: Ok(value.extra),
             }
         }
@@ -13936,7 +14146,7 @@ pub mod builder {
             ::std::string::String,
         >,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         refusal: ::std::result::Result<
@@ -14010,7 +14220,9 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -17242,7 +17454,7 @@ pub mod builder {
             ::std::string::String,
         >,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         refusal: ::std::result::Result<
@@ -17292,7 +17504,9 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -17754,7 +17968,7 @@ pub mod builder {
             ::std::string::String,
         >,
         logprobs: ::std::result::Result<
-            ::std::option::Option<::serde_json::Value>,
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         text: ::std::result::Result<::std::string::String, ::std::string::String>,
@@ -17799,7 +18013,9 @@ pub mod builder {
         }
         pub fn logprobs<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<::std::option::Option<::serde_json::Value>>,
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
             T::Error: ::std::fmt::Display,
         {
             self.logprobs = value
@@ -18195,6 +18411,10 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct Response {
+        background: ::std::result::Result<
+            ::std::option::Option<bool>,
+            ::std::string::String,
+        >,
         created_at: ::std::result::Result<f64, ::std::string::String>,
         error: ::std::result::Result<
             ::std::option::Option<super::ResponseError>,
@@ -18207,6 +18427,10 @@ pub mod builder {
         >,
         instructions: ::std::result::Result<::serde_json::Value, ::std::string::String>,
         max_output_tokens: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        max_tool_calls: ::std::result::Result<
             ::std::option::Option<i64>,
             ::std::string::String,
         >,
@@ -18227,8 +18451,20 @@ pub mod builder {
             ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
+        prompt_cache_key: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
         reasoning: ::std::result::Result<
             ::std::option::Option<super::ResponseReasoningOptions>,
+            ::std::string::String,
+        >,
+        safety_identifier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        service_tier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
         status: ::std::result::Result<
@@ -18249,6 +18485,10 @@ pub mod builder {
             ::std::vec::Vec<super::ResponseTool>,
             ::std::string::String,
         >,
+        top_logprobs: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
         top_p: ::std::result::Result<::std::option::Option<f64>, ::std::string::String>,
         truncation: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
@@ -18256,6 +18496,10 @@ pub mod builder {
         >,
         usage: ::std::result::Result<
             ::std::option::Option<super::ResponseUsage>,
+            ::std::string::String,
+        >,
+        user: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
         extra: ::std::result::Result<
@@ -18266,6 +18510,7 @@ pub mod builder {
     impl ::std::default::Default for Response {
         fn default() -> Self {
             Self {
+                background: Ok(Default::default()),
                 created_at: Err("no value supplied for created_at".to_string()),
                 error: Err("no value supplied for error".to_string()),
                 id: Err("no value supplied for id".to_string()),
@@ -18274,6 +18519,7 @@ pub mod builder {
                 ),
                 instructions: Err("no value supplied for instructions".to_string()),
                 max_output_tokens: Ok(Default::default()),
+                max_tool_calls: Ok(Default::default()),
                 metadata: Err("no value supplied for metadata".to_string()),
                 model: Err("no value supplied for model".to_string()),
                 object: Err("no value supplied for object".to_string()),
@@ -18282,21 +18528,38 @@ pub mod builder {
                     "no value supplied for parallel_tool_calls".to_string(),
                 ),
                 previous_response_id: Ok(Default::default()),
+                prompt_cache_key: Ok(Default::default()),
                 reasoning: Ok(Default::default()),
+                safety_identifier: Ok(Default::default()),
+                service_tier: Ok(Default::default()),
                 status: Ok(Default::default()),
                 store: Ok(Default::default()),
                 temperature: Err("no value supplied for temperature".to_string()),
                 text: Ok(Default::default()),
                 tool_choice: Err("no value supplied for tool_choice".to_string()),
                 tools: Err("no value supplied for tools".to_string()),
+                top_logprobs: Ok(Default::default()),
                 top_p: Err("no value supplied for top_p".to_string()),
                 truncation: Ok(Default::default()),
                 usage: Ok(Default::default()),
+                user: Ok(Default::default()),
                 extra: Ok(::std::default::Default::default()),
             }
         }
     }
     impl Response {
+        pub fn background<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<bool>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.background = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for background: {e}")
+                });
+            self
+        }
         pub fn created_at<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<f64>,
@@ -18366,6 +18629,18 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for max_output_tokens: {e}")
+                });
+            self
+        }
+        pub fn max_tool_calls<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.max_tool_calls = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for max_tool_calls: {e}")
                 });
             self
         }
@@ -18443,6 +18718,18 @@ pub mod builder {
                 });
             self
         }
+        pub fn prompt_cache_key<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.prompt_cache_key = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for prompt_cache_key: {e}")
+                });
+            self
+        }
         pub fn reasoning<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
@@ -18454,6 +18741,30 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for reasoning: {e}")
+                });
+            self
+        }
+        pub fn safety_identifier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.safety_identifier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for safety_identifier: {e}")
+                });
+            self
+        }
+        pub fn service_tier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.service_tier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for service_tier: {e}")
                 });
             self
         }
@@ -18523,6 +18834,18 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for tools: {e}"));
             self
         }
+        pub fn top_logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.top_logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for top_logprobs: {e}")
+                });
+            self
+        }
         pub fn top_p<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<f64>>,
@@ -18555,6 +18878,16 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for usage: {e}"));
             self
         }
+        pub fn user<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.user = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for user: {e}"));
+            self
+        }
         pub fn extra<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
@@ -18574,28 +18907,35 @@ pub mod builder {
             value: Response,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                background: value.background?,
                 created_at: value.created_at?,
                 error: value.error?,
                 id: value.id?,
                 incomplete_details: value.incomplete_details?,
                 instructions: value.instructions?,
                 max_output_tokens: value.max_output_tokens?,
+                max_tool_calls: value.max_tool_calls?,
                 metadata: value.metadata?,
                 model: value.model?,
                 object: value.object?,
                 output: value.output?,
                 parallel_tool_calls: value.parallel_tool_calls?,
                 previous_response_id: value.previous_response_id?,
+                prompt_cache_key: value.prompt_cache_key?,
                 reasoning: value.reasoning?,
+                safety_identifier: value.safety_identifier?,
+                service_tier: value.service_tier?,
                 status: value.status?,
                 store: value.store?,
                 temperature: value.temperature?,
                 text: value.text?,
                 tool_choice: value.tool_choice?,
                 tools: value.tools?,
+                top_logprobs: value.top_logprobs?,
                 top_p: value.top_p?,
                 truncation: value.truncation?,
                 usage: value.usage?,
+                user: value.user?,
                 extra: value.extra?,
             })
         }
@@ -18603,28 +18943,35 @@ pub mod builder {
     impl ::std::convert::From<super::Response> for Response {
         fn from(value: super::Response) -> Self {
             Self {
+                background: Ok(value.background),
                 created_at: Ok(value.created_at),
                 error: Ok(value.error),
                 id: Ok(value.id),
                 incomplete_details: Ok(value.incomplete_details),
                 instructions: Ok(value.instructions),
                 max_output_tokens: Ok(value.max_output_tokens),
+                max_tool_calls: Ok(value.max_tool_calls),
                 metadata: Ok(value.metadata),
                 model: Ok(value.model),
                 object: Ok(value.object),
                 output: Ok(value.output),
                 parallel_tool_calls: Ok(value.parallel_tool_calls),
                 previous_response_id: Ok(value.previous_response_id),
+                prompt_cache_key: Ok(value.prompt_cache_key),
                 reasoning: Ok(value.reasoning),
+                safety_identifier: Ok(value.safety_identifier),
+                service_tier: Ok(value.service_tier),
                 status: Ok(value.status),
                 store: Ok(value.store),
                 temperature: Ok(value.temperature),
                 text: Ok(value.text),
                 tool_choice: Ok(value.tool_choice),
                 tools: Ok(value.tools),
+                top_logprobs: Ok(value.top_logprobs),
                 top_p: Ok(value.top_p),
                 truncation: Ok(value.truncation),
                 usage: Ok(value.usage),
+                user: Ok(value.user),
                 extra: Ok(value.extra),
             }
         }
@@ -22022,6 +22369,10 @@ pub mod builder {
     }
     #[derive(Clone, Debug)]
     pub struct ResponseRequest {
+        background: ::std::result::Result<
+            ::std::option::Option<bool>,
+            ::std::string::String,
+        >,
         include: ::std::result::Result<
             ::std::option::Option<::std::vec::Vec<::std::string::String>>,
             ::std::string::String,
@@ -22032,6 +22383,10 @@ pub mod builder {
             ::std::string::String,
         >,
         max_output_tokens: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
+        max_tool_calls: ::std::result::Result<
             ::std::option::Option<i64>,
             ::std::string::String,
         >,
@@ -22056,6 +22411,10 @@ pub mod builder {
         >,
         reasoning: ::std::result::Result<
             ::std::option::Option<super::ResponseReasoningOptions>,
+            ::std::string::String,
+        >,
+        safety_identifier: ::std::result::Result<
+            ::std::option::Option<::std::string::String>,
             ::std::string::String,
         >,
         service_tier: ::std::result::Result<
@@ -22083,6 +22442,10 @@ pub mod builder {
             ::std::option::Option<::std::vec::Vec<super::ResponseTool>>,
             ::std::string::String,
         >,
+        top_logprobs: ::std::result::Result<
+            ::std::option::Option<i64>,
+            ::std::string::String,
+        >,
         top_p: ::std::result::Result<::std::option::Option<f64>, ::std::string::String>,
         truncation: ::std::result::Result<
             ::std::option::Option<super::ResponseRequestTruncation>,
@@ -22100,16 +22463,19 @@ pub mod builder {
     impl ::std::default::Default for ResponseRequest {
         fn default() -> Self {
             Self {
+                background: Ok(Default::default()),
                 include: Ok(Default::default()),
                 input: Err("no value supplied for input".to_string()),
                 instructions: Ok(Default::default()),
                 max_output_tokens: Ok(Default::default()),
+                max_tool_calls: Ok(Default::default()),
                 metadata: Ok(Default::default()),
                 model: Err("no value supplied for model".to_string()),
                 parallel_tool_calls: Ok(Default::default()),
                 previous_response_id: Ok(Default::default()),
                 prompt_cache_key: Ok(Default::default()),
                 reasoning: Ok(Default::default()),
+                safety_identifier: Ok(Default::default()),
                 service_tier: Ok(Default::default()),
                 store: Ok(Default::default()),
                 stream: Ok(Default::default()),
@@ -22117,6 +22483,7 @@ pub mod builder {
                 text: Ok(Default::default()),
                 tool_choice: Ok(Default::default()),
                 tools: Ok(Default::default()),
+                top_logprobs: Ok(Default::default()),
                 top_p: Ok(Default::default()),
                 truncation: Ok(Default::default()),
                 user: Ok(Default::default()),
@@ -22125,6 +22492,18 @@ pub mod builder {
         }
     }
     impl ResponseRequest {
+        pub fn background<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<bool>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.background = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for background: {e}")
+                });
+            self
+        }
         pub fn include<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<
@@ -22170,6 +22549,18 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for max_output_tokens: {e}")
+                });
+            self
+        }
+        pub fn max_tool_calls<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.max_tool_calls = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for max_tool_calls: {e}")
                 });
             self
         }
@@ -22250,6 +22641,18 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for reasoning: {e}")
+                });
+            self
+        }
+        pub fn safety_identifier<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::string::String>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.safety_identifier = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for safety_identifier: {e}")
                 });
             self
         }
@@ -22335,6 +22738,18 @@ pub mod builder {
                 .map_err(|e| format!("error converting supplied value for tools: {e}"));
             self
         }
+        pub fn top_logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<i64>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.top_logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for top_logprobs: {e}")
+                });
+            self
+        }
         pub fn top_p<T>(mut self, value: T) -> Self
         where
             T: ::std::convert::TryInto<::std::option::Option<f64>>,
@@ -22388,16 +22803,19 @@ pub mod builder {
             value: ResponseRequest,
         ) -> ::std::result::Result<Self, super::error::ConversionError> {
             Ok(Self {
+                background: value.background?,
                 include: value.include?,
                 input: value.input?,
                 instructions: value.instructions?,
                 max_output_tokens: value.max_output_tokens?,
+                max_tool_calls: value.max_tool_calls?,
                 metadata: value.metadata?,
                 model: value.model?,
                 parallel_tool_calls: value.parallel_tool_calls?,
                 previous_response_id: value.previous_response_id?,
                 prompt_cache_key: value.prompt_cache_key?,
                 reasoning: value.reasoning?,
+                safety_identifier: value.safety_identifier?,
                 service_tier: value.service_tier?,
                 store: value.store?,
                 stream: value.stream?,
@@ -22405,6 +22823,7 @@ pub mod builder {
                 text: value.text?,
                 tool_choice: value.tool_choice?,
                 tools: value.tools?,
+                top_logprobs: value.top_logprobs?,
                 top_p: value.top_p?,
                 truncation: value.truncation?,
                 user: value.user?,
@@ -22415,16 +22834,19 @@ pub mod builder {
     impl ::std::convert::From<super::ResponseRequest> for ResponseRequest {
         fn from(value: super::ResponseRequest) -> Self {
             Self {
+                background: Ok(value.background),
                 include: Ok(value.include),
                 input: Ok(value.input),
                 instructions: Ok(value.instructions),
                 max_output_tokens: Ok(value.max_output_tokens),
+                max_tool_calls: Ok(value.max_tool_calls),
                 metadata: Ok(value.metadata),
                 model: Ok(value.model),
                 parallel_tool_calls: Ok(value.parallel_tool_calls),
                 previous_response_id: Ok(value.previous_response_id),
                 prompt_cache_key: Ok(value.prompt_cache_key),
                 reasoning: Ok(value.reasoning),
+                safety_identifier: Ok(value.safety_identifier),
                 service_tier: Ok(value.service_tier),
                 store: Ok(value.store),
                 stream: Ok(value.stream),
@@ -22432,6 +22854,7 @@ pub mod builder {
                 text: Ok(value.text),
                 tool_choice: Ok(value.tool_choice),
                 tools: Ok(value.tools),
+                top_logprobs: Ok(value.top_logprobs),
                 top_p: Ok(value.top_p),
                 truncation: Ok(value.truncation),
                 user: Ok(value.user),
@@ -22471,6 +22894,10 @@ pub mod builder {
         >,
         item_id: ::std::result::Result<
             ::std::option::Option<::std::string::String>,
+            ::std::string::String,
+        >,
+        logprobs: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
             ::std::string::String,
         >,
         message: ::std::result::Result<
@@ -22522,6 +22949,7 @@ pub mod builder {
                 input: Ok(Default::default()),
                 item: Ok(Default::default()),
                 item_id: Ok(Default::default()),
+                logprobs: Ok(Default::default()),
                 message: Ok(Default::default()),
                 name: Ok(Default::default()),
                 output_index: Ok(Default::default()),
@@ -22619,6 +23047,20 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprobs: {e}")
                 });
             self
         }
@@ -22747,6 +23189,7 @@ pub mod builder {
                 input: value.input?,
                 item: value.item?,
                 item_id: value.item_id?,
+                logprobs: value.logprobs?,
                 message: value.message?,
                 name: value.name?,
                 output_index: value.output_index?,
@@ -22771,6 +23214,7 @@ pub mod builder {
                 input: Ok(value.input),
                 item: Ok(value.item),
                 item_id: Ok(value.item_id),
+                logprobs: Ok(value.logprobs),
                 message: Ok(value.message),
                 name: Ok(value.name),
                 output_index: Ok(value.output_index),
@@ -22789,6 +23233,10 @@ pub mod builder {
         content_index: ::std::result::Result<i64, ::std::string::String>,
         delta: ::std::result::Result<::std::string::String, ::std::string::String>,
         item_id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        logprobs: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
         output_index: ::std::result::Result<i64, ::std::string::String>,
         sequence_number: ::std::result::Result<
             ::std::option::Option<i64>,
@@ -22806,6 +23254,7 @@ pub mod builder {
                 content_index: Err("no value supplied for content_index".to_string()),
                 delta: Err("no value supplied for delta".to_string()),
                 item_id: Err("no value supplied for item_id".to_string()),
+                logprobs: Ok(Default::default()),
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 type_: Err("no value supplied for type_".to_string()),
@@ -22845,6 +23294,20 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprobs: {e}")
                 });
             self
         }
@@ -22905,6 +23368,7 @@ pub mod builder {
                 content_index: value.content_index?,
                 delta: value.delta?,
                 item_id: value.item_id?,
+                logprobs: value.logprobs?,
                 output_index: value.output_index?,
                 sequence_number: value.sequence_number?,
                 type_: value.type_?,
@@ -22918,6 +23382,7 @@ pub mod builder {
                 content_index: Ok(value.content_index),
                 delta: Ok(value.delta),
                 item_id: Ok(value.item_id),
+                logprobs: Ok(value.logprobs),
                 output_index: Ok(value.output_index),
                 sequence_number: Ok(value.sequence_number),
                 type_: Ok(value.type_),
@@ -22929,6 +23394,10 @@ pub mod builder {
     pub struct ResponseTextDoneEvent {
         content_index: ::std::result::Result<i64, ::std::string::String>,
         item_id: ::std::result::Result<::std::string::String, ::std::string::String>,
+        logprobs: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            ::std::string::String,
+        >,
         output_index: ::std::result::Result<i64, ::std::string::String>,
         sequence_number: ::std::result::Result<
             ::std::option::Option<i64>,
@@ -22946,6 +23415,7 @@ pub mod builder {
             Self {
                 content_index: Err("no value supplied for content_index".to_string()),
                 item_id: Err("no value supplied for item_id".to_string()),
+                logprobs: Ok(Default::default()),
                 output_index: Err("no value supplied for output_index".to_string()),
                 sequence_number: Ok(Default::default()),
                 text: Err("no value supplied for text".to_string()),
@@ -22976,6 +23446,20 @@ pub mod builder {
                 .try_into()
                 .map_err(|e| {
                     format!("error converting supplied value for item_id: {e}")
+                });
+            self
+        }
+        pub fn logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TokenLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprobs: {e}")
                 });
             self
         }
@@ -23045,6 +23529,7 @@ pub mod builder {
             Ok(Self {
                 content_index: value.content_index?,
                 item_id: value.item_id?,
+                logprobs: value.logprobs?,
                 output_index: value.output_index?,
                 sequence_number: value.sequence_number?,
                 text: value.text?,
@@ -23058,6 +23543,7 @@ pub mod builder {
             Self {
                 content_index: Ok(value.content_index),
                 item_id: Ok(value.item_id),
+                logprobs: Ok(value.logprobs),
                 output_index: Ok(value.output_index),
                 sequence_number: Ok(value.sequence_number),
                 text: Ok(value.text),
@@ -23996,6 +24482,211 @@ pub mod builder {
         fn from(value: super::TextFormat) -> Self {
             Self {
                 type_: Ok(value.type_),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct TokenLogprob {
+        bytes: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<i64>>,
+            ::std::string::String,
+        >,
+        logprob: ::std::result::Result<f64, ::std::string::String>,
+        token: ::std::result::Result<::std::string::String, ::std::string::String>,
+        top_logprobs: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<super::TopLogprob>>,
+            ::std::string::String,
+        >,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for TokenLogprob {
+        fn default() -> Self {
+            Self {
+                bytes: Ok(Default::default()),
+                logprob: Err("no value supplied for logprob".to_string()),
+                token: Err("no value supplied for token".to_string()),
+                top_logprobs: Ok(Default::default()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl TokenLogprob {
+        pub fn bytes<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::vec::Vec<i64>>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.bytes = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for bytes: {e}"));
+            self
+        }
+        pub fn logprob<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<f64>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprob = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprob: {e}")
+                });
+            self
+        }
+        pub fn token<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.token = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for token: {e}"));
+            self
+        }
+        pub fn top_logprobs<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::std::option::Option<::std::vec::Vec<super::TopLogprob>>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.top_logprobs = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for top_logprobs: {e}")
+                });
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<TokenLogprob> for super::TokenLogprob {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: TokenLogprob,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                bytes: value.bytes?,
+                logprob: value.logprob?,
+                token: value.token?,
+                top_logprobs: value.top_logprobs?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::TokenLogprob> for TokenLogprob {
+        fn from(value: super::TokenLogprob) -> Self {
+            Self {
+                bytes: Ok(value.bytes),
+                logprob: Ok(value.logprob),
+                token: Ok(value.token),
+                top_logprobs: Ok(value.top_logprobs),
+                extra: Ok(value.extra),
+            }
+        }
+    }
+    #[derive(Clone, Debug)]
+    pub struct TopLogprob {
+        bytes: ::std::result::Result<
+            ::std::option::Option<::std::vec::Vec<i64>>,
+            ::std::string::String,
+        >,
+        logprob: ::std::result::Result<f64, ::std::string::String>,
+        token: ::std::result::Result<::std::string::String, ::std::string::String>,
+        extra: ::std::result::Result<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            ::std::string::String,
+        >,
+    }
+    impl ::std::default::Default for TopLogprob {
+        fn default() -> Self {
+            Self {
+                bytes: Ok(Default::default()),
+                logprob: Err("no value supplied for logprob".to_string()),
+                token: Err("no value supplied for token".to_string()),
+                extra: Ok(::std::default::Default::default()),
+            }
+        }
+    }
+    impl TopLogprob {
+        pub fn bytes<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::option::Option<::std::vec::Vec<i64>>>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.bytes = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for bytes: {e}"));
+            self
+        }
+        pub fn logprob<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<f64>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.logprob = value
+                .try_into()
+                .map_err(|e| {
+                    format!("error converting supplied value for logprob: {e}")
+                });
+            self
+        }
+        pub fn token<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<::std::string::String>,
+            T::Error: ::std::fmt::Display,
+        {
+            self.token = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for token: {e}"));
+            self
+        }
+        pub fn extra<T>(mut self, value: T) -> Self
+        where
+            T: ::std::convert::TryInto<
+                ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            >,
+            T::Error: ::std::fmt::Display,
+        {
+            self.extra = value
+                .try_into()
+                .map_err(|e| format!("error converting supplied value for extra: {e}"));
+            self
+        }
+    }
+    impl ::std::convert::TryFrom<TopLogprob> for super::TopLogprob {
+        type Error = super::error::ConversionError;
+        fn try_from(
+            value: TopLogprob,
+        ) -> ::std::result::Result<Self, super::error::ConversionError> {
+            Ok(Self {
+                bytes: value.bytes?,
+                logprob: value.logprob?,
+                token: value.token?,
+                extra: value.extra?,
+            })
+        }
+    }
+    impl ::std::convert::From<super::TopLogprob> for TopLogprob {
+        fn from(value: super::TopLogprob) -> Self {
+            Self {
+                bytes: Ok(value.bytes),
+                logprob: Ok(value.logprob),
+                token: Ok(value.token),
                 extra: Ok(value.extra),
             }
         }
@@ -25139,6 +25830,9 @@ pub(crate) fn schemas() -> ::schemars::Map<
     generator.subschema_for::<ChatCompletionChunk>();
     generator.subschema_for::<ChatChunkChoiceFinishReason>();
     generator.subschema_for::<ChatChunkChoice>();
+    generator.subschema_for::<ChatLogprobs>();
+    generator.subschema_for::<TokenLogprob>();
+    generator.subschema_for::<TopLogprob>();
     generator.subschema_for::<ChatDeltaRole>();
     generator.subschema_for::<ChatDelta>();
     generator.subschema_for::<ChatToolCallDeltaType>();

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Item, Made, Progress, Record, message, text_part};
+use super::{Item, Made, Progress, Record, message, text_part, told};
 use crate::chat::text;
+use crate::logprobs::Logprobs;
 use crate::simulator::tokens;
 use crate::tools::Called;
 
@@ -34,9 +35,13 @@ fn item_events(index: usize, item: Item, status: &'static str) -> Events {
     let added =
         |item: Value| json!({ "type": "response.output_item.added", "output_index": index, "item": item });
     match item {
-        Item::Message { id, text } => {
+        Item::Message { id, text, logprobs } => {
             let added = added(message(&id, "in_progress", &[]));
-            Box::new(std::iter::once(added).chain(text_events(index, id, text)).chain(std::iter::once(done)))
+            Box::new(
+                std::iter::once(added)
+                    .chain(text_events(index, id, text, logprobs))
+                    .chain(std::iter::once(done)),
+            )
         }
         Item::Call { id, call_id, called } => {
             let begun = Item::Call { id: id.clone(), call_id, called: called.begun() };
@@ -50,15 +55,26 @@ fn item_events(index: usize, item: Item, status: &'static str) -> Events {
     }
 }
 
-fn text_events(index: usize, id: String, text: String) -> impl Iterator<Item = Value> + Send {
+fn text_events(
+    index: usize,
+    id: String,
+    text: String,
+    logprobs: Option<Logprobs>,
+) -> impl Iterator<Item = Value> + Send {
     let event = move |kind: &str, field: &str, value: Value| json!({ "type": kind, "item_id": id, "output_index": index, "content_index": 0, field: value });
-    let before = event("response.content_part.added", "part", text_part(""));
+    let with_logprobs = |mut event: Value, logprobs: Value| {
+        event["logprobs"] = logprobs;
+        event
+    };
+    let before = event("response.content_part.added", "part", text_part("", None));
     let after = [
-        event("response.output_text.done", "text", json!(text)),
-        event("response.content_part.done", "part", text_part(&text)),
+        with_logprobs(event("response.output_text.done", "text", json!(text)), told(logprobs, &text)),
+        event("response.content_part.done", "part", text_part(&text, logprobs)),
     ];
-    let deltas = tokens::owned_pieces(text)
-        .map(move |piece| event("response.output_text.delta", "delta", json!(piece)));
+    let deltas = tokens::owned_pieces(text).enumerate().map(move |(place, piece)| {
+        let told = logprobs.map_or_else(|| json!([]), |logprobs| json!([logprobs.token(place, &piece)]));
+        with_logprobs(event("response.output_text.delta", "delta", json!(piece)), told)
+    });
     std::iter::once(before).chain(deltas).chain(after)
 }
 

@@ -55,9 +55,9 @@ impl History {
     /// Forgets a response; whether it was kept.
     pub(super) fn remove(&self, id: &str) -> bool {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((_, size)) = kept.conversations.remove(id) else { return false };
-        kept.bytes -= size;
-        kept.order.retain(|known| known != id);
+        let Some(json) = kept.conversations.remove(id) else { return false };
+        kept.bytes -= size(&json);
+        kept.order.retain(|known| **known != *id);
         true
     }
 

@@ -129,6 +129,8 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let mut before = ' ';
+    // Marks that do not come again. Looking for them once more at each opening mark would be quadratic.
+    let mut gone: Vec<char> = Vec::new();
     std::iter::from_fn(move || {
         while let Some(open) = rest.chars().next() {
             let after = &rest[open.len_utf8()..];
@@ -138,12 +140,16 @@ pub(crate) fn quoted(text: &str) -> impl Iterator<Item = &str> {
                 '\'' if !before.is_alphanumeric() => Some('\''),
                 _ => None,
             };
-            if let Some(end) = close.and_then(|close| after.find(close).map(|at| (at, close)))
-                && end.0 > 0
-            {
-                rest = &after[end.0 + end.1.len_utf8()..];
-                before = ' ';
-                return Some(&after[..end.0]);
+            if let Some(close) = close.filter(|close| !gone.contains(close)) {
+                match after.find(close) {
+                    Some(0) => {}
+                    Some(end) => {
+                        rest = &after[end + close.len_utf8()..];
+                        before = ' ';
+                        return Some(&after[..end]);
+                    }
+                    None => gone.push(close),
+                }
             }
             before = open;
             rest = after;
@@ -157,19 +163,6 @@ pub(crate) fn numbers(text: &str) -> impl Iterator<Item = serde_json::Number> {
     words(text).filter_map(|(_, word)| {
         word.trim_matches(|character: char| !(character.is_ascii_digit() || character == '-')).parse().ok()
     })
-}
-
-/// Whether a text holds these words as whole words, whatever their case and punctuation: `get weather` holds
-/// `get_weather`.
-pub(crate) fn mentions(text: &str, words: &str) -> bool {
-    let plain = |text: &str| -> String {
-        let lower = text.to_lowercase();
-        let words =
-            lower.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-        format!(" {} ", words.collect::<Vec<_>>().join(" "))
-    };
-    let words = plain(words);
-    !words.trim().is_empty() && plain(text).contains(&words)
 }
 
 /// Words between white space, each with where it starts.
@@ -223,5 +216,15 @@ mod tests {
             tokens("x UTF-8 COMPAT-abcdef, RUN_77aa.").collect::<Vec<_>>(),
             ["COMPAT-abcdef", "RUN_77aa"]
         );
+    }
+
+    #[test]
+    fn an_unclosed_quote_is_looked_for_once() {
+        // A million opening marks that nothing closes: linear, or this test does not end.
+        for mark in ["“", "x “ \" ' ` ““ "] {
+            assert!(quoted(&format!("{}", mark.repeat(1_000_000))).count() < 4_000_000);
+        }
+        assert_eq!(quoted(&"“".repeat(1_000_000)).count(), 0);
+        assert_eq!(quoted("“a \"b\" “c").collect::<Vec<_>>(), ["b"]);
     }
 }

@@ -1,15 +1,21 @@
-//! Values that fit a JSON Schema, made from what a prompt offers: its tokens, quoted strings, names and numbers.
+//! Values that fit a JSON Schema, made from what a question offers: its tokens, quoted strings, names and numbers.
 //!
 //! Understands what tool and answer schemas use: types, `properties`, `required`, `items`, `prefixItems`, `enum`,
 //! `const`, local `$ref`, `allOf`, `anyOf`, `oneOf`, bounds, `pattern` and `format`. Strings and numbers are candidates
-//! tried against their own schema, best first, so that any other keyword on them is honoured too.
+//! tried against their own schema, best first, so that `not`, `if` and the like are honoured on them too.
 
-use std::collections::HashSet;
+mod pattern;
 
-use regex_syntax::hir::{Class, Hir, HirKind};
-use serde_json::{Map, Number, Value, json};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
-use super::echo;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::{Map, Value, json};
+
+use self::pattern::Pattern;
+use super::budget::{Budget, Exceeded};
+use super::client_schema::ClientSchema;
+use super::question::Question;
 
 /// Deeper than this only required properties are filled in, so that recursive schemas end.
 const FULL_DEPTH: usize = 5;
@@ -17,12 +23,45 @@ const FULL_DEPTH: usize = 5;
 const DEPTH: usize = 24;
 /// Most items put into an array, whatever `minItems` says.
 const ITEMS: usize = 64;
-/// Longest string written for the sake of `minLength`, in characters.
+/// Longest string written for the sake of `minLength` or `pattern`, in characters.
 const LENGTH: usize = 4_096;
+/// Longest text of the question that is tried against a pattern or a format, in bytes.
+const TRIED: usize = 1_024;
+
+/// Steps of looking at a value of a schema.
+const LOOK: usize = 64;
+/// Steps of making what judges the candidates for a string or number.
+const JUDGE: usize = 10_000;
+/// Steps of taking a value of a schema into it.
+const JUDGE_LOOK: usize = 512;
+/// Steps of judging one candidate, and of each of its bytes.
+const TRY: usize = 64;
+/// Bytes of a value beside its text: what it takes in memory.
+const VALUE: usize = 128;
+
+/// Keywords that judge a string or number by themselves.
+const PLAIN: &[&str] = &[
+    "type",
+    "minLength",
+    "maxLength",
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
+/// Keywords that judge a value by further schemas.
+const COMPOSED: &[&str] = &["not", "if", "then", "else", "anyOf", "oneOf"];
 
 /// A value that fits the schema. Schemas that nothing fits, or that use what is not understood, get a near miss.
-pub(crate) fn fit(schema: &Value, prompt: &str) -> Value {
-    Fitting { root: schema, hints: Hints::of(prompt) }.value(schema, Place::property("value", 0), 0)
+pub(crate) fn fit(
+    schema: &ClientSchema,
+    question: &Question<'_>,
+    budget: &Budget,
+) -> Result<Value, Exceeded> {
+    let fitting = Fitting { root: schema.value(), question, budget };
+    fitting.value(&[schema.value()], Place::property("value", 0), 0)
 }
 
 /// Where a value goes.
@@ -44,160 +83,242 @@ impl<'a> Place<'a> {
 
 struct Fitting<'a> {
     root: &'a Value,
-    hints: Hints,
+    question: &'a Question<'a>,
+    budget: &'a Budget,
 }
 
-/// What the prompt offers.
-struct Hints {
-    prompt: String,
-    strings: Vec<String>,
-    numbers: Vec<Number>,
+/// Schemas that one value has to fit, all of them: one, what it refers to, its parts, and a variant of each union.
+struct Layers<'a> {
+    keywords: Vec<&'a Map<String, Value>>,
+    /// Whether a reference was followed.
+    referred: bool,
 }
 
-impl Hints {
-    fn of(prompt: &str) -> Self {
-        let mut strings: Vec<String> =
-            echo::tokens(prompt).chain(echo::quoted(prompt)).map(str::to_owned).collect();
-        strings.extend(echo::requested(prompt));
-        strings.extend(names(prompt));
-        let mut seen = HashSet::new();
-        strings.retain(|string| seen.insert(string.clone()));
-        Self { prompt: prompt.to_owned(), strings, numbers: echo::numbers(prompt).collect() }
+impl<'a> Layers<'a> {
+    /// The keyword's value in each layer that has it.
+    fn all(&self, keyword: &str) -> impl Iterator<Item = &'a Value> {
+        self.keywords.iter().filter_map(move |keywords| keywords.get(keyword))
+    }
+
+    fn first(&self, keyword: &str) -> Option<&'a Value> {
+        self.all(keyword).next()
+    }
+
+    fn has(&self, keyword: &str) -> bool {
+        self.first(keyword).is_some()
+    }
+
+    fn text(&self, keyword: &str) -> Option<&'a str> {
+        self.all(keyword).find_map(Value::as_str)
+    }
+
+    fn list(&self, keyword: &str) -> &'a [Value] {
+        self.all(keyword).find_map(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tightest of a lower bound.
+    fn least(&self, keyword: &str) -> Option<f64> {
+        self.all(keyword).filter_map(Value::as_f64).reduce(f64::max)
+    }
+
+    /// The tightest of an upper bound.
+    fn most(&self, keyword: &str) -> Option<f64> {
+        self.all(keyword).filter_map(Value::as_f64).reduce(f64::min)
+    }
+
+    fn least_count(&self, keyword: &str) -> usize {
+        self.all(keyword).filter_map(count).max().unwrap_or(0)
+    }
+
+    fn most_count(&self, keyword: &str) -> usize {
+        self.all(keyword).filter_map(count).min().unwrap_or(usize::MAX)
+    }
+
+    fn kind(&self) -> &'a str {
+        match self.first("type") {
+            Some(Value::String(kind)) => kind,
+            Some(Value::Array(kinds)) => {
+                let kinds = kinds.iter().filter_map(Value::as_str);
+                kinds
+                    .clone()
+                    .find(|kind| *kind != "null")
+                    .or_else(|| kinds.clone().next())
+                    .unwrap_or("string")
+            }
+            _ if self.has("properties") || self.has("required") => "object",
+            _ if self.has("items") || self.has("prefixItems") => "array",
+            _ if ["minimum", "maximum", "multipleOf"].iter().any(|keyword| self.has(keyword)) => "number",
+            _ => "string",
+        }
     }
 }
 
-/// Capitalised words inside sentences: `What is the weather in Paris?` offers `Paris`.
-fn names(prompt: &str) -> impl Iterator<Item = String> {
-    let words: Vec<&str> = prompt.split_whitespace().collect();
-    let name = |index: usize| {
-        let word = words[index].trim_matches(|character: char| !character.is_alphanumeric());
-        let inside = index > 0 && !words[index - 1].ends_with(['.', '!', '?', ':']);
-        (inside && word.len() > 1 && word.starts_with(char::is_uppercase)).then(|| word.to_owned())
-    };
-    (0..words.len()).filter_map(name).collect::<Vec<_>>().into_iter()
+fn count(value: &Value) -> Option<usize> {
+    value.as_u64().map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-impl Fitting<'_> {
-    fn value(&self, schema: &Value, place: Place<'_>, depth: usize) -> Value {
-        let Value::Object(keywords) = schema else { return self.string(&json!({}), place) };
+impl<'a> Fitting<'a> {
+    /// A value that fits all of these schemas.
+    fn value(&self, schemas: &[&'a Value], place: Place<'_>, depth: usize) -> Result<Value, Exceeded> {
+        self.budget.make(VALUE)?;
         if depth > DEPTH {
-            return Value::Null;
+            return Ok(Value::Null);
         }
-        if let Some(fixed) = keywords.get("const") {
-            return fixed.clone();
+        let layers = self.layers(schemas)?;
+        let depth = depth + usize::from(layers.referred);
+        if let Some(fixed) = layers.first("const") {
+            return self.copied(fixed);
         }
-        if let Some(allowed) = keywords.get("enum").and_then(Value::as_array) {
-            return self.one_of(allowed, place.copy);
+        if layers.has("enum") {
+            return self.one_of(layers.list("enum"), place.copy);
         }
-        if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
-            let resolved = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-            return resolved.map_or(Value::Null, |resolved| {
-                self.value(&merge(resolved, schema, "$ref"), place, depth + 1)
-            });
+        match layers.kind() {
+            "object" => self.object(&layers, depth),
+            "array" => self.array(&layers, place, depth),
+            "integer" | "number" => self.number(&layers, place),
+            "boolean" => Ok(Value::Bool(true)),
+            "null" => Ok(Value::Null),
+            _ => self.string(&layers, place),
         }
-        if let Some(parts) = keywords.get("allOf").and_then(Value::as_array) {
-            let own =
-                parts.iter().fold(schema.clone(), |whole, part| merge(&self.resolved(part), &whole, "allOf"));
-            return self.value(&own, place, depth + 1);
-        }
-        for union in ["anyOf", "oneOf"] {
-            if let Some(variants) = keywords.get(union).and_then(Value::as_array) {
-                let null = |variant: &Value| variant.get("type").is_some_and(|kind| kind == "null");
-                let variant = variants.iter().find(|variant| !null(variant)).or(variants.first());
-                let variant = variant.map_or(json!({}), |variant| self.resolved(variant));
-                return self.value(&merge(&variant, schema, union), place, depth + 1);
+    }
+
+    fn layers(&self, schemas: &[&'a Value]) -> Result<Layers<'a>, Exceeded> {
+        let mut layers = Layers { keywords: Vec::new(), referred: false };
+        let mut waiting: Vec<&'a Value> = schemas.to_vec();
+        let mut next = 0;
+        while let Some(schema) = waiting.get(next) {
+            next += 1;
+            self.budget.work(LOOK + layers.keywords.len())?;
+            let Value::Object(keywords) = schema else { continue };
+            // A circle of references.
+            if layers.keywords.iter().any(|known| std::ptr::eq(*known, keywords)) {
+                continue;
+            }
+            layers.keywords.push(keywords);
+            if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
+                self.budget.work(target.len())?;
+                layers.referred = true;
+                waiting.extend(target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)));
+            }
+            if let Some(parts) = keywords.get("allOf").and_then(Value::as_array) {
+                self.budget.work(parts.len())?;
+                waiting.extend(parts);
+            }
+            for union in ["anyOf", "oneOf"] {
+                if let Some(variants) = keywords.get(union).and_then(Value::as_array) {
+                    self.budget.work(variants.len())?;
+                    let null = |variant: &&Value| variant.get("type").is_some_and(|kind| kind == "null");
+                    waiting.extend(variants.iter().find(|variant| !null(variant)).or(variants.first()));
+                }
             }
         }
-        match kind(keywords) {
-            "object" => self.object(keywords, depth),
-            "array" => self.array(keywords, place, depth),
-            "integer" | "number" => self.number(schema, place),
-            "boolean" => Value::Bool(true),
-            "null" => Value::Null,
-            _ => self.string(schema, place),
+        Ok(layers)
+    }
+
+    /// A value of the schema itself.
+    fn copied(&self, value: &Value) -> Result<Value, Exceeded> {
+        self.charge_copy(value)?;
+        Ok(value.clone())
+    }
+
+    fn charge_copy(&self, value: &Value) -> Result<(), Exceeded> {
+        match value {
+            Value::String(text) => self.budget.make(VALUE + text.len()),
+            Value::Array(values) => {
+                self.budget.make(VALUE)?;
+                values.iter().try_for_each(|value| self.charge_copy(value))
+            }
+            Value::Object(members) => {
+                self.budget.make(VALUE)?;
+                members.iter().try_for_each(|(name, value)| {
+                    self.budget.make(VALUE + name.len())?;
+                    self.charge_copy(value)
+                })
+            }
+            _ => self.budget.make(VALUE),
         }
     }
 
-    fn resolved(&self, schema: &Value) -> Value {
-        let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-        target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema).clone()
-    }
-
-    /// One of the allowed values: those that the prompt mentions come first, then the others in order.
-    fn one_of(&self, allowed: &[Value], copy: usize) -> Value {
-        let mentioned =
-            |value: &&Value| value.as_str().is_some_and(|text| echo::mentions(&self.hints.prompt, text));
-        let (mut ordered, others): (Vec<&Value>, Vec<&Value>) = allowed.iter().partition(mentioned);
+    /// One of the allowed values: those that the question mentions come first, then the others in order.
+    fn one_of(&self, allowed: &[Value], copy: usize) -> Result<Value, Exceeded> {
+        let mut ordered: Vec<&Value> = Vec::new();
+        let mut others: Vec<&Value> = Vec::new();
+        for value in allowed {
+            self.budget.work(LOOK)?;
+            let mentioned = match value {
+                Value::String(text) => self.question.mentions(text, self.budget)?,
+                _ => false,
+            };
+            if mentioned { &mut ordered } else { &mut others }.push(value);
+        }
         ordered.extend(others);
-        ordered.get(copy % ordered.len().max(1)).map_or(Value::Null, |value| (*value).clone())
+        ordered.get(copy % ordered.len().max(1)).map_or(Ok(Value::Null), |value| self.copied(value))
     }
 
-    fn object(&self, keywords: &Map<String, Value>, depth: usize) -> Value {
-        let nothing = Map::new();
-        let properties = keywords.get("properties").and_then(Value::as_object).unwrap_or(&nothing);
-        let required: Vec<&str> = keywords
-            .get("required")
-            .and_then(Value::as_array)
-            .map(|names| names.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default();
+    fn object(&self, layers: &Layers<'a>, depth: usize) -> Result<Value, Exceeded> {
+        let mut names: Vec<&'a str> = Vec::new();
+        let mut properties: HashMap<&'a str, Vec<&'a Value>> = HashMap::new();
+        for (name, schema) in layers.all("properties").filter_map(Value::as_object).flatten() {
+            self.budget.work(LOOK + name.len())?;
+            let schemas = properties.entry(name).or_default();
+            if schemas.is_empty() {
+                names.push(name);
+            }
+            schemas.push(schema);
+        }
+        let mut required: HashSet<&'a str> = HashSet::new();
+        let mut further: Vec<&'a str> = Vec::new();
+        for name in layers.all("required").filter_map(Value::as_array).flatten().filter_map(Value::as_str) {
+            self.budget.work(LOOK + name.len())?;
+            if required.insert(name) && !properties.contains_key(name) {
+                further.push(name);
+            }
+        }
         let mut object = Map::new();
         let mut strings = 0;
-        for (name, schema) in properties {
-            if depth < FULL_DEPTH || required.contains(&name.as_str()) {
-                let value = self.value(schema, Place::property(name, strings), depth + 1);
-                strings += usize::from(value.is_string() && schema.get("enum").is_none());
-                object.insert(name.clone(), value);
-            }
-        }
-        let other = keywords.get("additionalProperties").filter(|other| other.is_object()).cloned();
-        for name in required {
-            if !object.contains_key(name) {
-                let value = self.value(
-                    other.as_ref().unwrap_or(&json!({})),
-                    Place::property(name, strings),
-                    depth + 1,
-                );
+        for name in names {
+            if depth < FULL_DEPTH || required.contains(name) {
+                let schemas = &properties[name];
+                self.budget.make(name.len())?;
+                let value = self.value(schemas, Place::property(name, strings), depth + 1)?;
+                let free = schemas.iter().all(|schema| schema.get("enum").is_none());
+                strings += usize::from(value.is_string() && free);
                 object.insert(name.to_owned(), value);
             }
         }
-        Value::Object(object)
-    }
-
-    fn array(&self, keywords: &Map<String, Value>, place: Place<'_>, depth: usize) -> Value {
-        let bound = |key: &str| {
-            keywords
-                .get(key)
-                .and_then(Value::as_u64)
-                .map(|bound| usize::try_from(bound).unwrap_or(usize::MAX))
-        };
-        let fixed = keywords.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        // Past the depth where optional properties are left out, so are optional items.
-        let wanted = if depth < FULL_DEPTH { fixed.len().max(1) } else { 0 };
-        let length = wanted
-            .max(bound("minItems").unwrap_or(0))
-            .min(bound("maxItems").unwrap_or(usize::MAX))
-            .min(ITEMS);
-        let anything = json!({});
-        let items = keywords.get("items").unwrap_or(&anything);
-        if *items == json!(false) {
-            return fixed.iter().map(|schema| self.value(schema, place, depth + 1)).collect();
+        let other: Vec<&'a Value> = layers.all("additionalProperties").collect();
+        for name in further {
+            self.budget.make(name.len())?;
+            let value = self.value(&other, Place::property(name, strings), depth + 1)?;
+            object.insert(name.to_owned(), value);
         }
-        (0..length)
-            .map(|index| match fixed.get(index) {
-                Some(schema) => self.value(schema, place, depth + 1),
-                None => self.value(items, Place { copy: index, ..place }, depth + 1),
-            })
-            .collect()
+        Ok(Value::Object(object))
     }
 
-    fn number(&self, schema: &Value, place: Place<'_>) -> Value {
-        let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-        let low = bound("minimum").or(bound("exclusiveMinimum").map(|low| low + 1.0));
-        let high = bound("maximum").or(bound("exclusiveMaximum").map(|high| high - 1.0));
-        let step = bound("multipleOf").unwrap_or(1.0);
+    fn array(&self, layers: &Layers<'a>, place: Place<'_>, depth: usize) -> Result<Value, Exceeded> {
+        let fixed = layers.list("prefixItems");
+        let items: Vec<&'a Value> = layers.all("items").collect();
+        let length = if items.contains(&&Value::Bool(false)) {
+            fixed.len()
+        } else {
+            // Past the depth where optional properties are left out, so are optional items.
+            let wanted = if depth < FULL_DEPTH { fixed.len().max(1) } else { 0 };
+            wanted.max(layers.least_count("minItems")).min(layers.most_count("maxItems")).min(ITEMS)
+        };
+        let item = |index: usize| match fixed.get(index) {
+            Some(schema) => self.value(&[schema], place, depth + 1),
+            None => self.value(&items, Place { copy: index, ..place }, depth + 1),
+        };
+        (0..length).map(item).collect()
+    }
+
+    fn number(&self, layers: &Layers<'a>, place: Place<'_>) -> Result<Value, Exceeded> {
+        let low = layers.least("minimum").or(layers.least("exclusiveMinimum").map(|low| low + 1.0));
+        let high = layers.most("maximum").or(layers.most("exclusiveMaximum").map(|high| high - 1.0));
+        let step = layers.least("multipleOf").unwrap_or(1.0);
         let mut candidates: Vec<Value> =
-            self.hints.numbers.iter().skip(place.copy).cloned().map(Value::Number).collect();
-        candidates.extend(schema.get("default").cloned());
+            self.question.hints().numbers.iter().skip(place.copy).cloned().map(Value::Number).collect();
+        candidates.extend(layers.first("default").filter(|default| default.is_number()).cloned());
         let copy = f64::from(u32::try_from(place.copy).unwrap_or(0));
         let from = low.map_or(0.0, |low| (low / step).ceil() * step);
         let middle = low.zip(high).map_or(from, |(low, high)| f64::midpoint(low, high));
@@ -206,80 +327,134 @@ impl Fitting<'_> {
         {
             candidates.push(whole(number).map_or_else(|| json!(number), |whole| json!(whole)));
         }
-        first_fitting(schema, candidates)
+        Judge::of(layers, None, self.budget)?.first_fitting(candidates.into_iter(), self.budget)
     }
 
-    fn string(&self, schema: &Value, place: Place<'_>) -> Value {
-        let hints = &self.hints.strings;
-        let mut candidates: Vec<String> = Vec::new();
+    fn string(&self, layers: &Layers<'a>, place: Place<'_>) -> Result<Value, Exceeded> {
+        let source = layers.text("pattern");
+        let pattern = source.map(|source| Pattern::read(source, self.budget)).transpose()?;
+        let judge = Judge::of(layers, source.zip(pattern.as_ref()), self.budget)?;
+        let hints = self.question.hints();
+        let mut candidates: Vec<Cow<'_, str>> = Vec::new();
         if place.copy == 0 {
             // The token asked for goes into every property; other hints are taken in turn.
-            candidates.extend(hints.iter().flat_map(|hint| echo::tokens(hint)).next().map(str::to_owned));
-            candidates.extend(hints.iter().cycle().skip(place.property).take(hints.len()).cloned());
-            candidates.extend(schema.get("default").and_then(Value::as_str).map(str::to_owned));
+            candidates.extend(hints.token.as_deref().map(Cow::from));
+            let turn = place.property % hints.strings.len().max(1);
+            let (before, from) = hints.strings.split_at(turn);
+            candidates.extend(from.iter().chain(before).map(Cow::from));
+            candidates.extend(layers.text("default").map(Cow::from));
         } else {
-            candidates.extend(hints.iter().skip(place.copy).cloned());
+            candidates.extend(hints.strings.iter().skip(place.copy).map(Cow::from));
         }
-        let examples = schema.get("examples").and_then(Value::as_array);
-        candidates.extend(examples.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
-        candidates.extend(schema.get("format").and_then(Value::as_str).and_then(example).map(str::to_owned));
+        candidates
+            .extend(layers.list("examples").iter().take(ITEMS).filter_map(Value::as_str).map(Cow::from));
+        // These are judged at a cost that grows with the text, and a foreign text may be long or an expression itself.
+        let format = layers.text("format");
+        if pattern.is_some() || format.is_some() {
+            candidates.retain(|candidate| candidate.len() <= TRIED && format != Some("regex"));
+        }
+        candidates.extend(format.and_then(example).map(Cow::from));
 
-        let bound =
-            |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
         let (shortest, longest) =
-            (bound("minLength").unwrap_or(0).min(LENGTH), bound("maxLength").unwrap_or(LENGTH));
+            (layers.least_count("minLength").min(LENGTH), layers.most_count("maxLength").min(LENGTH));
         let plain = if place.copy == 0 {
             place.name.to_owned()
         } else {
             format!("{} {}", place.copy + 1, place.name)
         };
         let length = plain.chars().count().max(shortest).min(longest);
+        self.budget.work(4 * length)?;
         candidates.push(plain.chars().cycle().take(length).collect());
-        let pattern = schema.get("pattern").and_then(Value::as_str);
-        candidates.extend(pattern.and_then(|pattern| matching(pattern, shortest)));
-        first_fitting(schema, candidates.into_iter().map(Value::String).collect())
-    }
-}
-
-/// The first candidate its schema accepts; the last one if it accepts none or is itself malformed.
-fn first_fitting(schema: &Value, mut candidates: Vec<Value>) -> Value {
-    if let Ok(validator) = jsonschema::options().should_validate_formats(true).build(schema)
-        && let Some(at) = candidates.iter().position(|candidate| validator.is_valid(candidate))
-    {
-        return candidates.swap_remove(at);
-    }
-    candidates.pop().unwrap_or(Value::Null)
-}
-
-fn kind(keywords: &Map<String, Value>) -> &str {
-    match keywords.get("type") {
-        Some(Value::String(kind)) => kind,
-        Some(Value::Array(kinds)) => {
-            let kinds = kinds.iter().filter_map(Value::as_str);
-            kinds.clone().find(|kind| *kind != "null").or_else(|| kinds.clone().next()).unwrap_or("string")
+        if let Some(pattern) = &pattern {
+            candidates.extend(pattern.example(shortest, self.budget)?.map(Cow::from));
         }
-        _ if keywords.contains_key("properties") || keywords.contains_key("required") => "object",
-        _ if keywords.contains_key("items") || keywords.contains_key("prefixItems") => "array",
-        _ if ["minimum", "maximum", "multipleOf"].iter().any(|key| keywords.contains_key(*key)) => "number",
-        _ => "string",
+        judge.first_fitting(candidates.into_iter().map(|text| Value::String(text.into_owned())), self.budget)
     }
 }
 
-/// `schema` without the keyword `done`, together with the keywords of `part`; objects and `required` are united.
-fn merge(part: &Value, schema: &Value, done: &str) -> Value {
-    let mut whole = schema.as_object().cloned().unwrap_or_default();
-    whole.shift_remove(done);
-    for (key, value) in part.as_object().into_iter().flatten() {
-        match (whole.get_mut(key), value) {
-            (Some(Value::Object(own)), Value::Object(other)) => own.extend(other.clone()),
-            (Some(Value::Array(own)), Value::Array(other)) if key == "required" => own.extend(other.clone()),
-            (Some(_), _) => {}
-            (None, _) => {
-                whole.insert(key.clone(), value.clone());
+/// Judges the candidates for a string or number.
+struct Judge {
+    /// None if the schema is malformed.
+    validator: Option<Validator>,
+    /// Steps of judging a text of so many bytes by the pattern.
+    pattern: usize,
+}
+
+impl Judge {
+    fn of(layers: &Layers<'_>, pattern: Option<(&str, &Pattern)>, budget: &Budget) -> Result<Self, Exceeded> {
+        budget.work(JUDGE)?;
+        let mut parts = Vec::new();
+        for keywords in &layers.keywords {
+            let mut own = Map::new();
+            for keyword in PLAIN.iter().chain(COMPOSED) {
+                if let Some(value) = keywords.get(*keyword)
+                    && stands_alone(value, budget)?
+                {
+                    own.insert((*keyword).to_owned(), value.clone());
+                }
+            }
+            parts.push(Value::Object(own));
+        }
+        let pattern = pattern.filter(|(_, pattern)| pattern.compiles());
+        if let Some((source, pattern)) = pattern {
+            budget.work(pattern.compiling())?;
+            parts.push(json!({ "pattern": source }));
+        }
+        let engine = PatternOptions::fancy_regex();
+        let engine = engine.backtrack_limit(pattern::BACKTRACKS).size_limit(pattern::COMPILED);
+        let options = jsonschema::options().should_validate_formats(true).with_pattern_options(engine);
+        let validator = options.build(&json!({ "allOf": parts })).ok();
+        Ok(Self { validator, pattern: pattern.map_or(0, |(_, pattern)| pattern.matching()) })
+    }
+
+    /// The first candidate that its schema accepts; the last one if it accepts none or is itself malformed.
+    fn first_fitting(
+        &self,
+        candidates: impl Iterator<Item = Value>,
+        budget: &Budget,
+    ) -> Result<Value, Exceeded> {
+        let mut last = Value::Null;
+        for candidate in candidates {
+            let bytes = candidate.as_str().map_or(0, str::len) + 1;
+            budget.work(bytes.saturating_mul(TRY + self.pattern))?;
+            let fits = self.validator.as_ref().is_some_and(|validator| validator.is_valid(&candidate));
+            last = candidate;
+            if fits {
+                break;
             }
         }
+        budget.make(last.as_str().map_or(0, str::len))?;
+        Ok(last)
     }
-    Value::Object(whole)
+}
+
+/// Whether a keyword's value can judge by itself and cheaply: it refers to nothing and holds no expressions or formats.
+fn stands_alone(value: &Value, budget: &Budget) -> Result<bool, Exceeded> {
+    budget.work(JUDGE_LOOK)?;
+    match value {
+        Value::String(text) => budget.work(text.len()).map(|()| true),
+        Value::Array(values) => all(values, |value| stands_alone(value, budget)),
+        Value::Object(members) => all(members, |(name, value)| {
+            budget.work(name.len())?;
+            let costly =
+                name.starts_with('$') || ["pattern", "patternProperties", "format"].contains(&name.as_str());
+            Ok(!costly && stands_alone(value, budget)?)
+        }),
+        _ => Ok(true),
+    }
+}
+
+/// Whether a condition holds for all, as far as the budget reaches.
+fn all<T>(
+    values: impl IntoIterator<Item = T>,
+    mut holds: impl FnMut(T) -> Result<bool, Exceeded>,
+) -> Result<bool, Exceeded> {
+    for value in values {
+        if !holds(value)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn whole(number: f64) -> Option<i64> {
@@ -306,60 +481,16 @@ fn example(format: &str) -> Option<&'static str> {
     })
 }
 
-/// A short string that matches the pattern and has at least `shortest` characters where its repetitions allow it.
-fn matching(pattern: &str, shortest: usize) -> Option<String> {
-    let hir = regex_syntax::parse(pattern).ok()?;
-    let spread = |extra: u32| {
-        let mut text = String::new();
-        write_match(&hir, extra, &mut text);
-        text
-    };
-    // Repetitions that may be longer are all lengthened alike until the text is long enough.
-    (0..=u32::try_from(shortest.min(LENGTH)).unwrap_or(0))
-        .map(spread)
-        .find(|text| text.chars().count() >= shortest)
-}
-
-fn write_match(hir: &Hir, extra: u32, text: &mut String) {
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => {}
-        HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
-        HirKind::Class(Class::Unicode(class)) => {
-            // A letter or digit where the class has one: the first of many classes is a control character.
-            let plain = ['a', 'A', '1', '0', ' '];
-            let inside = |character: &char| {
-                class.ranges().iter().any(|range| (range.start()..=range.end()).contains(character))
-            };
-            text.extend(
-                plain
-                    .iter()
-                    .find(|character| inside(character))
-                    .copied()
-                    .or_else(|| class.ranges().first().map(regex_syntax::hir::ClassUnicodeRange::start)),
-            );
-        }
-        HirKind::Class(Class::Bytes(class)) => {
-            text.extend(class.ranges().first().map(|range| char::from(range.start())));
-        }
-        HirKind::Repetition(repetition) => {
-            let most = repetition.max.unwrap_or(u32::MAX);
-            for _ in 0..repetition.min.saturating_add(extra).min(most) {
-                write_match(&repetition.sub, 0, text);
-            }
-        }
-        HirKind::Capture(capture) => write_match(&capture.sub, extra, text),
-        HirKind::Concat(parts) => parts.iter().for_each(|part| write_match(part, extra, text)),
-        HirKind::Alternation(options) => {
-            if let Some(first) = options.first() {
-                write_match(first, extra, text);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn made(schema: &Value, question: &str) -> Value {
+        let budget = Budget::new();
+        let question = Question::read(question, &budget).expect("within the budget");
+        let schema = ClientSchema::read(schema, "").expect("within the bounds");
+        fit(&schema, &question, &budget).expect("within the budget")
+    }
 
     #[test]
     fn made_values_fit_their_schemas() {
@@ -393,7 +524,7 @@ mod tests {
         ];
         for schema in schemas {
             for prompt in ["", "Say COMPAT-12ab34", "Weather in Paris for 5 days, 'metric' and -2.5 or 900"] {
-                let value = fit(&schema, prompt);
+                let value = made(&schema, prompt);
                 let validator =
                     jsonschema::options().should_validate_formats(true).build(&schema).expect("schema");
                 let errors: Vec<String> =
@@ -408,7 +539,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"value": {"type": "string"}, "unit": {"enum": ["a", "b"]},
             "other": {"type": "string"}}});
         assert_eq!(
-            fit(&schema, "Call it with the value COMPAT-12ab34 and unit b."),
+            made(&schema, "Call it with the value COMPAT-12ab34 and unit b."),
             json!({"value": "COMPAT-12ab34", "unit": "b", "other": "COMPAT-12ab34"})
         );
     }
@@ -416,6 +547,95 @@ mod tests {
     #[test]
     fn names_in_the_prompt_become_arguments() {
         let schema = json!({"properties": {"city": {"type": "string"}}});
-        assert_eq!(fit(&schema, "What is the weather in Paris?"), json!({"city": "Paris"}));
+        assert_eq!(made(&schema, "What is the weather in Paris?"), json!({"city": "Paris"}));
+    }
+
+    /// Steps and bytes that fitting takes before it ends, whether with a value or for want of budget.
+    fn spent(schema: &Value, question: &str, limits: (usize, usize)) -> (usize, usize, Result<(), Exceeded>) {
+        let budget = Budget::of(limits.0, limits.1);
+        let schema = ClientSchema::read(schema, "").expect("within the bounds");
+        let fitted = Question::read(question, &budget).and_then(|question| fit(&schema, &question, &budget));
+        (budget.worked(), budget.made(), fitted.map(drop))
+    }
+
+    #[test]
+    fn work_without_end_ends_with_the_budget() {
+        const STEPS: usize = 2_000_000;
+        let names: Vec<String> = (0..8).map(|number| format!("p{number}")).collect();
+        let itself: Map<String, Value> =
+            names.iter().map(|name| (name.clone(), json!({ "$ref": "#" }))).collect();
+        let nested = |item: Value| {
+            (0..6).fold(item, |inner, _| json!({ "type": "array", "minItems": 64, "items": inner }))
+        };
+        let doubling: Map<String, Value> = (0..60)
+            .map(|number| {
+                let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
+                (
+                    format!("d{number}"),
+                    json!({ "properties": { "a": next, "b": next }, "required": ["a", "b"] }),
+                )
+            })
+            .collect();
+        for schema in [
+            json!({ "properties": itself, "required": names }),
+            nested(json!({ "type": "string" })),
+            nested(json!({ "const": "x".repeat(1_000) })),
+            nested(json!({ "enum": ["a", "b"] })),
+            nested(json!({ "type": "string", "pattern": r"(?i)[\pL\pN]{2,9}" })),
+            json!({ "$defs": doubling, "$ref": "#/$defs/d0" }),
+        ] {
+            let (steps, bytes, fitted) = spent(&schema, "Say 'a' or B", (STEPS, STEPS));
+            assert!(steps <= STEPS && bytes <= STEPS, "{schema}");
+            assert!(
+                matches!(fitted, Err(Exceeded::Steps(STEPS) | Exceeded::Bytes(STEPS))),
+                "{schema}: {fitted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_looks_costly_but_is_not_is_answered() {
+        let circle = json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }, "$ref": "#/$defs/a" });
+        let pattern = json!({ "type": "string", "pattern": "^(((a{999}){999}){999})$" });
+        let negated = json!({ "type": "string", "not": { "not": { "type": "string" } } });
+        let properties: Map<String, Value> =
+            (0..2_000).map(|number| (format!("p{number}"), json!({ "type": "string" }))).collect();
+        let names: Vec<&String> = properties.keys().collect();
+        let large = json!({ "type": "object", "required": names, "properties": properties });
+        for schema in [circle, pattern, negated, large] {
+            let (_, _, fitted) =
+                spent(&schema, "Say hi", (crate::simulator::budget::STEPS, crate::simulator::budget::BYTES));
+            assert_eq!(fitted, Ok(()), "{schema}");
+        }
+    }
+
+    #[test]
+    fn many_allowed_values_do_not_read_the_question_again_each() {
+        let allowed: Vec<String> = (0..1_000).map(|number| format!("value {number}")).collect();
+        let question = "some word ".repeat(20_000);
+        let alone = spent(&json!({ "const": 1 }), &question, (usize::MAX, usize::MAX)).0;
+        let (steps, _, fitted) = spent(&json!({ "enum": allowed }), &question, (usize::MAX, usize::MAX));
+        assert_eq!(fitted, Ok(()));
+        assert!(steps - alone < 2_000_000, "{} steps", steps - alone);
+    }
+
+    #[test]
+    fn the_worst_schemas_stay_within_the_budget() {
+        const LIMITS: (usize, usize) = (5_000_000, 1_600_000);
+        let vectors = include_str!("../../../tests/vectors/simulator/schemas.json");
+        let vectors: Value = serde_json::from_str(vectors).expect("JSON");
+        let cases = vectors["cases"].as_array().expect("cases");
+        assert!(cases.len() > 10);
+        for case in cases {
+            let question = case["question"].as_str().expect("a question");
+            let (steps, bytes, fitted) = spent(&case["schema"], question, LIMITS);
+            assert!(steps <= LIMITS.0 && bytes <= LIMITS.1, "{}", case["name"]);
+            assert_eq!(
+                Some(fitted.is_ok()),
+                case["answered"].as_bool(),
+                "{}: {steps} steps, {bytes} bytes",
+                case["name"]
+            );
+        }
     }
 }

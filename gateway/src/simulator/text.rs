@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::Prompt;
+use super::budget::{Budget, Exceeded};
+use super::question::Question;
 use super::seed::Seed;
-use super::{Prompt, echo};
 
 /// `count to N` goes no further than this.
 const HIGHEST_COUNT: u64 = 10_000;
@@ -11,11 +13,11 @@ const HIGHEST_COUNT: u64 = 10_000;
 const RESULT_QUOTED: usize = 2_000;
 
 const OPENINGS: &[&str] = &[
-    "Let us look at {topic}.",
-    "Here is a short answer about {topic}.",
-    "There are several ways to think about {topic}.",
-    "The question of {topic} has a simple core.",
-    "A good place to start with {topic} is the plain facts.",
+    "Let us look at {word}.",
+    "Here is a short answer about {word}.",
+    "There are several ways to think about {word}.",
+    "The question of {word} has a simple core.",
+    "A good place to start with {word} is the plain facts.",
 ];
 const MIDDLES: &[&str] = &[
     "First, {word} matters more than it seems, because everything else builds upon it.",
@@ -37,31 +39,36 @@ const COMMON: &[&str] = &[
     "what", "when", "where", "which", "with", "would", "write", "your",
 ];
 
-/// A text answer.
-pub(crate) fn answer(prompt: &Prompt, choice: usize) -> String {
-    let question = prompt.question();
-    if let Some(text) = echo::requested(question) {
-        return text;
+/// The text answer, where the prompt leaves no room: what it asks to be given back, what tools gave back, a count.
+pub(super) fn settled(
+    prompt: &Prompt,
+    question: &Question<'_>,
+    budget: &Budget,
+) -> Result<Option<String>, Exceeded> {
+    if let Some(text) = &question.requested {
+        budget.make(text.len())?;
+        return Ok(Some(text.clone()));
     }
-    let results: Vec<String> = prompt
-        .fresh_results()
-        .map(|(name, output)| {
-            let output: String = output.chars().take(RESULT_QUOTED).collect();
-            format!("{} returned: {output}", name.unwrap_or("The tool"))
-        })
-        .collect();
+    let mut results = Vec::new();
+    for (name, output) in prompt.fresh_results() {
+        let end = output.char_indices().nth(RESULT_QUOTED).map_or(output.len(), |(at, _)| at);
+        let told = format!("{} returned: {}", name.unwrap_or("The tool"), &output[..end]);
+        budget.make(told.len())?;
+        results.push(told);
+    }
     if !results.is_empty() {
-        return results.join("\n");
+        return Ok(Some(results.join("\n")));
     }
-    count(question).unwrap_or_else(|| essay(question, choice))
+    let count = count(question.text);
+    budget.make(count.as_ref().map_or(0, String::len))?;
+    Ok(count)
 }
 
-/// A JSON object: the one asked for, or one that holds the answer.
-pub(crate) fn json_object(prompt: &Prompt, choice: usize) -> String {
-    let answer = answer(prompt, choice);
-    match serde_json::from_str(&answer) {
-        Ok(Value::Object(_)) => answer,
-        _ => json!({ "answer": answer }).to_string(),
+/// The JSON object that a text is, or one that holds it.
+pub(super) fn in_object(text: String) -> String {
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(_)) => text,
+        _ => json!({ "answer": text }).to_string(),
     }
 }
 
@@ -79,37 +86,61 @@ fn count(question: &str) -> Option<String> {
     Some(numbers.join(", "))
 }
 
-fn essay(question: &str, choice: usize) -> String {
-    let mut seed = Seed::of(&format!("{choice}:{question}"));
-    let topic: Vec<&str> = question
-        .split(|character: char| !(character.is_alphanumeric() || character == '-'))
-        .filter(|word| word.chars().count() > 3 && !COMMON.contains(&word.to_lowercase().as_str()))
-        .take(6)
-        .collect();
-    let word = |index: usize| topic.get(index % topic.len().max(1)).copied().unwrap_or("it");
-    let mut sentences = vec![
-        OPENINGS[seed.below(OPENINGS.len())]
-            .replace("{topic}", if topic.is_empty() { "this" } else { topic[0] }),
-    ];
-    let mentioned: Vec<&str> = echo::tokens(question).chain(echo::quoted(question)).collect();
-    if !mentioned.is_empty() {
-        sentences.push(format!("You mentioned {}.", mentioned.join(" and ")));
+/// A few sentences about a question's own words.
+pub(super) struct Essay<'a> {
+    question: &'a str,
+    topic: Vec<&'a str>,
+    mentioned: String,
+}
+
+impl<'a> Essay<'a> {
+    pub(super) fn about(question: &Question<'a>, budget: &Budget) -> Result<Self, Exceeded> {
+        let topic = question
+            .text
+            .split(|character: char| !(character.is_alphanumeric() || character == '-'))
+            .filter(|word| word.chars().count() > 3 && !COMMON.contains(&word.to_lowercase().as_str()))
+            .take(6)
+            .collect();
+        let mentioned = question.mentioned.join(" and ");
+        budget.make(mentioned.len())?;
+        Ok(Self { question: question.text, topic, mentioned })
     }
-    let first = seed.below(MIDDLES.len());
-    for step in 0..3 {
-        sentences.push(MIDDLES[(first + step) % MIDDLES.len()].replace("{word}", word(step + 1)));
+
+    /// The essay of one choice.
+    pub(super) fn write(&self, choice: usize, budget: &Budget) -> Result<String, Exceeded> {
+        budget.work(self.question.len())?;
+        let mut seed = Seed::of(&format!("{choice}:{}", self.question));
+        let topic = &self.topic;
+        let word = |index: usize| topic.get(index % topic.len().max(1)).copied().unwrap_or("it");
+        let say = |sentence: &str, word: &str| {
+            budget.make(sentence.len() + word.len())?;
+            Ok(sentence.replace("{word}", word))
+        };
+        let mut sentences =
+            vec![say(OPENINGS[seed.below(OPENINGS.len())], topic.first().unwrap_or(&"this"))?];
+        if !self.mentioned.is_empty() {
+            sentences.push(say("You mentioned {word}.", &self.mentioned)?);
+        }
+        let first = seed.below(MIDDLES.len());
+        for step in 0..3 {
+            sentences.push(say(MIDDLES[(first + step) % MIDDLES.len()], word(step + 1))?);
+        }
+        sentences.push(say(CLOSINGS[seed.below(CLOSINGS.len())], "")?);
+        Ok(sentences.join(" "))
     }
-    sentences.push(CLOSINGS[seed.below(CLOSINGS.len())].to_owned());
-    sentences.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Prompt, Turn};
+    use super::super::{Content, Prompt, Turn, reply};
     use super::*;
 
     fn ask(question: &str) -> String {
-        answer(&Prompt { turns: vec![Turn::User(question.to_owned())], ..Prompt::default() }, 0)
+        let prompt = Prompt { turns: vec![Turn::User(question.to_owned())], ..Prompt::default() };
+        match reply(&prompt, &Budget::new()).expect("within the budget").content {
+            Content::Text(text) => text,
+            Content::ToolCalls(calls) => panic!("{calls:?}"),
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The gateway over real sockets, rule by rule. Each test cites the section of the specification it holds to.
 
 mod auth;
+mod budget;
 mod chat;
 mod connections;
+mod effects;
 mod faults;
 mod files;
 mod idempotency;

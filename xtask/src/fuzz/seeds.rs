@@ -27,6 +27,12 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             .flatten()
             .map(|case| json(&case["body"]))
             .collect(),
+        "client_schemas" => cases("simulator/schemas.json")?
+            .iter()
+            .map(|case| {
+                format!("{}\n{}", case["question"].as_str().unwrap_or_default(), case["schema"]).into_bytes()
+            })
+            .collect(),
         "report" => report_documents()?,
         "webhook" => {
             let bodies = cases("webhooks/verify.json")?;

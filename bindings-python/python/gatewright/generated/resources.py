@@ -214,6 +214,10 @@ class Responses:
         prompt_cache_key=NOT_GIVEN,
         service_tier=NOT_GIVEN,
         user=NOT_GIVEN,
+        safety_identifier=NOT_GIVEN,
+        max_tool_calls=NOT_GIVEN,
+        top_logprobs=NOT_GIVEN,
+        background=NOT_GIVEN,
         **options,
     ):
         """Create a response.
@@ -243,6 +247,10 @@ class Responses:
             prompt_cache_key: Groups requests that share a prefix. (ours)
             service_tier: Processing tier. (ours)
             user: An id of the end user. (ours)
+            safety_identifier: A stable id of the end user that tells nothing about them. (ours)
+            max_tool_calls: Upper bound on calls of built-in tools. At least 1. (ours)
+            top_logprobs: How many alternatives per token. 0 to 20. (ours)
+            background: Whether the response is made after the request has been answered. (ours)
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.responses.create(
@@ -274,6 +282,10 @@ class Responses:
             "prompt_cache_key": prompt_cache_key,
             "service_tier": service_tier,
             "user": user,
+            "safety_identifier": safety_identifier,
+            "max_tool_calls": max_tool_calls,
+            "top_logprobs": top_logprobs,
+            "background": background,
         }
         if stream is True:
             return self._client._open("create_response", parameters, body, options, ResponseStream)
@@ -981,6 +993,10 @@ class AsyncResponses:
         prompt_cache_key=NOT_GIVEN,
         service_tier=NOT_GIVEN,
         user=NOT_GIVEN,
+        safety_identifier=NOT_GIVEN,
+        max_tool_calls=NOT_GIVEN,
+        top_logprobs=NOT_GIVEN,
+        background=NOT_GIVEN,
         **options,
     ):
         """Create a response.
@@ -1010,6 +1026,10 @@ class AsyncResponses:
             prompt_cache_key: Groups requests that share a prefix. (ours)
             service_tier: Processing tier. (ours)
             user: An id of the end user. (ours)
+            safety_identifier: A stable id of the end user that tells nothing about them. (ours)
+            max_tool_calls: Upper bound on calls of built-in tools. At least 1. (ours)
+            top_logprobs: How many alternatives per token. 0 to 20. (ours)
+            background: Whether the response is made after the request has been answered. (ours)
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: specification 4, 2.4.
@@ -1036,6 +1056,10 @@ class AsyncResponses:
             "prompt_cache_key": prompt_cache_key,
             "service_tier": service_tier,
             "user": user,
+            "safety_identifier": safety_identifier,
+            "max_tool_calls": max_tool_calls,
+            "top_logprobs": top_logprobs,
+            "background": background,
         }
         if stream is True:
             return await self._client._open("create_response", parameters, body, options, AsyncResponseStream)

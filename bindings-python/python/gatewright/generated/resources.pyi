@@ -168,6 +168,10 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response: ...
     @overload
@@ -194,6 +198,10 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> ResponseStream: ...
     @overload
@@ -220,6 +228,10 @@ class Responses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response | ResponseStream: ...
     def compact(
@@ -534,6 +546,10 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response: ...
     @overload
@@ -560,6 +576,10 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> AsyncResponseStream: ...
     @overload
@@ -586,6 +606,10 @@ class AsyncResponses:
         prompt_cache_key: str | None | NotGiven = ...,
         service_tier: str | None | NotGiven = ...,
         user: str | None | NotGiven = ...,
+        safety_identifier: str | None | NotGiven = ...,
+        max_tool_calls: int | None | NotGiven = ...,
+        top_logprobs: int | None | NotGiven = ...,
+        background: bool | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Response | AsyncResponseStream: ...
     async def compact(

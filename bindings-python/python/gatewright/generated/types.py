@@ -21,6 +21,7 @@ _RECORDS = frozenset(
         "ChatFunctionCall",
         "ChatFunctionCallDelta",
         "ChatFunctionToolCall",
+        "ChatLogprobs",
         "ChatPromptTokensDetails",
         "ChatToolCallDelta",
         "ChatUsage",
@@ -92,6 +93,8 @@ _RECORDS = frozenset(
         "StandardError",
         "StandardErrorBody",
         "TextFormat",
+        "TokenLogprob",
+        "TopLogprob",
         "VideoError",
         "VideoOutput",
         "VideoTask",
@@ -163,6 +166,8 @@ _DICTS = frozenset(
         "ResponseTextOptionsParam",
         "ResponseWebSearchToolParam",
         "TextFormatParam",
+        "TokenLogprobParam",
+        "TopLogprobParam",
         "VideoGenerationRequest",
     }
 )

@@ -40,6 +40,7 @@ __all__ = [
     "ChatImageUrlParam",
     "ChatJsonSchemaFormatParam",
     "ChatJsonSchemaResponseFormatParam",
+    "ChatLogprobs",
     "ChatMessageParam",
     "ChatNamedCustomToolChoiceParam",
     "ChatNamedToolChoiceParam",
@@ -178,6 +179,10 @@ __all__ = [
     "StandardErrorBody",
     "TextFormat",
     "TextFormatParam",
+    "TokenLogprob",
+    "TokenLogprobParam",
+    "TopLogprob",
+    "TopLogprobParam",
     "VideoError",
     "VideoGenerationRequest",
     "VideoOutput",
@@ -616,8 +621,8 @@ class ChatChoice(Record):
     def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter"] | str:
         """Why generation ended."""
     @property
-    def logprobs(self) -> Any:
-        """Log probabilities. (ours)"""
+    def logprobs(self) -> ChatLogprobs | None:
+        """Log probabilities of the tokens; null unless asked for. (ours)"""
 
 class ChatCompletionMessage(Record):
     """The assistant's message. (2.2)"""
@@ -690,6 +695,9 @@ class ChatCompletionChunk(Record):
     @property
     def system_fingerprint(self) -> str | None:
         """Identifies the configuration that answers. (ours)"""
+    @property
+    def service_tier(self) -> str | None:
+        """Processing tier used. (ours)"""
 
 class ChatChunkChoice(Record):
     """What is new of one choice. (2.3)"""
@@ -703,8 +711,64 @@ class ChatChunkChoice(Record):
     def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter"] | str | None:
         """null on content chunks; the reason on the last chunk."""
     @property
-    def logprobs(self) -> Any:
-        """Log probabilities. (ours)"""
+    def logprobs(self) -> ChatLogprobs | None:
+        """Log probabilities of the tokens; null unless asked for. (ours)"""
+
+class ChatLogprobs(Record):
+    """Log probabilities of the tokens of a choice or of its new piece. (ours)"""
+    @property
+    def content(self) -> list[TokenLogprob] | None:
+        """Those of the text."""
+    @property
+    def refusal(self) -> list[TokenLogprob] | None:
+        """Those of a refusal."""
+
+class TokenLogprob(Record):
+    """How likely a token was, and which others were. (ours)"""
+    @property
+    def token(self) -> str:
+        """The token."""
+    @property
+    def logprob(self) -> float:
+        """Natural logarithm of its probability."""
+    @property
+    def bytes(self) -> list[int] | None:
+        """Its UTF-8 bytes; a character may be cut between tokens."""
+    @property
+    def top_logprobs(self) -> list[TopLogprob] | None:
+        """The likeliest tokens of this place, as many as asked for."""
+
+class TokenLogprobParam(TypedDict, total=False):
+    """How likely a token was, and which others were. (ours)"""
+    token: Required[str]
+    """The token."""
+    logprob: Required[float]
+    """Natural logarithm of its probability."""
+    bytes: Sequence[int] | None
+    """Its UTF-8 bytes; a character may be cut between tokens."""
+    top_logprobs: Sequence[TopLogprobParam | Record] | None
+    """The likeliest tokens of this place, as many as asked for."""
+
+class TopLogprob(Record):
+    """One of the likeliest tokens of a place. (ours)"""
+    @property
+    def token(self) -> str:
+        """The token."""
+    @property
+    def logprob(self) -> float:
+        """Natural logarithm of its probability."""
+    @property
+    def bytes(self) -> list[int] | None:
+        """Its UTF-8 bytes."""
+
+class TopLogprobParam(TypedDict, total=False):
+    """One of the likeliest tokens of a place. (ours)"""
+    token: Required[str]
+    """The token."""
+    logprob: Required[float]
+    """Natural logarithm of its probability."""
+    bytes: Sequence[int] | None
+    """Its UTF-8 bytes."""
 
 class ChatDelta(Record):
     """The new piece; empty on the last chunk. (2.3)"""
@@ -804,6 +868,14 @@ class ResponseRequest(TypedDict, total=False):
     """Processing tier. (ours)"""
     user: str | None
     """An id of the end user. (ours)"""
+    safety_identifier: str | None
+    """A stable id of the end user that tells nothing about them. (ours)"""
+    max_tool_calls: int | None
+    """Upper bound on calls of built-in tools. At least 1. (ours)"""
+    top_logprobs: int | None
+    """How many alternatives per token. 0 to 20. (ours)"""
+    background: bool | None
+    """Whether the response is made after the request has been answered. (ours)"""
 
 InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | CustomToolCallOutputItemParam | CustomToolCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
 """One item of the input; unknown kinds are accepted and passed on. (ours)"""
@@ -876,8 +948,8 @@ class OutputTextContent(Record):
     def annotations(self) -> list[Mapping[str, Any]] | None:
         """Notes on the text."""
     @property
-    def logprobs(self) -> Any:
-        """Log probabilities."""
+    def logprobs(self) -> list[TokenLogprob] | None:
+        """Log probabilities of the tokens; empty unless asked for."""
 
 class OutputTextContentParam(TypedDict, total=False):
     """Text of the model. (ours)"""
@@ -887,8 +959,8 @@ class OutputTextContentParam(TypedDict, total=False):
     """The text."""
     annotations: Sequence[Mapping[str, object]] | None
     """Notes on the text."""
-    logprobs: object
-    """Log probabilities."""
+    logprobs: Sequence[TokenLogprobParam | Record] | None
+    """Log probabilities of the tokens; empty unless asked for."""
 
 class RefusalContent(Record):
     """Why the model declined. (ours)"""
@@ -1362,6 +1434,27 @@ class Response(Record):
     def usage(self) -> ResponseUsage | None:
         """Tokens used; null until known."""
     @property
+    def background(self) -> bool | None:
+        """Whether it is made in the background."""
+    @property
+    def max_tool_calls(self) -> int | None:
+        """As requested."""
+    @property
+    def prompt_cache_key(self) -> str | None:
+        """As requested."""
+    @property
+    def safety_identifier(self) -> str | None:
+        """As requested."""
+    @property
+    def service_tier(self) -> str | None:
+        """Processing tier used."""
+    @property
+    def top_logprobs(self) -> int | None:
+        """As requested."""
+    @property
+    def user(self) -> str | None:
+        """As requested."""
+    @property
     def output_text(self) -> str:
         """All text of the output, joined."""
 
@@ -1674,6 +1767,9 @@ class ResponseTextDeltaEvent(Record):
     @property
     def delta(self) -> str:
         """The new text."""
+    @property
+    def logprobs(self) -> list[TokenLogprob] | None:
+        """Log probabilities of its tokens; empty unless asked for."""
 
 class ResponseTextDoneEvent(Record):
     """A text is complete. (ours)"""
@@ -1695,6 +1791,9 @@ class ResponseTextDoneEvent(Record):
     @property
     def text(self) -> str:
         """The whole text."""
+    @property
+    def logprobs(self) -> list[TokenLogprob] | None:
+        """Log probabilities of its tokens; empty unless asked for."""
 
 class ResponseFunctionCallArgumentsDeltaEvent(Record):
     """New piece of arguments. (ours)"""

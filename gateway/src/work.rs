@@ -1,0 +1,111 @@
+//! Long work, away from the runtime's threads: a bounded number of requests at once, and none for a client that has
+//! gone.
+
+use std::sync::Arc;
+
+use gatewright::ErrorCode;
+use tokio::sync::Semaphore;
+
+use crate::error::ApiError;
+use crate::simulator::budget::Budget;
+
+/// Where long work is done.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    places: Arc<Semaphore>,
+}
+
+impl Default for Workshop {
+    /// As many places as there are processors.
+    fn default() -> Self {
+        let places = std::thread::available_parallelism().map_or(2, Into::into);
+        Self { places: Arc::new(Semaphore::new(places)) }
+    }
+}
+
+impl Workshop {
+    /// Does work on a thread of its own once there is a place, with the budget of one request. Dropping the future, as
+    /// happens when the client goes, ends the work at its next step. A panic of the work goes on here.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Budget) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let failed = || ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway is shutting down");
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| failed())?;
+        let budget = Budget::new();
+        let _waiting = budget.waiting();
+        // The place is given back when the work has ended, not when nobody waits for it any longer.
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work(&budget);
+            drop(place);
+            done
+        });
+        done.await.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(failed()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    /// Works until the budget says that nobody waits.
+    fn work_until_left(budget: &Budget) -> Result<(), ApiError> {
+        while budget.work(0).is_ok() {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn work_ends_and_gives_its_place_back_when_the_client_goes() {
+        let workshop = Workshop { places: Arc::new(Semaphore::new(1)) };
+        let begun = Arc::new(AtomicUsize::new(0));
+        let beginning = Arc::clone(&begun);
+        let mut waiting = Box::pin(workshop.work(move |budget| {
+            beginning.fetch_add(1, Ordering::SeqCst);
+            work_until_left(budget)
+        }));
+        while begun.load(Ordering::SeqCst) == 0 {
+            assert!((&mut waiting).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(workshop.places.available_permits(), 0);
+        drop(waiting);
+        // Work that did not end would keep the only place, and this would wait for ever.
+        assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7));
+    }
+
+    #[tokio::test]
+    async fn no_more_is_worked_at_once_than_there_are_places() {
+        let workshop = Workshop { places: Arc::new(Semaphore::new(2)) };
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let works = (0..20).map(|_| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            workshop.work(move |_| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            })
+        });
+        let done = futures_util::future::join_all(works).await;
+        assert!(done.iter().all(Result::is_ok));
+        assert!((1..=2).contains(&most.load(Ordering::SeqCst)));
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_work_is_one_of_the_caller() {
+        let workshop = Workshop::default();
+        let work = workshop.work::<()>(|_| panic!("on purpose"));
+        let caught = std::panic::AssertUnwindSafe(work).catch_unwind().await;
+        assert!(caught.is_err());
+        assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7));
+    }
+}

@@ -1,0 +1,189 @@
+//! What is accepted has its effect, or the answer says that it has none (ours): log probabilities, members that come
+//! back, tokens of images, responses in the background.
+
+use gatewright::types;
+use serde_json::{Value, json};
+
+use crate::support::{Event, start};
+
+const CHAT: &str = "/v1/chat/completions";
+const RESPONSES: &str = "/v1/responses";
+
+fn chat(more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("an object") };
+    let mut body =
+        json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "Say alpha beta gamma" }] });
+    body.as_object_mut().expect("an object").extend(more);
+    body
+}
+
+fn response(more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("an object") };
+    let mut body = json!({ "model": "model-sol", "input": "Say alpha beta gamma" });
+    body.as_object_mut().expect("an object").extend(more);
+    body
+}
+
+/// Checks log probabilities of "alpha beta gamma" and gives their tokens joined.
+fn joined(logprobs: &Value, top: usize) -> String {
+    let entries: Vec<types::TokenLogprob> =
+        serde_json::from_value(logprobs.clone()).expect("the generated type");
+    assert!(
+        entries.iter().all(|entry| entry.logprob <= 0.0 && entry.top_logprobs.len() == top),
+        "{logprobs}"
+    );
+    entries.iter().map(|entry| entry.token.as_str()).collect()
+}
+
+#[tokio::test]
+async fn log_probabilities_come_with_a_completion_when_asked_for() {
+    // 2.1, 2.2.
+    let server = start().await;
+    let answer = server.ask(CHAT, &chat(json!({ "logprobs": true, "top_logprobs": 3 }))).await;
+    serde_json::from_value::<types::ChatCompletion>(answer.clone()).expect("the generated type");
+    assert_eq!(joined(&answer["choices"][0]["logprobs"]["content"], 3), "alpha beta gamma");
+    assert_eq!(answer["choices"][0]["logprobs"]["refusal"], Value::Null);
+    let answer = server.ask(CHAT, &chat(json!({ "logprobs": true }))).await;
+    assert_eq!(joined(&answer["choices"][0]["logprobs"]["content"], 0), "alpha beta gamma");
+    for more in [json!({}), json!({ "logprobs": false })] {
+        assert_eq!(server.ask(CHAT, &chat(more)).await["choices"][0]["logprobs"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn log_probabilities_come_with_each_chunk_and_are_those_of_the_completion() {
+    // 2.3.
+    let server = start().await;
+    let asked = json!({ "logprobs": true, "top_logprobs": 2 });
+    let whole = server.ask(CHAT, &chat(asked)).await["choices"][0]["logprobs"]["content"].clone();
+    let asked = json!({ "logprobs": true, "top_logprobs": 2, "stream": true });
+    let events = server.stream(CHAT, &chat(asked)).await;
+    let mut streamed = Vec::new();
+    for chunk in events[..events.len() - 1].iter().map(Event::json) {
+        serde_json::from_value::<types::ChatCompletionChunk>(chunk.clone()).expect("the generated type");
+        let choice = &chunk["choices"][0];
+        let has_text = choice["delta"]["content"].as_str().is_some_and(|text| !text.is_empty());
+        assert_eq!(choice["logprobs"].is_object(), has_text, "{chunk}");
+        streamed.extend(choice["logprobs"]["content"].as_array().into_iter().flatten().cloned());
+    }
+    assert_eq!(Value::from(streamed), whole);
+}
+
+#[tokio::test]
+async fn log_probabilities_stand_in_each_place_of_a_response_that_has_its_text() {
+    // 2.4.
+    let server = start().await;
+    let asked = json!({ "include": ["message.output_text.logprobs"], "top_logprobs": 2 });
+    let answer = server.ask(RESPONSES, &response(asked)).await;
+    serde_json::from_value::<types::Response>(answer.clone()).expect("the generated type");
+    let whole = answer["output"][0]["content"][0]["logprobs"].clone();
+    assert_eq!((joined(&whole, 2).as_str(), &answer["top_logprobs"]), ("alpha beta gamma", &json!(2)));
+
+    let asked = json!({ "include": ["message.output_text.logprobs"], "top_logprobs": 2, "stream": true });
+    let events = server.stream(RESPONSES, &response(asked)).await;
+    let mut deltas = Vec::new();
+    for event in events[..events.len() - 1].iter().map(Event::json) {
+        serde_json::from_value::<types::ResponseStreamEvent>(event.clone()).expect("the generated type");
+        match event["type"].as_str().expect("a type") {
+            "response.output_text.delta" => {
+                deltas.extend(event["logprobs"].as_array().expect("a list").clone())
+            }
+            "response.output_text.done" => assert_eq!(event["logprobs"], whole),
+            "response.content_part.done" => assert_eq!(event["part"]["logprobs"], whole),
+            "response.output_item.done" => assert_eq!(event["item"]["content"][0]["logprobs"], whole),
+            "response.completed" => {
+                assert_eq!(event["response"]["output"][0]["content"][0]["logprobs"], whole)
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(Value::from(deltas), whole);
+
+    let answer = server.ask(RESPONSES, &response(json!({}))).await;
+    assert_eq!(answer["output"][0]["content"][0]["logprobs"], json!([]));
+}
+
+#[tokio::test]
+async fn more_log_probabilities_than_the_budget_has_bytes_for_are_refused() {
+    let server = start().await;
+    let long = json!([{ "role": "user", "content": format!("Say {}", "xyz ".repeat(20_000)) }]);
+    let asked = json!({ "messages": long, "logprobs": true, "top_logprobs": 20 });
+    let (status, body) = server.refused(CHAT, &chat(asked)).await;
+    assert_eq!((status, &body["error"]["code"]), (400, &json!("request_too_costly")));
+    assert!(
+        body["error"]["message"].as_str().is_some_and(|message| message.contains("top_logprobs")),
+        "{body}"
+    );
+}
+
+#[tokio::test]
+async fn members_of_a_response_request_come_back() {
+    // 2.4.
+    let server = start().await;
+    let sent = json!({ "prompt_cache_key": "k", "safety_identifier": "s", "max_tool_calls": 3, "service_tier": "flex",
+        "user": "u", "background": false });
+    let answer = server.ask(RESPONSES, &response(sent.clone())).await;
+    for (member, value) in sent.as_object().expect("an object") {
+        assert_eq!(answer[member], *value, "{member}");
+    }
+    let typed: types::Response = serde_json::from_value(answer).expect("the generated type");
+    assert_eq!((typed.prompt_cache_key.as_deref(), typed.max_tool_calls), (Some("k"), Some(3)));
+    let answer = server.ask(RESPONSES, &response(json!({}))).await;
+    assert_eq!((&answer["service_tier"], &answer["prompt_cache_key"]), (&json!("default"), &Value::Null));
+}
+
+#[tokio::test]
+async fn the_tier_is_told_where_it_was_asked_for() {
+    let server = start().await;
+    for (asked, served) in [("auto", "default"), ("priority", "priority")] {
+        let answer = server.ask(CHAT, &chat(json!({ "service_tier": asked }))).await;
+        assert_eq!(answer["service_tier"], served);
+        let events = server.stream(CHAT, &chat(json!({ "service_tier": asked, "stream": true }))).await;
+        assert!(events[..events.len() - 1].iter().all(|event| event.json()["service_tier"] == served));
+    }
+    assert!(server.ask(CHAT, &chat(json!({}))).await.get("service_tier").is_none());
+}
+
+#[tokio::test]
+async fn images_count_as_tokens_in_each_protocol() {
+    let server = start().await;
+    let pixel = "data:image/png;base64,iVBORw0KGgo=";
+    let text = |kind: &str| json!({ "type": kind, "text": "Say hi" });
+    let tokens = async |path: &str, body: Value, pointer: &str| {
+        server.ask(path, &body).await.pointer(pointer).and_then(Value::as_u64).expect("a count")
+    };
+
+    let messages = |parts: Value| chat(json!({ "messages": [{ "role": "user", "content": parts }] }));
+    let count = async |parts: Value| tokens(CHAT, messages(parts), "/usage/prompt_tokens").await;
+    let image =
+        |detail: &str| json!({ "type": "image_url", "image_url": { "url": pixel, "detail": detail } });
+    let without = count(json!([text("text")])).await;
+    assert_eq!(count(json!([text("text"), image("auto")])).await, without + 765);
+    assert_eq!(count(json!([text("text"), image("low"), image("high")])).await, without + 85 + 765);
+
+    let items = |parts: Value| response(json!({ "input": [{ "role": "user", "content": parts }] }));
+    let count = async |parts: Value| tokens(RESPONSES, items(parts), "/usage/input_tokens").await;
+    let image = json!({ "type": "input_image", "image_url": pixel, "detail": "low" });
+    let without = count(json!([text("input_text")])).await;
+    assert_eq!(count(json!([text("input_text"), image])).await, without + 85);
+
+    let contents = |parts: Value| json!({ "contents": [{ "role": "user", "parts": parts }] });
+    let count = async |parts: Value| {
+        let used = "/usageMetadata/promptTokenCount";
+        let used = tokens("/v1beta/models/model-sol:generateContent", contents(parts.clone()), used).await;
+        let counted = tokens("/v1beta/models/model-sol:countTokens", contents(parts), "/totalTokens").await;
+        assert_eq!(used, counted);
+        used
+    };
+    let data = json!({ "inlineData": { "mimeType": "image/png", "data": "iVBORw0KGgo=" } });
+    let without = count(json!([{ "text": "Say hi" }])).await;
+    assert_eq!(count(json!([{ "text": "Say hi" }, data])).await, without + 258);
+}
+
+#[tokio::test]
+async fn a_response_in_the_background_is_refused() {
+    let server = start().await;
+    let (status, body) = server.refused(RESPONSES, &response(json!({ "background": true }))).await;
+    assert_eq!((status, &body["error"]["param"]), (400, &json!("background")));
+    assert!(body["error"]["message"].as_str().is_some_and(|message| message.contains("stream")), "{body}");
+}

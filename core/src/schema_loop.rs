@@ -201,7 +201,10 @@ impl Comparison {
 
     /// An open union is one object that has the members of every variant.
     fn compare_open_union(&self, variants: &Value, of_type: &Value, at: &str, missing: &mut Vec<String>) {
-        for variant in variants.as_array().into_iter().flatten() {
+        // The last form, without a reference, is that of unknown kinds.
+        for variant in
+            variants.as_array().into_iter().flatten().filter(|variant| variant.get("$ref").is_some())
+        {
             let name = string(&variant["$ref"]).rsplit('/').next().unwrap_or_default();
             let variant = &self.specification["components"]["schemas"][name];
             for (member, _) in variant["properties"].as_object().into_iter().flatten() {

@@ -7,6 +7,7 @@ mod files;
 mod images;
 mod models;
 mod native;
+mod refusals;
 mod requests;
 mod responses;
 mod support;

@@ -237,8 +237,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether requests for models of the catalog are checked against their limits before they are sent. Off by
-    /// default; requests for other models are never checked.
+    /// Whether requests for models of the catalog are checked before they are sent: against the rules of the
+    /// specification, the limits of the model and the endpoint that serves it. Off by default. What is never checked:
+    /// requests for other models, and what [`crate::limits::check`] leaves to the gateway.
     pub fn validate(mut self, validate: bool) -> Self {
         self.validate = validate;
         self

@@ -15,7 +15,15 @@ fn vectors() -> Vec<Value> {
             || case["violations"] != json!([])
             || case["name"].as_str().is_some_and(|name| name.contains("null"))
     };
-    vectors["cases"].as_array().expect("cases").iter().filter(|case| is_cheap(case)).cloned().collect()
+    // It keeps the rules, but there is nothing to compact; whether there is, the gateway alone knows.
+    let has_work = |case: &Value| case["operation"] != "compact_response" || !case["body"]["input"].is_null();
+    vectors["cases"]
+        .as_array()
+        .expect("cases")
+        .iter()
+        .filter(|case| is_cheap(case) && has_work(case))
+        .cloned()
+        .collect()
 }
 
 fn path_of(operation: &str) -> &'static str {

@@ -74,7 +74,7 @@ fn message(role: ChatMessageRole, text: String) -> ChatMessage {
         role,
         content: Some(ChatMessageContent::String(text)),
         name: None,
-        tool_calls: Vec::new(),
+        tool_calls: None,
         tool_call_id: None,
         extra: serde_json::Map::new(),
     }

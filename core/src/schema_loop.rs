@@ -72,7 +72,7 @@ fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enf
         let node = requests.pointer(&format!("/$defs{place}"));
         let kept = node.is_some_and(|node| match keyword {
             // Conditions stand in for the variants of an open union.
-            "oneOf" | "discriminator" => node.get("allOf").is_some(),
+            "oneOf" | "x-discriminator" => node.get("allOf").is_some(),
             // Recorded at the property, stated by the object around it.
             "required" => place.rsplit_once("/properties/").is_some_and(|(object, name)| {
                 let names = requests.pointer(&format!("/$defs{object}/required")).and_then(Value::as_array);

@@ -68,11 +68,11 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "if",
     "then",
     "else",
-    "discriminator",
     "x-source",
     "x-ours",
     "x-extensible-enum",
     "x-open-union",
+    "x-discriminator",
     "x-iterable",
     "x-text",
 ];

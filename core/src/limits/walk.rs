@@ -127,8 +127,8 @@ impl Walk {
             self.visited += 1;
         }
         let section = schema.source.as_deref().unwrap_or(section);
-        if schema.reference.is_some() {
-            self.value(REQUESTS.follow(schema), value, at, section);
+        if let Some(referred) = REQUESTS.referred(schema) {
+            self.value(referred, value, at, section);
         }
         // A value of the wrong type breaks its other rules, too, and that helps nobody.
         if !schema.types.is_empty() && !schema.types.iter().any(|kind| kind.admits(value)) {

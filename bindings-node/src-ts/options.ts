@@ -96,9 +96,11 @@ export interface CallDefaults {
   /** Members added to the request's body, or put in place of those it has. */
   extraBody?: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Whether a request for a model of the catalog is checked against its limits before it is sent; then
-   * `InvalidRequestError` tells all violations at once. An answer is checked for what 2.7 and 2.11 promise; then
-   * `DecodeError` tells them.
+   * Whether a request for a model of the catalog is checked before it is sent: against the rules of the specification,
+   * the limits of the model and the endpoint that serves it; then `InvalidRequestError` tells all violations at once, at
+   * most 100. Never checked: requests for other models, members the specification does not describe, and what only the
+   * gateway knows, such as whether a response that is named exists. An answer is checked
+   * for what 2.7 and 2.11 promise; then `DecodeError` tells them.
    */
   validate?: boolean | undefined;
 }

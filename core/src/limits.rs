@@ -227,7 +227,7 @@ mod tests {
                 "/max_tokens: max_tokens is a string, not an integer or null (2.1)",
                 "/messages/0: content or tool_calls is missing (2.1)",
                 "/messages/1/role: role is \"robot\", not one of system, user, assistant, developer, tool (2.1)",
-                "/n: n is 0, the least is 1 (2.1)",
+                "/n: n is 0, the least is 1 (ours)",
                 "/stop: stop has 5 items, the most is 4 (2.1)",
                 "/temperature: temperature is 2.5, the most is 2 (2.1)",
             ]

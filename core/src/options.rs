@@ -33,8 +33,8 @@ pub struct RequestOptions {
     /// The key that makes attempts of a call one and the same to the gateway, instead of one made up for each call.
     /// It names a single call: not for a client that makes several.
     pub idempotency_key: Option<String>,
-    /// Whether requests for models of the catalog are checked against their limits before they are sent, and whether
-    /// answers have the members that 2.7 and 2.11 promise.
+    /// Whether requests for models of the catalog are checked before they are sent, and answers when they have come;
+    /// [`crate::ClientBuilder::validate`] says against what.
     pub validate: Option<bool>,
 }
 

@@ -24,7 +24,7 @@ const STEPS: &[Step] = &[
     ("python", "Python tests, types and lints", python_tests),
     ("node", "Node tests, types and lints", node_tests),
     ("runtimes", "the Node package works on other releases of Node, and on Bun", runtimes::test_node_package),
-    ("peers", "other validators agree about the report vectors", compare_peers),
+    ("peers", "other validators agree about the vectors of reports and requests", compare_peers),
     (
         "checkkit",
         "the kit, the agent, another server and another validator agree",
@@ -167,7 +167,8 @@ fn node_tests() -> Result<()> {
 
 fn compare_peers() -> Result<()> {
     npm_ci(&root().join("tests/peers"))?;
-    run(python().args(["tests/peers/compare.py", "--program"]).arg(program()))
+    run(python().args(["tests/peers/compare.py", "--program"]).arg(program()))?;
+    run(python().arg("tests/peers/requests.py"))
 }
 
 fn play_videos() -> Result<()> {

@@ -24,7 +24,7 @@ export interface StandardError {
   param: string | null;
   /** Machine-readable code; see errors.json. */
   code: string | null;
-  /** Every broken rule of the request, at once. */
+  /** The broken rules of the request, at once: at most 100; the message says whether there are more. */
   violations?: RequestViolation[];
 }
 

@@ -240,8 +240,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether requests for models of the catalog are checked against their limits before they are sent, and whether
-    /// answers have the members that 2.7 and 2.11 promise. Off by default; requests for other models are never checked.
+    /// Whether requests for models of the catalog are checked before they are sent: against the rules of the
+    /// specification, the limits of the model and the endpoint that serves it. Answers are checked for the members that
+    /// 2.7 and 2.11 promise. Off by default. What is never checked:
+    /// requests for other models, and what [`crate::limits::check`] leaves to the gateway.
     pub fn validate(mut self, validate: bool) -> Self {
         self.validate = validate;
         self

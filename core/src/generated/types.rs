@@ -7283,7 +7283,7 @@ pub struct StandardError {
     ///Machine-readable code; see errors.json.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub code: ::std::option::Option<::std::string::String>,
-    ///Every broken rule of the request, at once.
+    ///The broken rules of the request, at once: at most 100; the message says whether there are more.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub violations: ::std::vec::Vec<RequestViolation>,
     #[serde(flatten)]

@@ -41,10 +41,14 @@ impl Requests {
         self.operations.get(operation)?.parameters.get(name)
     }
 
+    /// What a schema refers to, if it does.
+    pub(super) fn referred(&self, schema: &Schema) -> Option<&Schema> {
+        self.definitions.get(schema.reference.as_deref()?.strip_prefix("#/$defs/")?)
+    }
+
     /// The schema itself, or what it refers to.
     pub(super) fn follow<'s>(&'s self, schema: &'s Schema) -> &'s Schema {
-        let target = schema.reference.as_deref().and_then(|reference| reference.strip_prefix("#/$defs/"));
-        target.and_then(|name| self.definitions.get(name)).unwrap_or(schema)
+        self.referred(schema).unwrap_or(schema)
     }
 }
 

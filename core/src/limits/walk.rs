@@ -154,8 +154,8 @@ impl Walk {
             self.visited += 1;
         }
         let section = schema.source.as_deref().unwrap_or(section);
-        if schema.reference.is_some() {
-            self.value(REQUESTS.follow(schema), value, at, section);
+        if let Some(referred) = REQUESTS.referred(schema) {
+            self.value(referred, value, at, section);
         }
         // A value of the wrong type breaks its other rules, too, and that helps nobody.
         if !schema.types.is_empty() && !schema.types.iter().any(|kind| kind.admits(value)) {
@@ -431,5 +431,53 @@ fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
         _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn visits(operation: &str, body: &Value) -> (usize, usize) {
+        let mut walk = Walk::new(MOST_VIOLATIONS);
+        walk.value(REQUESTS.body(operation).expect("a schema"), body, At::Root, "ours");
+        (walk.visited, walk.found.len())
+    }
+
+    #[test]
+    fn the_walk_ends_once_it_has_found_enough() {
+        let wrong = |elements| json!({ "model": "model-sol", "messages": vec![0; elements] });
+        assert_eq!(
+            visits("create_chat_completion", &wrong(200)),
+            visits("create_chat_completion", &wrong(20_000))
+        );
+        let wrong =
+            |elements| json!({ "model": "model-sol", "input": vec![json!({ "type": "message" }); elements] });
+        let (few, found) = visits("create_response", &wrong(200));
+        assert_eq!((few, found), visits("create_response", &wrong(20_000)));
+        assert!(found == 100 && few < 100 * 30, "{few} visits");
+    }
+
+    #[test]
+    fn twice_the_elements_are_twice_the_visits() {
+        let part = json!({ "type": "text", "text": "hi" });
+        let message = json!({ "role": "user", "content": [part, part] });
+        let right = |elements| json!({ "model": "model-sol", "messages": vec![message.clone(); elements] });
+        let of = |elements| visits("create_chat_completion", &right(elements));
+        let ((one, none), (two, _), (three, _)) = (of(1_000), of(2_000), of(3_000));
+        assert_eq!((none, three - two), (0, two - one));
+    }
+
+    #[test]
+    fn a_pointer_that_would_be_too_long_ends_at_a_container() {
+        let name = "n".repeat(MOST_POINTER_BYTES);
+        let (root, long) = (At::Root, "a/b~c".to_owned());
+        let metadata = At::Member(&root, &long);
+        assert_eq!(metadata.pointer(), "/a~1b~0c");
+        assert_eq!(At::Member(&metadata, &name).pointer(), "/a~1b~0c");
+        assert_eq!(At::Item(&metadata, 7).pointer(), "/a~1b~0c/7");
+        assert_eq!(At::Item(&At::Member(&metadata, &name), 7).pointer(), "/a~1b~0c");
     }
 }

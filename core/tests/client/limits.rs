@@ -1,8 +1,14 @@
-//! The limits against tests/vectors/limits.
+//! The limits against tests/vectors/limits, against another validator, and against requests that break more rules than
+//! are worth telling.
 
-use gatewright::{limits, operations};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use gatewright::limits::{MOST_VIOLATIONS, Rules};
+use gatewright::{Call, Client, ErrorKind, limits, operations};
+use proptest::prelude::*;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::vectors;
 
@@ -37,4 +43,171 @@ fn every_request_vector_is_accepted_or_refused_as_it_says() {
         assert_eq!(found, expected, "{} ({})", case.name, case.section);
         assert!(violations.iter().all(|v| !v.message.is_empty() && !v.section.is_empty()), "{}", case.name);
     }
+}
+
+static BUNDLE: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../../src/generated/requests.schema.json")).unwrap());
+
+/// Whether a body keeps the schema of its operation, as another validator reads it.
+fn other_validator_accepts(operation: &str, body: &Value) -> bool {
+    static VALIDATORS: LazyLock<HashMap<String, jsonschema::Validator>> = LazyLock::new(|| {
+        let operations = BUNDLE["operations"].as_object().unwrap().iter();
+        let bodies = operations.filter_map(|(id, operation)| Some((id, operation["body"].as_str()?)));
+        let compile = |(id, name): (&String, &str)| {
+            let reference = format!("#/$defs/{name}");
+            let schema = json!({ "$schema": BUNDLE["$schema"], "$ref": reference, "$defs": BUNDLE["$defs"] });
+            (id.clone(), jsonschema::options().should_validate_formats(true).build(&schema).unwrap())
+        };
+        bodies.map(compile).collect()
+    });
+    VALIDATORS[operation].is_valid(body)
+}
+
+/// Whether the rules alone, without the limits of a model, are kept.
+fn keeps_the_rules(operation: &str, body: &Value) -> bool {
+    let mut body = body.clone();
+    if let Some(model) = body.get_mut("model").filter(|model| model.as_str().is_some_and(|id| !id.is_empty()))
+    {
+        *model = json!("a-model-that-is-not-in-the-catalog");
+    }
+    let operation = operations::by_id(operation).unwrap();
+    limits::check_with(operation, &body, Rules::default().private_webhooks(true)).is_empty()
+}
+
+#[test]
+fn another_validator_accepts_and_refuses_the_same_vectors() {
+    for case in vectors::read::<Case>("limits/requests.json") {
+        // Where a webhook may lead is no rule of a schema.
+        if case.body.get("webhook_url").is_some_and(|url| !url.is_null()) {
+            continue;
+        }
+        let other = other_validator_accepts(&case.operation, &case.body);
+        assert_eq!(keeps_the_rules(&case.operation, &case.body), other, "{}", case.name);
+    }
+}
+
+/// Any JSON, of the names and words that requests have.
+fn values() -> impl Strategy<Value = Value> {
+    let words =
+        ["text", "user", "hi", "", "type", "function", "image_url", "message", "auto", "512x512", "hd"];
+    let names = [
+        "type",
+        "text",
+        "role",
+        "content",
+        "tool_calls",
+        "function",
+        "name",
+        "parts",
+        "image_url",
+        "arguments",
+        "id",
+        "functionCall",
+        "response",
+        "output",
+        "call_id",
+        "strict",
+        "url",
+        "json_schema",
+        "x",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3..200).prop_map(Value::from),
+        prop_oneof![Just(0.5), Just(3.0), Just(-1e9)].prop_map(Value::from),
+        prop::sample::select(words.to_vec()).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::hash_map(
+                prop::sample::select(names.to_vec()).prop_map(str::to_owned),
+                inner,
+                0..5
+            )
+            .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn another_validator_agrees_whatever_a_member_of_a_request_is(
+        operation in prop::sample::select(vec![
+            ("create_chat_completion", json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]})),
+            ("create_response", json!({"model": "m", "input": "hi"})),
+            ("generate_content", json!({"contents": [{"parts": [{"text": "hi"}]}]})),
+            ("create_image", json!({"model": "m", "prompt": "hi"})),
+        ]),
+        member in any::<prop::sample::Index>(),
+        value in values(),
+    ) {
+        let (operation, mut body) = operation;
+        let name = BUNDLE["operations"][operation]["body"].as_str().unwrap();
+        let members: Vec<&String> = BUNDLE["$defs"][name]["properties"].as_object().unwrap().keys().collect();
+        body[member.get(&members).as_str()] = value;
+        prop_assert_eq!(keeps_the_rules(operation, &body), other_validator_accepts(operation, &body), "{}", body);
+    }
+}
+
+#[test]
+fn at_most_a_hundred_violations_are_told_and_the_text_says_that_there_are_more() {
+    let body = json!({ "model": "model-sol", "messages": vec![0; 20_000] });
+    let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
+    assert_eq!((violations.len(), violations.is_complete()), (MOST_VIOLATIONS, false));
+    let text = violations.to_string();
+    assert!(text.starts_with("/messages/0: messages[0] is the number 0, not an object (2.1); "), "{text}");
+    assert!(text.ends_with("; and at least 81 more") && text.len() < 4_000, "{text}");
+
+    let body = json!({ "model": "model-sol", "messages": vec![0; 30] });
+    let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
+    assert_eq!((violations.len(), violations.is_complete()), (30, true));
+    assert!(violations.to_string().ends_with("; and 10 more"), "{violations}");
+}
+
+#[test]
+fn no_violation_repeats_a_large_value_or_a_large_name() {
+    let large = "x".repeat(1_000_000);
+    let mut metadata = serde_json::Map::new();
+    metadata.insert(large.clone(), json!(7));
+    let body = json!({
+        "model": "model-sol", "messages": [{"role": large, "content": "hi"}], "metadata": metadata,
+        "stop": [large, large, large, large, 5],
+    });
+    let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
+    assert_eq!(violations.len(), 4, "{violations}");
+    for violation in &*violations {
+        assert!(violation.pointer.len() <= 256 && violation.message.len() <= 300, "{violation}");
+        assert!(body.pointer(&violation.pointer).is_some(), "{}", violation.pointer);
+    }
+    let body = json!({ "model": "image_model_1", "prompt": "x", "size": large, "webhook_url": large });
+    assert!(limits::check(&operations::CREATE_IMAGE, &body).to_string().len() < 2_000);
+    let body = json!({ "model": "video_model_1", "prompt": "x", "resolution": large, "webhook_url": large });
+    assert!(limits::check(&operations::CREATE_VIDEO, &body).to_string().len() < 2_000);
+}
+
+#[tokio::test]
+async fn a_webhook_inside_is_refused_before_sending_but_where_the_gateway_is_inside_itself() {
+    // 2.6, 6: what gateways refuse, and what an operator may allow.
+    let refusal = async |base: &str, webhook: &str| {
+        let client =
+            Client::builder().base_url(base).api_key("k").max_retries(0).validate(true).build().unwrap();
+        let body = json!({ "model": "video_model_1", "prompt": "x", "webhook_url": webhook }).to_string();
+        let error = client.call(Call::new(&operations::CREATE_VIDEO).body(body)).await.unwrap_err();
+        (error.kind(), error.message().to_owned())
+    };
+    for webhook in
+        ["http://example.com/", "https://10.0.0.1/", "https://localhost/", "https://u:p@example.com/"]
+    {
+        let (kind, message) = refusal("https://gateway.example", webhook).await;
+        assert_eq!(kind, ErrorKind::InvalidRequest, "{webhook}: {message}");
+        assert!(
+            message.starts_with("/webhook_url: webhook_url ") && message.ends_with(" (ours)"),
+            "{message}"
+        );
+    }
+    // Port 9 answers nobody: the request gets as far as the connection.
+    assert_eq!(refusal("http://127.0.0.1:9", "http://10.0.0.1/").await.0, ErrorKind::Connection);
+    assert_eq!(refusal("http://127.0.0.1:9", "https://u:p@10.0.0.1/").await.0, ErrorKind::InvalidRequest);
 }

@@ -13,6 +13,7 @@ mod kept_responses;
 mod models;
 mod native;
 mod origins;
+mod refusals;
 mod requests;
 mod responses;
 mod rows;

@@ -191,7 +191,7 @@ impl Builder<'_> {
             Type::Union(Union {
                 variants,
                 discriminator: node
-                    .pointer("/discriminator/propertyName")
+                    .pointer("/x-discriminator/propertyName")
                     .and_then(Value::as_str)
                     .map(str::to_owned),
                 open: node.get("x-open-union") == Some(&Value::Bool(true)),

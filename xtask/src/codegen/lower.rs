@@ -221,7 +221,7 @@ impl Lowering<'_> {
                 "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf"
                 | "minLength" | "maxLength" | "pattern" | "format" | "minItems" | "maxItems"
                 | "uniqueItems" | "minProperties" | "maxProperties" | "dependentRequired" | "anyOf"
-                | "not" | "if" | "then" | "else" | "discriminator" => {
+                | "not" | "if" | "then" | "else" | "x-discriminator" => {
                     self.drop(at, keyword, value, elsewhere);
                 }
                 unknown => {
@@ -367,7 +367,7 @@ impl Lowering<'_> {
                 Some(known) => known.intersection(&own).cloned().collect(),
             });
         }
-        for keyword in ["discriminator", "oneOf"] {
+        for keyword in ["x-discriminator", "oneOf"] {
             let enforced_by = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
             if let Some(value) = node.get(keyword) {
                 self.drop(at, keyword, value, enforced_by);

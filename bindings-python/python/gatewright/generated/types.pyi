@@ -211,7 +211,9 @@ class StandardError(Record):
         """Machine-readable code; see errors.json."""
     @property
     def violations(self) -> list[RequestViolation] | None:
-        """Every broken rule of the request, at once."""
+        """The broken rules of the request, at once: at most 100; the message says whether there are
+        more.
+        """
 
 class RequestViolation(Record):
     """One broken rule of a request. (ours)"""

@@ -61,7 +61,7 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
                 continue;
             }
             // Tells generators what the conditions made of the oneOf tell validators.
-            "discriminator" => continue,
+            "x-discriminator" => continue,
             "properties" => {
                 let mut inner = Map::new();
                 for (name, schema) in value.as_object().into_iter().flatten() {
@@ -113,7 +113,7 @@ fn add_spellings(schema: &mut Map<String, Value>) {
 fn open_union(node: &Value, document: &Document) -> Result<Map<String, Value>> {
     let mut out = Map::new();
     out.insert("type".to_owned(), json!("object"));
-    let Some(property) = node.pointer("/discriminator/propertyName").and_then(Value::as_str) else {
+    let Some(property) = node.pointer("/x-discriminator/propertyName").and_then(Value::as_str) else {
         // Variants told apart by their keys: any object may be a variant that is not known yet.
         return Ok(out);
     };

@@ -8,7 +8,7 @@ use crate::codegen::load::{Document, child, variants};
 
 /// What is wrong with an open union's last form: it has to take any kind but those of the other forms.
 pub(super) fn unknown_kinds(document: &Document, node: &Value, at: &str) -> Option<(String, String)> {
-    let property = node.pointer("/discriminator/propertyName").and_then(Value::as_str)?;
+    let property = node.pointer("/x-discriminator/propertyName").and_then(Value::as_str)?;
     let kind = |variant: &Value| {
         let target = document.follow(variant).ok()?;
         Some(target.get("properties")?.get(property)?.get("const")?.to_string())

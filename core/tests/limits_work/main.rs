@@ -1,0 +1,120 @@
+//! The work and the memory of checking a request, counted: bounded whatever the request holds.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use gatewright::limits;
+use gatewright::operations::{self, Operation};
+use serde_json::{Value, json};
+
+/// Counts the bytes that a thread asks for.
+struct Counting;
+
+thread_local! {
+    static ASKED_FOR: Cell<usize> = const { Cell::new(0) };
+}
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without; every call goes on to the system's")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED_FOR.set(ASKED_FOR.get() + layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What checking takes in bytes asked for, all told, and what it finds.
+fn cost(operation: &Operation, body: &Value) -> (usize, usize) {
+    // What is made once for all requests is not this request's.
+    limits::check(operation, body);
+    let before = ASKED_FOR.get();
+    let found = limits::check(operation, body).len();
+    (ASKED_FOR.get() - before, found)
+}
+
+#[test]
+fn a_request_that_breaks_a_rule_in_every_element_costs_no_more_for_more_elements() {
+    // 8: request sizes are ours to bound, and so is what a refusal costs.
+    let chat = |member: &str, value: Value| {
+        let mut body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hi" }] });
+        body[member] = value;
+        body
+    };
+    type Make = Box<dyn Fn(usize) -> Value>;
+    let requests: Vec<(&str, Operation, Make)> = vec![
+        (
+            "messages",
+            operations::CREATE_CHAT_COMPLETION,
+            Box::new(move |n| chat("messages", json!(vec![0; n]))),
+        ),
+        (
+            "tools",
+            operations::CREATE_CHAT_COMPLETION,
+            Box::new(move |n| chat("tools", json!(vec![json!({}); n]))),
+        ),
+        ("stop", operations::CREATE_CHAT_COMPLETION, Box::new(move |n| chat("stop", json!(vec![0; n])))),
+        (
+            "metadata",
+            operations::CREATE_CHAT_COMPLETION,
+            Box::new(move |n| {
+                let members = (0..n).map(|index| (format!("{index}"), json!(0)));
+                chat("metadata", Value::Object(members.collect()))
+            }),
+        ),
+        (
+            "input",
+            operations::CREATE_RESPONSE,
+            Box::new(
+                |n| json!({ "model": "model-sol", "input": vec![json!({ "type": "function_call" }); n] }),
+            ),
+        ),
+        (
+            "contents",
+            operations::GENERATE_CONTENT,
+            Box::new(|n| json!({ "contents": [{ "parts": vec![json!({}); n] }] })),
+        ),
+    ];
+    for (name, operation, make) in requests {
+        let (few, found_of_few) = cost(&operation, &make(200));
+        let (many, found_of_many) = cost(&operation, &make(20_000));
+        assert_eq!((found_of_few, found_of_many), (100, 100), "{name}");
+        assert!(many <= few + 1_000, "{name}: {few} bytes for 200 elements, {many} for 20,000");
+        assert!(many < 150_000, "{name}: {many} bytes");
+    }
+}
+
+#[test]
+fn a_large_value_is_not_copied_to_be_refused() {
+    let large = json!("x".repeat(1_000_000));
+    for (operation, body) in [
+        (operations::CREATE_CHAT_COMPLETION, json!({ "model": "model-sol", "messages": large, "n": large })),
+        (
+            operations::CREATE_IMAGE,
+            json!({ "model": "image_model_1", "prompt": large, "size": large, "style": large }),
+        ),
+        (operations::CREATE_VIDEO, json!({ "model": "video_model_1", "prompt": "x", "resolution": large })),
+        (
+            operations::CREATE_VIDEO,
+            json!({ "model": "video_model_1", "prompt": "x", "resolution": [large, large] }),
+        ),
+    ] {
+        let (bytes, found) = cost(&operation, &body);
+        assert!(found > 0 && bytes < 20_000, "{}: {bytes} bytes for {found} violations", operation.id);
+    }
+}
+
+#[test]
+fn a_request_that_keeps_the_rules_costs_next_to_nothing() {
+    let messages = vec![json!({ "role": "user", "content": [{ "type": "text", "text": "hi" }] }); 20_000];
+    let body = json!({ "model": "model-sol", "messages": messages, "stop": ["a"], "tool_choice": "auto" });
+    let (bytes, found) = cost(&operations::CREATE_CHAT_COMPLETION, &body);
+    // A list of the forms that an element of a union may be meant to have.
+    assert_eq!(found, 0);
+    assert!(bytes < 20_000 * 64, "{bytes} bytes");
+}

@@ -1,0 +1,156 @@
+//! What is refused, what is not, and how much a refusal says: the vectors over a socket, bounds, the model's endpoint.
+
+use serde_json::{Value, json};
+
+use crate::support::start;
+
+/// Cases of tests/vectors/limits/requests.json that cost the simulator little: those without pictures and films, and
+/// of those with them the ones about null.
+fn vectors() -> Vec<Value> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/limits/requests.json");
+    let vectors: Value = serde_json::from_slice(&std::fs::read(file).expect("the vectors")).expect("JSON");
+    let is_cheap = |case: &Value| {
+        let media = matches!(case["operation"].as_str(), Some("create_video" | "create_image"));
+        !media
+            || case["violations"] != json!([])
+            || case["name"].as_str().is_some_and(|name| name.contains("null"))
+    };
+    // It keeps the rules, but there is nothing to compact; whether there is, the gateway alone knows.
+    let has_work = |case: &Value| case["operation"] != "compact_response" || !case["body"]["input"].is_null();
+    vectors["cases"]
+        .as_array()
+        .expect("cases")
+        .iter()
+        .filter(|case| is_cheap(case) && has_work(case))
+        .cloned()
+        .collect()
+}
+
+fn path_of(operation: &str) -> &'static str {
+    match operation {
+        "create_chat_completion" => "/v1/chat/completions",
+        "create_response" => "/v1/responses",
+        "compact_response" => "/v1/responses/compact",
+        "generate_content" => "/v1beta/models/model-luna:generateContent",
+        "stream_generate_content" => "/v1beta/models/model-luna:streamGenerateContent?alt=sse",
+        "count_tokens" => "/v1beta/models/model-luna:countTokens",
+        "create_video" => "/v1/videos/generations",
+        "create_image" => "/v1/images/generations",
+        other => panic!("no path for {other}"),
+    }
+}
+
+#[tokio::test]
+async fn the_gateway_accepts_and_refuses_what_the_vectors_say() {
+    // 2.1, 2.4 to 2.6, 2.8; null for an optional member is absence (gaps.md).
+    let server = start().await;
+    let (mut accepted, mut refused) = (0, 0);
+    for case in vectors() {
+        let path = path_of(case["operation"].as_str().expect("an operation"));
+        let (status, text) = text_of(server.post(path, &case["body"])).await;
+        if case["violations"] == json!([]) {
+            // A model outside the catalog keeps the rules, too, and is not there.
+            let is_unknown = status == 404 && text.contains("there is no model");
+            assert!(status == 200 || is_unknown, "{}: {status} {text}", case["name"]);
+            accepted += 1;
+        } else {
+            assert!(matches!(status, 400 | 404), "{}: {status} {text}", case["name"]);
+            refused += 1;
+        }
+    }
+    assert!(accepted > 50 && refused > 50, "{accepted} accepted, {refused} refused");
+}
+
+#[tokio::test]
+async fn an_answer_tells_a_hundred_violations_and_that_there_are_more() {
+    // 7 rule 4: the answer is ours to bound.
+    let server = start().await;
+    let user = json!({ "role": "user", "content": "hi" });
+    for body in [
+        json!({ "model": "model-sol", "messages": vec![0; 20_000] }),
+        json!({ "model": "model-sol", "messages": [user], "tools": vec![json!({}); 30_000] }),
+    ] {
+        let (status, text) = text_of(server.post("/v1/chat/completions", &body)).await;
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!("invalid_value")));
+        assert_eq!(answer["error"]["violations"].as_array().map(Vec::len), Some(100));
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.ends_with("; and at least 81 more"), "{message}");
+        assert!(text.len() < 40_000, "{} bytes", text.len());
+    }
+    let native = json!({ "contents": [{ "parts": vec![json!({}); 20_000] }] });
+    let (status, text) = text_of(server.post(path_of("generate_content"), &native)).await;
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(answer["error"]["details"][0]["fieldViolations"].as_array().map(Vec::len), Some(100));
+    assert!(status == 400 && text.len() < 40_000, "{status}, {} bytes", text.len());
+}
+
+#[tokio::test]
+async fn an_answer_does_not_repeat_a_large_piece_of_the_request() {
+    let server = start().await;
+    let large = "x".repeat(1_000_000);
+    let messages = json!([{ "role": "user", "content": "hi" }]);
+    let named = json!([{ "type": "function", "function": { "name": "f" } }]);
+    for (path, body) in [
+        ("/v1/chat/completions", json!({ "model": large, "messages": messages })),
+        (
+            "/v1/chat/completions",
+            json!({ "model": "model-sol", "messages": [{ "role": large, "content": "hi" }] }),
+        ),
+        (
+            "/v1/chat/completions",
+            json!({
+                "model": "model-sol", "messages": messages, "tools": named,
+                "tool_choice": { "type": "function", "function": { "name": large } },
+            }),
+        ),
+        (
+            "/v1/chat/completions",
+            json!({ "model": "model-sol", "messages": messages, "metadata": { large.clone(): 7 } }),
+        ),
+        ("/v1/responses", json!({ "model": "model-sol", "input": "hi", "previous_response_id": large })),
+        ("/v1/videos/generations", json!({ "model": large, "prompt": "x" })),
+        ("/v1/videos/generations", json!({ "model": "video_model_1", "prompt": "x", "resolution": large })),
+        ("/v1/videos/generations", json!({ "model": "video_model_1", "prompt": "x", "webhook_url": large })),
+        ("/v1/images/generations", json!({ "model": "image_model_1", "prompt": "x", "size": large })),
+        ("/v1/images/generations", json!({ "model": large, "prompt": "x" })),
+    ] {
+        let (status, text) = text_of(server.post(path, &body)).await;
+        assert!(matches!(status, 400 | 404) && text.len() < 40_000, "{path}: {status}, {} bytes", text.len());
+    }
+}
+
+#[tokio::test]
+async fn a_model_of_another_endpoint_is_refused_with_the_endpoint_to_use() {
+    // 4 rules 1 and 2.
+    let server = start().await;
+    for (path, body, endpoint) in [
+        ("/v1/responses", json!({ "model": "model-breeze", "input": "hi" }), "/v1/chat/completions"),
+        ("/v1/responses/compact", json!({ "model": "model-cedar", "input": "hi" }), "/v1/chat/completions"),
+        (
+            "/v1/videos/generations",
+            json!({ "model": "image_model_2", "prompt": "x" }),
+            "/v1/images/generations",
+        ),
+        (
+            "/v1/images/generations",
+            json!({ "model": "video_model_2", "prompt": "x" }),
+            "/v1/videos/generations",
+        ),
+    ] {
+        let (status, answer) = server.refused(path, &body).await;
+        assert_eq!((status, &answer["error"]["code"]), (404, &json!("model_not_found")), "{path}");
+        assert_eq!(answer["error"]["param"], "model");
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.ends_with(&format!("use POST {endpoint}")), "{message}");
+    }
+    // A model is not all that is wrong: everything is told.
+    let (status, answer) =
+        server.refused("/v1/responses", &json!({ "model": "model-breeze", "input": 7 })).await;
+    assert_eq!((status, answer["error"]["violations"].as_array().map(Vec::len)), (400, Some(2)));
+}
+
+async fn text_of(request: reqwest::RequestBuilder) -> (u16, String) {
+    let response = request.send().await.expect("an answer");
+    (response.status().as_u16(), response.text().await.expect("a body"))
+}

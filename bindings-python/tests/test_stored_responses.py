@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gatewright
 import pytest
+from conftest import Gateway
 from gatewright import Client
 
 
@@ -75,12 +76,12 @@ def test_a_result_without_its_call_is_refused_before_it_is_sent(client: Client) 
             messages=[{"role": "tool", "tool_call_id": "call_1", "content": "12 degrees"}],
             validate=True,
         )
-    assert [violation.pointer for violation in refused.value.violations] == ["/messages/0/tool_call_id"]
+    assert [violation["pointer"] for violation in refused.value.violations] == ["/messages/0/tool_call_id"]
 
 
-def test_a_wrong_key_is_told_as_clients_expect_and_not_repeated(client: Client) -> None:
+def test_a_wrong_key_is_told_as_clients_expect_and_not_repeated(gateway: Gateway) -> None:
     with (
-        client.with_options(api_key="sk-canary-1") as wrong,
+        Client(gateway.base_url, "sk-canary-1") as wrong,
         pytest.raises(gatewright.AuthenticationError, match="Incorrect API key provided") as refused,
     ):
         wrong.models.list()

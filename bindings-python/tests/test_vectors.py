@@ -88,7 +88,8 @@ def catalogued() -> set[str]:
 
 def limit_cases() -> Iterator[Any]:
     known = catalogued()
-    for case in json.loads((VECTORS / "limits" / "requests.json").read_text())["cases"]:
+    files = [VECTORS / "limits" / name for name in ("requests.json", "tools.json")]
+    for case in [case for file in files for case in json.loads(file.read_text())["cases"]]:
         # Left out is what arguments cannot express, what the client sets itself, and models it does not know.
         body = case["body"]
         if (

@@ -40,7 +40,7 @@ pub(crate) fn create(provider: &Provider, call: &Call) -> Result<Response, ApiEr
     if body["stream"] == true {
         let include_usage = body["stream_options"]["include_usage"] == true;
         let terminator = call.operation.terminator.map(Event::terminator);
-        let events = chunks(completion, replies, custom, include_usage.then_some(usage))
+        let events = chunks(completion, replies, &custom, include_usage.then_some(usage))
             .map(|chunk| Event::data(&chunk));
         return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
     }
@@ -91,12 +91,12 @@ fn call_json(call: Called) -> Value {
 fn chunks(
     completion: Completion,
     replies: Vec<Reply>,
-    custom: CustomTools,
+    custom: &CustomTools,
     usage: Option<Value>,
-) -> impl Iterator<Item = Value> + Send {
+) -> impl Iterator<Item = Value> + Send + use<> {
     let with_usage = usage.is_some();
     let mut waiting: VecDeque<_> =
-        replies.into_iter().enumerate().map(|(index, reply)| (index, deltas(reply, &custom))).collect();
+        replies.into_iter().enumerate().map(|(index, reply)| (index, deltas(reply, custom))).collect();
     let turns = std::iter::from_fn(move || {
         loop {
             let (index, mut deltas) = waiting.pop_front()?;

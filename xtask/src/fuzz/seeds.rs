@@ -22,7 +22,11 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
                 |case: &Value| case["data"].as_array().into_iter().flatten().map(json).collect::<Vec<_>>();
             cases("sse/streams.json")?.iter().map(|case| documents(case).join(&b'\n')).collect()
         }
-        "limits" => cases("limits/requests.json")?.iter().map(|case| json(&case["body"])).collect(),
+        "limits" => ["limits/requests.json", "limits/tools.json"]
+            .into_iter()
+            .map(|file| Ok(cases(file)?.iter().map(|case| json(&case["body"])).collect::<Vec<_>>()))
+            .collect::<Result<Vec<_>>>()?
+            .concat(),
         "report" => report_documents()?,
         "webhook" => {
             let bodies = cases("webhooks/verify.json")?;

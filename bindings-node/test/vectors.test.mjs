@@ -138,12 +138,13 @@ test("vectors: sse/streams.json", async (t) => {
   );
 });
 
-test("vectors: limits/requests.json, for models of the catalog", async (t) => {
+test("vectors: limits, for models of the catalog", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, {}));
   const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, validate: true });
   const rules = (violations) => violations.map(({ pointer, rule }) => `${pointer} ${rule}`).sort();
   let [accepted, refused] = [0, 0];
-  for (const { name, operation, body, violations } of readVectors("limits/requests.json").cases) {
+  const cases = ["requests", "tools"].flatMap((topic) => readVectors(`limits/${topic}.json`).cases);
+  for (const { name, operation, body, violations } of cases) {
     const { path, stream } = operations[operation];
     // Checked are the models of the catalog; the switch to a stream is the client's own to set.
     const catalogued = /^(model-|(image|video)_model_)/.test(body?.model) && !path.includes("model");

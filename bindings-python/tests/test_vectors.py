@@ -89,7 +89,7 @@ def catalogued() -> set[str]:
 
 def limit_cases() -> Iterator[Any]:
     known = catalogued()
-    files = [VECTORS / "limits" / name for name in ("requests.json", "native.json")]
+    files = [VECTORS / "limits" / name for name in ("requests.json", "tools.json", "native.json")]
     for case in (case for file in files for case in json.loads(file.read_text())["cases"]):
         # Left out is what arguments cannot express, what the client sets itself, and models it does not know.
         body = case["body"]

@@ -48,7 +48,7 @@ pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Resul
     if body["stream"] == true {
         let include_usage = body["stream_options"]["include_usage"] == true;
         let terminator = call.operation.terminator.map(Event::terminator);
-        let events = chunks(completion, replies, custom, logprobs, include_usage.then_some(usage))
+        let events = chunks(completion, replies, &custom, logprobs, include_usage.then_some(usage))
             .map(|chunk| Event::data(&chunk));
         return Ok(sse::respond(events.chain(terminator), provider.config.event_delay));
     }
@@ -122,15 +122,15 @@ fn call_json(call: Called) -> Value {
 fn chunks(
     completion: Completion,
     replies: Vec<Reply>,
-    custom: CustomTools,
+    custom: &CustomTools,
     logprobs: Option<Logprobs>,
     usage: Option<Value>,
-) -> impl Iterator<Item = Value> + Send {
+) -> impl Iterator<Item = Value> + Send + use<> {
     let with_usage = usage.is_some();
     let mut waiting: VecDeque<_> = replies
         .into_iter()
         .enumerate()
-        .map(|(index, reply)| (index, deltas(reply, &custom, logprobs)))
+        .map(|(index, reply)| (index, deltas(reply, custom, logprobs)))
         .collect();
     let turns = std::iter::from_fn(move || {
         loop {

@@ -2,7 +2,7 @@
 // constructor, and print the same; `cargo xtask test migration` holds them to it.
 //
 // Usage: GATEWRIGHT_BASE_URL=… GATEWRIGHT_API_KEY=… node FILE
-import { Client, NotFoundError } from "gatewright";
+import { BadRequestError, Client, NotFoundError } from "gatewright";
 
 const address = `${process.env.GATEWRIGHT_BASE_URL}/v1`;
 const apiKey = process.env.GATEWRIGHT_API_KEY;
@@ -21,6 +21,24 @@ const completion = await client.chat.completions.create({
 const choice = completion.choices[0];
 console.log("chat:", choice.message.role, choice.message.content, choice.finish_reason);
 console.log("usage:", completion.usage.prompt_tokens, completion.usage.completion_tokens);
+
+// Custom tools, and a choice among tools
+const code = { type: "custom", custom: { name: "run_code", description: "Runs JavaScript." } };
+const place = { type: "function", function: { name: "place" } };
+for (const tool_choice of [
+  { type: "custom", custom: { name: "run_code" } },
+  { type: "allowed_tools", allowed_tools: { mode: "required", tools: [place] } },
+]) {
+  const called = await client.chat.completions.create({
+    model: "model-sol",
+    messages: [{ role: "user", content: "Call run_code with 'f(42)'." }],
+    tools: [place, code],
+    tool_choice,
+  });
+  for (const call of called.choices[0].message.tool_calls) {
+    console.log("call:", call.type, call.custom?.name ?? call.function.name, call.custom?.input);
+  }
+}
 
 // Streaming
 const stream = await client.chat.completions.create({
@@ -47,6 +65,42 @@ const events = await client.responses.create({
 for await (const event of events) {
   if (event.type === "response.output_text.delta") process.stdout.write(event.delta);
   if (event.type === "response.completed") console.log("\nended:", event.response.status);
+}
+
+const calling = await client.responses.create({
+  model: "model-terra",
+  input: "Call run_code with 'f(42)'.",
+  tools: [{ type: "custom", name: "run_code" }],
+  tool_choice: { type: "custom", name: "run_code" },
+  stream: true,
+});
+for await (const event of calling) {
+  if (event.type === "response.custom_tool_call_input.delta") process.stdout.write(event.delta);
+  if (event.type === "response.custom_tool_call_input.done") console.log("\ncustom input:", event.input);
+}
+
+// Stored responses
+const kept = await client.responses.retrieve(response.id);
+console.log("kept:", kept.id === response.id, kept.status, kept.output_text);
+for await (const item of client.responses.inputItems.list(response.id, { order: "asc", limit: 10 })) {
+  console.log("input item:", item.type, item.role, item.content[0].type, item.content[0].text);
+}
+await client.responses.delete(response.id);
+try {
+  await client.responses.retrieve(response.id);
+} catch (error) {
+  if (!(error instanceof NotFoundError)) throw error;
+  console.log("gone:", error.status, error.code, error.param);
+}
+try {
+  await client.responses.create({
+    model: "model-terra",
+    input: "And then?",
+    previous_response_id: response.id,
+  });
+} catch (error) {
+  if (!(error instanceof BadRequestError)) throw error;
+  console.log("nothing to go on from:", error.status, error.code, error.param);
 }
 
 // Images

@@ -6,7 +6,7 @@ Usage: GATEWRIGHT_BASE_URL=… GATEWRIGHT_API_KEY=… python FILE
 
 import os
 
-from openai import NotFoundError, OpenAI
+from openai import BadRequestError, NotFoundError, OpenAI
 
 BASE_URL = os.environ["GATEWRIGHT_BASE_URL"] + "/v1"
 API_KEY = os.environ["GATEWRIGHT_API_KEY"]
@@ -47,6 +47,26 @@ completion = client.chat.completions.create(
 for call in completion.choices[0].message.tool_calls or []:
     print("tool call:", call.type, call.function.name, call.function.arguments)
 
+# Custom tools, and a choice among tools
+code = {"type": "custom", "custom": {"name": "run_code", "description": "Runs Python."}}
+completion = client.chat.completions.create(
+    model="model-sol",
+    messages=[{"role": "user", "content": "Call run_code with 'print(42)'."}],
+    tools=[weather, code],
+    tool_choice={"type": "custom", "custom": {"name": "run_code"}},
+)
+for call in completion.choices[0].message.tool_calls or []:
+    print("custom call:", call.type, call.custom.name, call.custom.input)
+only = {"mode": "required", "tools": [{"type": "function", "function": {"name": "weather"}}]}
+completion = client.chat.completions.create(
+    model="model-sol",
+    messages=[{"role": "user", "content": "Call run_code in Oslo."}],
+    tools=[weather, code],
+    tool_choice={"type": "allowed_tools", "allowed_tools": only},
+)
+for call in completion.choices[0].message.tool_calls or []:
+    print("allowed call:", call.type, call.function.name, call.function.arguments)
+
 # Streaming
 stream = client.chat.completions.create(
     model="model-breeze",
@@ -86,6 +106,33 @@ for event in client.responses.create(model="model-terra", input="Tell me about l
         print(event.delta, end="")
     elif event.type == "response.completed":
         print("\nwhole:", event.response.output_text)
+
+for event in client.responses.create(
+    model="model-terra",
+    input="Call run_code with 'print(42)'.",
+    tools=[{"type": "custom", "name": "run_code"}],
+    tool_choice={"type": "custom", "name": "run_code"},
+    stream=True,
+):
+    if event.type == "response.custom_tool_call_input.delta":
+        print(event.delta, end="")
+    elif event.type == "response.output_item.done":
+        print("\ncustom call:", event.item.type, event.item.name, event.item.input)
+
+# Stored responses
+kept = client.responses.retrieve(response.id)
+print("kept:", kept.id == response.id, kept.status, kept.output_text)
+for item in client.responses.input_items.list(response.id, order="asc", limit=10):
+    print("input item:", item.type, item.role, item.content[0].type, item.content[0].text)
+client.responses.delete(response.id)
+try:
+    client.responses.retrieve(response.id)
+except NotFoundError as error:
+    print("gone:", error.status_code, error.code, error.param)
+try:
+    client.responses.create(model="model-terra", input="And then?", previous_response_id=response.id)
+except BadRequestError as error:
+    print("nothing to go on from:", error.status_code, error.code, error.param)
 
 # Images
 image = client.images.generate(

@@ -54,16 +54,17 @@ fn of_messages(messages: &[Value]) -> Vec<Violation> {
             continue;
         }
         match message.get("tool_call_id") {
-            Some(Value::String(id)) => match open.calls.get_mut(id.as_str()) {
-                Some(answered) => *answered = true,
-                None => {
+            Some(Value::String(id)) => {
+                if let Some(answered) = open.calls.get_mut(id.as_str()) {
+                    *answered = true;
+                } else {
                     let id = brief(id);
                     let message = format!(
                         "tool_call_id is {id}, which is no call of the assistant's message before it"
                     );
                     found.push(violation(format!("/messages/{index}/tool_call_id"), message));
                 }
-            },
+            }
             None | Some(Value::Null) => found.push(Violation {
                 rule: "required".to_owned(),
                 missing: Some("tool_call_id".to_owned()),

@@ -188,6 +188,58 @@ async fn limits_are_checked_before_sending_only_when_asked_and_only_for_models_o
 }
 
 #[tokio::test]
+async fn a_delete_has_its_method_and_its_path_alone() {
+    let server = Server::start([Script::json(r#"{"id":"resp_1","object":"response","deleted":true}"#)]).await;
+    let deleted = server.client().responses().delete("resp_1").await.unwrap();
+    assert!(deleted.deleted && deleted.id == "resp_1");
+    let [request] = server.requests().try_into().unwrap();
+    assert_eq!(request.line, "DELETE /v1/responses/resp_1 HTTP/1.1");
+    assert_eq!(request.header("content-type"), None);
+}
+
+#[tokio::test]
+async fn query_parameters_are_held_to_their_bounds_before_sending_when_asked() {
+    let server = Server::start([Script::json("{}"), Script::json("{}")]).await;
+    let call = |limit: &str| {
+        Call::new(&operations::LIST_RESPONSE_INPUT_ITEMS)
+            .path("response_id", "resp_1")
+            .query("limit", limit)
+            .query("order", "asc")
+    };
+    let client = server.builder().validate(true).build().unwrap();
+    for (limit, rule) in [("0", "minimum"), ("101", "maximum"), ("many", "type")] {
+        let error = client.call(call(limit)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        let [violation] = error.violations() else { panic!("{error}") };
+        assert_eq!((violation.pointer.as_str(), violation.rule.as_str()), ("/limit", rule));
+    }
+    client.call(call("100")).await.unwrap();
+    server.client().call(call("0")).await.unwrap();
+    let lines: Vec<String> = server.requests().into_iter().map(|request| request.line).collect();
+    assert_eq!(
+        lines,
+        [
+            "GET /v1/responses/resp_1/input_items?limit=100&order=asc HTTP/1.1",
+            "GET /v1/responses/resp_1/input_items?limit=0&order=asc HTTP/1.1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_a_stream_alone_may_carry_is_checked_as_it_is_sent() {
+    // stream_options need stream (ours; 2.1): the way of calling sets it.
+    let events = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let server = Server::start([Script::events().packet(events).end()]).await;
+    let client = server.builder().validate(true).build().unwrap();
+    let body = r#"{"model":"model-sol","messages":[{"role":"user","content":"hi"}],"stream_options":{"include_usage":true}}"#;
+    let call = || Call::new(&operations::CREATE_CHAT_COMPLETION).body(body);
+    let error = client.call(call()).await.unwrap_err();
+    assert!(error.message().contains("stream_options is given, but stream is not true"), "{error}");
+    client.open(call()).await.unwrap();
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn compressed_answers_are_read() {
     // {"ok":true} in gzip.
     let gzip = [

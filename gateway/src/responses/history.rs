@@ -90,7 +90,7 @@ mod tests {
             assert!(history.get("a").is_none() && history.get("b").is_some());
             assert!(history.remove("b"));
         }
-        let kept = history.kept.lock().unwrap();
+        let kept = history.kept.lock().expect("no test holds it");
         assert_eq!((kept.bytes, kept.order.len()), (0, 0));
     }
 

@@ -120,13 +120,10 @@ pub(crate) fn list_input_items(provider: &Provider, call: &Call) -> Result<Respo
     let limit = chat::limit(&call.parameter("limit")).unwrap_or(items.len());
     let place = |name: &'static str| match call.query(name) {
         None => Ok(None),
-        Some(id) => match items.iter().position(|item| item["id"] == id) {
-            Some(at) => Ok(Some(at)),
-            None => {
-                let message = format!("{name} is the id of no input item of this response");
-                Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(name))
-            }
-        },
+        Some(id) => items.iter().position(|item| item["id"] == id).map(Some).ok_or_else(|| {
+            let message = format!("{name} is the id of no input item of this response");
+            ApiError::new(&ErrorCode::INVALID_VALUE, message).param(name)
+        }),
     };
     let (after, before) = (place("after")?, place("before")?);
     let end = before.unwrap_or(items.len());

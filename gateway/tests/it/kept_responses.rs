@@ -141,3 +141,21 @@ async fn query_parameters_out_of_their_bounds_are_refused() {
     let (status, body) = read(server.get(&format!("{PATH}/{}?stream=true", id(&first)))).await;
     assert_eq!((status, &body["error"]["param"]), (400, &json!("stream")), "{body}");
 }
+
+#[tokio::test]
+async fn the_typed_client_retrieves_lists_and_deletes() {
+    let server = start().await;
+    let client = gatewright::Client::builder().base_url(&server.url).api_key(KEY).build().expect("a client");
+    let responses = client.responses();
+    let request = types::ResponseRequest::new("model-sol", "Say apples");
+    let made = responses.create(&request).await.expect("a response");
+    let kept = responses.retrieve(&made.id).await.expect("it is stored");
+    assert_eq!(kept.output_text(), "apples");
+    let order = Some(types::ListResponseInputItemsOrder::Asc);
+    let page = responses.input_items().list(&made.id, None, None, Some(1), order).await.expect("a page");
+    let [item] = page.data.as_slice() else { panic!("{page:?}") };
+    assert_eq!((item.type_.as_str(), page.has_more), ("message", false));
+    assert!(responses.delete(&made.id).await.expect("it is there").deleted);
+    let error = responses.retrieve(&made.id).await.expect_err("it is gone");
+    assert_eq!((error.status(), error.param()), (Some(404), Some("response_id")));
+}

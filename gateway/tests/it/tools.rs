@@ -14,16 +14,16 @@ fn function(name: &str) -> Value {
     json!({ "type": "function", "function": { "name": name, "parameters": { "type": "object" } } })
 }
 
-fn custom(name: &str, format: Value) -> Value {
+fn custom(name: &str, format: &Value) -> Value {
     json!({ "type": "custom", "custom": { "name": name, "description": "Runs code.", "format": format } })
 }
 
-fn chat(content: &str, tools: Value, choice: Value) -> Value {
+fn chat(content: &str, tools: &Value, choice: &Value) -> Value {
     json!({ "model": "model-cedar", "messages": [{ "role": "user", "content": content }], "tools": tools,
         "tool_choice": choice })
 }
 
-fn response(input: &str, tools: Value, choice: Value) -> Value {
+fn response(input: &str, tools: &Value, choice: &Value) -> Value {
     json!({ "model": "model-sol", "input": input, "tools": tools, "tool_choice": choice })
 }
 
@@ -46,7 +46,9 @@ fn documents(events: &[Event]) -> Vec<Value> {
 /// What the client makes of a stream.
 fn whole(operation: &gatewright::operations::Operation, events: &[Event]) -> Value {
     let mut accumulator = gatewright::Accumulator::new(operation);
-    documents(events).into_iter().for_each(|event| accumulator.push(event));
+    for event in documents(events) {
+        accumulator.push(event);
+    }
     accumulator.document().expect("events came")
 }
 
@@ -54,8 +56,8 @@ fn whole(operation: &gatewright::operations::Operation, events: &[Event]) -> Val
 async fn a_custom_tool_is_called_with_text_in_chat() {
     let server = start().await;
     let forced = json!({ "type": "custom", "custom": { "name": "run_code" } });
-    let tools = json!([function("other"), custom("run_code", json!({ "type": "text" }))]);
-    let body = chat(&format!("Call run_code with {TOKEN}"), tools, forced);
+    let tools = json!([function("other"), custom("run_code", &json!({ "type": "text" }))]);
+    let body = chat(&format!("Call run_code with {TOKEN}"), &tools, &forced);
     let calls = chat_calls(&server, &body).await;
     let [call] = calls.as_slice() else { panic!("{calls:?}") };
     assert_eq!((&call["type"], &call["custom"]["name"]), (&json!("custom"), &json!("run_code")));
@@ -96,8 +98,8 @@ async fn a_custom_tool_is_called_with_text_in_responses() {
     let tool = json!({ "type": "custom", "name": "run_code" });
     let body = response(
         &format!("Call run_code with {TOKEN}"),
-        json!([tool]),
-        json!({ "type": "custom", "name": "run_code" }),
+        &json!([tool]),
+        &json!({ "type": "custom", "name": "run_code" }),
     );
     let answer = server.ask(RESPONSES, &body).await;
     serde_json::from_value::<types::Response>(answer.clone()).expect("the generated type");
@@ -148,7 +150,7 @@ async fn a_regular_grammar_is_kept_to() {
     let server = start().await;
     let format =
         json!({ "type": "grammar", "grammar": { "syntax": "regex", "definition": "[0-9]{4}|none" } });
-    let body = chat("Call pick", json!([custom("pick", format)]), json!("required"));
+    let body = chat("Call pick", &json!([custom("pick", &format)]), &json!("required"));
     let calls = chat_calls(&server, &body).await;
     let input = calls[0]["custom"]["input"].as_str().expect("text");
     assert!(
@@ -161,12 +163,12 @@ async fn a_regular_grammar_is_kept_to() {
 async fn allowed_tools_leave_some_to_choose_from() {
     let server = start().await;
     let tools =
-        json!([function("get_time"), function("get_place"), custom("get_mood", json!({ "type": "text" }))]);
+        json!([function("get_time"), function("get_place"), custom("get_mood", &json!({ "type": "text" }))]);
     let allow = |mode: &str, tools: Value| json!({ "type": "allowed_tools", "allowed_tools": { "mode": mode, "tools": tools } });
     let place = json!({ "type": "function", "function": { "name": "get_place" } });
     let mood = json!({ "type": "custom", "custom": { "name": "get_mood" } });
     let called = async |content: &str, choice: Value| -> Vec<String> {
-        let calls = chat_calls(&server, &chat(content, tools.clone(), choice)).await;
+        let calls = chat_calls(&server, &chat(content, &tools, &choice)).await;
         let name = |call: &Value| {
             call[call["type"].as_str().expect("a kind")]["name"].as_str().expect("a name").to_owned()
         };
@@ -183,14 +185,14 @@ async fn allowed_tools_leave_some_to_choose_from() {
     let flat =
         json!([{ "type": "function", "name": "get_time" }, { "type": "function", "name": "get_place" }]);
     let choice = json!({ "type": "allowed_tools", "mode": "required", "tools": [{ "type": "function", "name": "get_place" }] });
-    let answer = server.ask(RESPONSES, &response("Call get_time", flat, choice)).await;
+    let answer = server.ask(RESPONSES, &response("Call get_time", &flat, &choice)).await;
     assert_eq!(answer["output"][0]["name"], "get_place");
 }
 
 #[tokio::test]
 async fn a_choice_of_what_is_not_there_is_refused() {
     let server = start().await;
-    let tools = json!([function("a"), custom("b", json!({ "type": "text" }))]);
+    let tools = json!([function("a"), custom("b", &json!({ "type": "text" }))]);
     let choices = [
         json!("sometimes"),
         json!({ "type": "function", "function": { "name": "b" } }),
@@ -199,11 +201,11 @@ async fn a_choice_of_what_is_not_there_is_refused() {
         json!({ "type": "allowed_tools", "allowed_tools": { "mode": "auto", "tools": [{ "type": "function", "function": { "name": "c" } }] } }),
     ];
     for choice in choices {
-        let (status, body) = server.refused(CHAT, &chat("x", tools.clone(), choice)).await;
+        let (status, body) = server.refused(CHAT, &chat("x", &tools, &choice)).await;
         assert_eq!((status, &body["error"]["param"]), (400, &json!("tool_choice")), "{body}");
         assert!(body.to_string().len() < 1_000, "{body}");
     }
-    let (status, body) = server.refused(RESPONSES, &response("x", json!([]), json!("required"))).await;
+    let (status, body) = server.refused(RESPONSES, &response("x", &json!([]), &json!("required"))).await;
     assert_eq!((status, &body["error"]["param"]), (400, &json!("tool_choice")), "{body}");
 }
 
@@ -254,7 +256,7 @@ async fn the_parameter_at_fault_is_named_as_the_member_that_is_missing() {
 async fn results_and_calls_of_an_earlier_response_must_match_too() {
     let server = start().await;
     let tools = json!([{ "type": "function", "name": "get_time" }]);
-    let made = server.ask(RESPONSES, &response("Call get_time", tools, json!("required"))).await;
+    let made = server.ask(RESPONSES, &response("Call get_time", &tools, &json!("required"))).await;
     let next =
         |input: Value| json!({ "model": "model-sol", "previous_response_id": made["id"], "input": input });
     let output = |id: &Value| json!({ "type": "function_call_output", "call_id": id, "output": "noon" });

@@ -158,13 +158,10 @@ impl Lowering<'_> {
         let merged;
         let node = if node.get("allOf").is_some() {
             // Merging keeps members; conditions are not a type's.
-            let conditions = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
-            for (index, part) in node["allOf"].as_array().into_iter().flatten().enumerate() {
-                for keyword in ["if", "then", "else"] {
-                    if let Some(value) = part.get(keyword) {
-                        self.drop(&format!("{at}/allOf/{index}"), keyword, value, conditions);
-                    }
-                }
+            let mut parts = node["allOf"].as_array().into_iter().flatten();
+            if parts.any(|part| part.get("if").is_some()) {
+                let enforced_by = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
+                self.drop(at, "allOf", &node["allOf"], enforced_by);
             }
             merged = merge_all_of(self.document, node)?;
             &merged

@@ -22,11 +22,11 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
                 |case: &Value| case["data"].as_array().into_iter().flatten().map(json).collect::<Vec<_>>();
             cases("sse/streams.json")?.iter().map(|case| documents(case).join(&b'\n')).collect()
         }
-        "limits" => [cases("limits/requests.json")?, cases("limits/native.json")?]
-            .iter()
-            .flatten()
-            .map(|case| json(&case["body"]))
-            .collect(),
+        "limits" => ["limits/requests.json", "limits/tools.json", "limits/native.json"]
+            .into_iter()
+            .map(|file| Ok(cases(file)?.iter().map(|case| json(&case["body"])).collect::<Vec<_>>()))
+            .collect::<Result<Vec<_>>>()?
+            .concat(),
         "client_schemas" => cases("simulator/schemas.json")?
             .iter()
             .map(|case| {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::openapi::file;
 use crate::codegen::load::{Document, text, variants};
-use crate::codegen::model::{Api, File};
+use crate::codegen::model::{Api, File, Operation};
 use crate::codegen::names;
 
 /// `core/src/generated/requests.schema.json`: `operations` names each operation's body in `$defs` and gives the
@@ -25,7 +25,7 @@ pub(crate) fn emit(api: &Api, document: &Document) -> Result<Vec<File>> {
     for operation in &api.operations {
         let mut parameters = Map::new();
         for parameter in &operation.parameters {
-            let schema = parameter_schema(document, &operation.path, &parameter.name);
+            let schema = parameter_schema(document, operation, &parameter.name);
             parameters.insert(parameter.name.clone(), enforceable(&schema, document)?);
         }
         operations.insert(operation.id.clone(), json!({"body": operation.request, "parameters": parameters}));
@@ -38,11 +38,11 @@ pub(crate) fn emit(api: &Api, document: &Document) -> Result<Vec<File>> {
     Ok(vec![file("core/src/generated/requests.schema.json", &bundle)?])
 }
 
-/// The schema of a parameter, wherever on the path item it is declared.
-fn parameter_schema(document: &Document, path: &str, name: &str) -> Value {
-    let item = &document.0["paths"][path];
-    let methods = item.as_object().into_iter().flatten().filter_map(|(_, node)| node.get("parameters"));
-    let all = methods.chain(item.get("parameters")).filter_map(Value::as_array).flatten();
+/// The schema of a parameter, on the operation or on its path item.
+fn parameter_schema(document: &Document, operation: &Operation, name: &str) -> Value {
+    let item = &document.0["paths"][&operation.path];
+    let own = item.get(operation.method.upper().to_lowercase()).and_then(|node| node.get("parameters"));
+    let all = own.into_iter().chain(item.get("parameters")).filter_map(Value::as_array).flatten();
     all.filter_map(|parameter| document.follow(parameter).ok())
         .find(|parameter| text(parameter, "name") == name)
         .map(|parameter| parameter["schema"].clone())

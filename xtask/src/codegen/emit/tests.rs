@@ -126,3 +126,30 @@ fn a_header_parameter_is_no_query_parameter() {
     let row = item(&code, "pub const CREATE_LINE: Operation");
     assert!(row.contains("query_parameters: &[],"), "{row}");
 }
+
+#[test]
+fn operations_of_one_path_have_each_their_method_and_their_parameters_bounds() {
+    let limit = |most: u64| {
+        let schema = serde_json::json!({"type": "integer", "maximum": most});
+        serde_json::json!({"name": "limit", "in": "query", "description": "Most.", "schema": schema})
+    };
+    let mut sources = sources();
+    let path = &mut sources.openapi.0["paths"]["/v1/lines/{line_id}"];
+    let mut delete = path["get"].clone();
+    for (operation, id, most) in [(&mut path["get"], "retrieve_line", 10), (&mut delete, "delete_line", 20)] {
+        operation["operationId"] = id.into();
+        operation["parameters"].as_array_mut().expect("a list").push(limit(most));
+    }
+    delete["x-method"] = "delete".into();
+    path["delete"] = delete;
+    let api = build(&sources).expect("the fixture builds");
+    let code = file(&operations::emit(&api), "operations.rs");
+    let row = item(&code, "pub const DELETE_LINE: Operation");
+    assert!(row.contains("method: Method::Delete,") && row.contains("has_body: false,"), "{row}");
+    assert!(row.contains("query_parameters: &[\"maxParts\", \"limit\"],"), "{row}");
+    let schemas = requests::emit(&api, &sources.openapi).expect("the fixture has schemas");
+    let schemas: serde_json::Value =
+        serde_json::from_str(&file(&schemas, "requests.schema.json")).expect("JSON");
+    let most = |id: &str| schemas["operations"][id]["parameters"]["limit"]["maximum"].clone();
+    assert_eq!((most("retrieve_line"), most("delete_line")), (10.into(), 20.into()));
+}

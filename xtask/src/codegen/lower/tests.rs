@@ -154,6 +154,16 @@ fn conditions_are_dropped_and_recorded() {
 }
 
 #[test]
+fn conditions_among_the_parts_of_an_all_of_are_recorded() {
+    let condition = json!([{"if": {"required": ["ink"]}, "then": {"required": ["weight"]}}]);
+    let sources = edited("/components/schemas/LineRequest/allOf", condition);
+    let Lowered { document, dropped, .. } = lowered(&sources);
+    assert!(document["components"]["schemas"]["LineRequest"].get("allOf").is_none());
+    assert!(document["components"]["schemas"]["LineRequest"]["properties"].get("ink").is_some());
+    assert_eq!(record(&dropped, "/components/schemas/LineRequest", "allOf"), Some(EnforcedBy::Limits));
+}
+
+#[test]
 fn a_keyword_that_nobody_taught_lowering_is_an_error() {
     let sources = edited("/components/schemas/Note/propertyNames", json!({"pattern": "^a"}));
     let api = build(&sources).expect("the fixture builds");

@@ -102,6 +102,11 @@ impl Gateway {
         &self.provider.webhook_secret
     }
 
+    #[cfg(test)]
+    pub(crate) fn provider(&self) -> Arc<Provider> {
+        Arc::clone(&self.provider)
+    }
+
     /// Serves until `shutdown` is ready, then lets requests in progress end within the configured grace.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let config = &self.provider.config;

@@ -5094,8 +5094,9 @@ impl ::std::str::FromStr for StandardErrorType {
 pub struct TokenLogprob {
     ///The token.
     pub token: ::std::string::String,
-    ///Natural logarithm of its probability.
-    pub logprob: f64,
+    ///Natural logarithm of its probability; null where that is no number.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub logprob: ::std::option::Option<f64>,
     ///Its UTF-8 bytes; a character may be cut between tokens.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
@@ -5116,8 +5117,9 @@ impl TokenLogprob {
 pub struct TopLogprob {
     ///The token.
     pub token: ::std::string::String,
-    ///Natural logarithm of its probability.
-    pub logprob: f64,
+    ///Natural logarithm of its probability; null where that is no number.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub logprob: ::std::option::Option<f64>,
     ///Its UTF-8 bytes.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
@@ -18169,7 +18171,10 @@ pub mod builder {
             ::std::option::Option<::std::vec::Vec<i64>>,
             ::std::string::String,
         >,
-        logprob: ::std::result::Result<f64, ::std::string::String>,
+        logprob: ::std::result::Result<
+            ::std::option::Option<f64>,
+            ::std::string::String,
+        >,
         token: ::std::result::Result<::std::string::String, ::std::string::String>,
         top_logprobs: ::std::result::Result<
             ::std::vec::Vec<super::TopLogprob>,
@@ -18204,7 +18209,7 @@ pub mod builder {
         }
         pub fn logprob<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<f64>,
+            T: ::std::convert::TryInto<::std::option::Option<f64>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprob = value
@@ -18280,7 +18285,10 @@ pub mod builder {
             ::std::option::Option<::std::vec::Vec<i64>>,
             ::std::string::String,
         >,
-        logprob: ::std::result::Result<f64, ::std::string::String>,
+        logprob: ::std::result::Result<
+            ::std::option::Option<f64>,
+            ::std::string::String,
+        >,
         token: ::std::result::Result<::std::string::String, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -18310,7 +18318,7 @@ pub mod builder {
         }
         pub fn logprob<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<f64>,
+            T: ::std::convert::TryInto<::std::option::Option<f64>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprob = value

@@ -29,7 +29,10 @@ fn joined(logprobs: &Value, top: usize) -> String {
     let entries: Vec<types::TokenLogprob> =
         serde_json::from_value(logprobs.clone()).expect("the generated type");
     assert!(
-        entries.iter().all(|entry| entry.logprob <= 0.0 && entry.top_logprobs.len() == top),
+        entries
+            .iter()
+            .all(|entry| entry.logprob.is_some_and(|logprob| logprob <= 0.0)
+                && entry.top_logprobs.len() == top),
         "{logprobs}"
     );
     entries.iter().map(|entry| entry.token.as_str()).collect()

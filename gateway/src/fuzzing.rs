@@ -48,3 +48,23 @@ fn length(content: &Content) -> usize {
         Content::ToolCalls(calls) => calls.iter().map(|call| call.arguments.len()).sum(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_schemas_are_answered_or_refused_within_the_budget() {
+        let vectors = include_str!("../../tests/vectors/simulator/schemas.json");
+        let vectors: Value = serde_json::from_str(vectors).expect("JSON");
+        for case in vectors["cases"].as_array().expect("cases") {
+            let question = case["question"].as_str().expect("a question");
+            let limits = (5_000_000, 1_600_000);
+            let spent = answer_by_schema(&case["schema"], question, 2, limits).expect("within the bounds");
+            for spent in spent {
+                assert!(spent.steps <= limits.0 && spent.bytes <= limits.1, "{}: {spent:?}", case["name"]);
+                assert!(spent.answered.unwrap_or(0) <= 6 * spent.bytes, "{}: {spent:?}", case["name"]);
+            }
+        }
+    }
+}

@@ -20,6 +20,8 @@
 //! - Asked to repeat, say or reply with something, it answers with exactly that; quoted strings and tokens such as
 //!   `COMPAT-1a2b3c` in other prompts come back in the answer; `count to 10` counts. `max_tokens`, `stop` and `n` act
 //!   as at a real provider. Equal requests get equal answers.
+//! - Log probabilities are told where they are asked for, and images count as tokens. `background` is refused.
+//! - A request that would cost more than a bounded number of steps and bytes is refused with `request_too_costly`.
 //! - It calls the tools it is made to call, or that the prompt names, with arguments that fit their schema.
 //! - Images are drawn and videos encoded at the size asked for. A video whose prompt contains [`FAILURE_MARKER`], or
 //!   `[fail: some message]`, ends as `failed`.

@@ -104,6 +104,11 @@ impl Gateway {
         &self.embedded.provider.webhook_secret
     }
 
+    #[cfg(test)]
+    pub(crate) fn provider(&self) -> Arc<Provider> {
+        Arc::clone(&self.embedded.provider)
+    }
+
     /// Serves until `shutdown` is ready, then lets requests, video tasks and notifications in progress end within the
     /// configured grace. What tasks are left then end as failed; gives their ids.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {

@@ -35,7 +35,7 @@ pub(crate) struct Provider {
     pub(crate) history: History,
     /// Leave to draw: each image takes a processor.
     pub(crate) drawings: Semaphore,
-    workshop: Workshop,
+    pub(crate) workshop: Workshop,
     address: SocketAddr,
 }
 

@@ -13,17 +13,27 @@ use crate::simulator::budget::Budget;
 #[derive(Debug)]
 pub(crate) struct Workshop {
     places: Arc<Semaphore>,
+    /// Works that ended because nobody waited for them any longer.
+    #[cfg(test)]
+    abandoned: Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Default for Workshop {
     /// As many places as there are processors.
     fn default() -> Self {
-        let places = std::thread::available_parallelism().map_or(2, Into::into);
-        Self { places: Arc::new(Semaphore::new(places)) }
+        Self::of(std::thread::available_parallelism().map_or(2, Into::into))
     }
 }
 
 impl Workshop {
+    fn of(places: usize) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(places)),
+            #[cfg(test)]
+            abandoned: Arc::default(),
+        }
+    }
+
     /// Does work on a thread of its own once there is a place, with the budget of one request. Dropping the future, as
     /// happens when the client goes, ends the work at its next step. A panic of the work goes on here.
     pub(crate) async fn work<T: Send + 'static>(
@@ -35,8 +45,12 @@ impl Workshop {
         let budget = Budget::new();
         let _waiting = budget.waiting();
         // The place is given back when the work has ended, not when nobody waits for it any longer.
+        #[cfg(test)]
+        let abandoned = Arc::clone(&self.abandoned);
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&budget);
+            #[cfg(test)]
+            abandoned.fetch_add(usize::from(budget.is_abandoned()), std::sync::atomic::Ordering::SeqCst);
             drop(place);
             done
         });
@@ -56,21 +70,21 @@ mod tests {
     use super::*;
 
     /// Works until the budget says that nobody waits.
-    fn work_until_left(budget: &Budget) -> Result<(), ApiError> {
+    fn work_until_left(budget: &Budget) {
         while budget.work(0).is_ok() {
             std::thread::yield_now();
         }
-        Ok(())
     }
 
     #[tokio::test]
     async fn work_ends_and_gives_its_place_back_when_the_client_goes() {
-        let workshop = Workshop { places: Arc::new(Semaphore::new(1)) };
+        let workshop = Workshop::of(1);
         let begun = Arc::new(AtomicUsize::new(0));
         let beginning = Arc::clone(&begun);
         let mut waiting = Box::pin(workshop.work(move |budget| {
             beginning.fetch_add(1, Ordering::SeqCst);
-            work_until_left(budget)
+            work_until_left(budget);
+            Ok(())
         }));
         while begun.load(Ordering::SeqCst) == 0 {
             assert!((&mut waiting).now_or_never().is_none());
@@ -83,8 +97,46 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_client_that_closes_its_connection_ends_the_work_for_it() {
+        use serde_json::json;
+        use tokio::io::AsyncWriteExt as _;
+
+        let names: Vec<String> = (0..8).map(|number| format!("p{number}")).collect();
+        let itself: serde_json::Map<_, _> =
+            names.iter().map(|name| (name.clone(), json!({ "$ref": "#" }))).collect();
+        let schema = json!({ "properties": itself, "required": names });
+        let format = json!({ "type": "json_schema", "json_schema": { "name": "x", "schema": schema } });
+        let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "x" }], "response_format": format });
+        let body = body.to_string();
+
+        let config = crate::Config { listen: "127.0.0.1:0".to_owned(), ..crate::Config::default() };
+        let gateway = crate::Gateway::bind(config).await.expect("a free port");
+        let (provider, address) = (gateway.provider(), gateway.address());
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            gateway.key().expose(),
+            body.len()
+        );
+        let serving = tokio::spawn(gateway.serve(std::future::pending()));
+        let mut client = tokio::net::TcpStream::connect(address).await.expect("a connection");
+        client.write_all(format!("{head}{body}").as_bytes()).await.expect("sent");
+        let workshop = &provider.workshop;
+        let all = Workshop::default().places.available_permits();
+        while workshop.places.available_permits() == all {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        drop(client);
+        while workshop.places.available_permits() < all {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        assert_eq!(workshop.abandoned.load(Ordering::SeqCst), 1);
+        serving.abort();
+    }
+
+    #[tokio::test]
     async fn no_more_is_worked_at_once_than_there_are_places() {
-        let workshop = Workshop { places: Arc::new(Semaphore::new(2)) };
+        let workshop = Workshop::of(2);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let works = (0..20).map(|_| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));

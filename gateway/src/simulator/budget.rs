@@ -79,6 +79,12 @@ impl Budget {
         self.work(bytes)
     }
 
+    /// Whether nobody waits for the answer any longer.
+    #[cfg(test)]
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// Steps spent so far.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn worked(&self) -> usize {

@@ -34,8 +34,10 @@ const LOOK: usize = 64;
 const JUDGE: usize = 10_000;
 /// Steps of taking a value of a schema into it.
 const JUDGE_LOOK: usize = 512;
-/// Steps of judging one candidate, and of each of its bytes.
+/// Steps of judging one candidate.
 const TRY: usize = 64;
+/// Steps of judging a byte of it, beside the pattern.
+const TRY_BYTE: usize = 8;
 /// Bytes of a value beside its text: what it takes in memory.
 const VALUE: usize = 128;
 
@@ -416,7 +418,7 @@ impl Judge {
         let mut last = Value::Null;
         for candidate in candidates {
             let bytes = candidate.as_str().map_or(0, str::len) + 1;
-            budget.work(bytes.saturating_mul(TRY + self.pattern))?;
+            budget.work(TRY + bytes.saturating_mul(TRY_BYTE + self.pattern))?;
             let fits = self.validator.as_ref().is_some_and(|validator| validator.is_valid(&candidate));
             last = candidate;
             if fits {

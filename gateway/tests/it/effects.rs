@@ -29,9 +29,8 @@ fn joined(logprobs: &Value, top: usize) -> String {
     let entries: Vec<types::TokenLogprob> =
         serde_json::from_value(logprobs.clone()).expect("the generated type");
     assert!(
-        entries
-            .iter()
-            .all(|entry| entry.logprob <= 0.0 && entry.top_logprobs.as_ref().map_or(0, Vec::len) == top),
+        entries.iter().all(|entry| entry.logprob.is_some_and(|logprob| logprob <= 0.0)
+            && entry.top_logprobs.as_ref().map_or(0, Vec::len) == top),
         "{logprobs}"
     );
     entries.iter().map(|entry| entry.token.as_str()).collect()
@@ -88,13 +87,13 @@ async fn log_probabilities_stand_in_each_place_of_a_response_that_has_its_text()
         serde_json::from_value::<types::ResponseStreamEvent>(event.clone()).expect("the generated type");
         match event["type"].as_str().expect("a type") {
             "response.output_text.delta" => {
-                deltas.extend(event["logprobs"].as_array().expect("a list").clone())
+                deltas.extend(event["logprobs"].as_array().expect("a list").clone());
             }
             "response.output_text.done" => assert_eq!(event["logprobs"], whole),
             "response.content_part.done" => assert_eq!(event["part"]["logprobs"], whole),
             "response.output_item.done" => assert_eq!(event["item"]["content"][0]["logprobs"], whole),
             "response.completed" => {
-                assert_eq!(event["response"]["output"][0]["content"][0]["logprobs"], whole)
+                assert_eq!(event["response"]["output"][0]["content"][0]["logprobs"], whole);
             }
             _ => {}
         }

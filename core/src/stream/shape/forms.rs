@@ -38,12 +38,32 @@ static CHAT_CHUNK: Form = Form::Object(&[
     member("model", Nullable, TEXT),
     member("usage", Nullable, CHAT_USAGE),
     member("system_fingerprint", Nullable, TEXT),
+    member("service_tier", Nullable, TEXT),
 ]);
 
 static CHAT_CHOICE: Form = Form::Object(&[
     member("index", Required, Form::Position),
     member("delta", Required, CHAT_DELTA),
     member("finish_reason", Stated, TEXT),
+    member("logprobs", Nullable, CHAT_LOGPROBS),
+]);
+
+const CHAT_LOGPROBS: Form = Form::Object(&[
+    member("content", Nullable, Form::List(&TOKEN_LOGPROB)),
+    member("refusal", Nullable, Form::List(&TOKEN_LOGPROB)),
+]);
+
+static TOKEN_LOGPROB: Form = Form::Object(&[
+    member("token", Required, TEXT),
+    member("logprob", Stated, Form::Number),
+    member("bytes", Nullable, Form::List(&Form::Integer)),
+    member("top_logprobs", Optional, Form::List(&TOP_LOGPROB)),
+]);
+
+static TOP_LOGPROB: Form = Form::Object(&[
+    member("token", Required, TEXT),
+    member("logprob", Stated, Form::Number),
+    member("bytes", Nullable, Form::List(&Form::Integer)),
 ]);
 
 const CHAT_DELTA: Form = Form::Object(&[
@@ -99,6 +119,7 @@ static CHAT_ANSWER: Form = Form::Object(&[
     member("index", Required, Form::Position),
     member("message", Required, CHAT_MESSAGE),
     member("finish_reason", Required, TEXT),
+    member("logprobs", Nullable, CHAT_LOGPROBS),
 ]);
 
 const CHAT_MESSAGE: Form = Form::Object(&[
@@ -136,6 +157,7 @@ static RESPONSE_EVENT: Form = Form::Object(&[
     member("part", Nullable, OUTPUT_CONTENT),
     member("delta", Nullable, TEXT),
     member("text", Nullable, TEXT),
+    member("logprobs", Nullable, Form::List(&TOKEN_LOGPROB)),
     member("name", Nullable, TEXT),
     member("arguments", Nullable, TEXT),
     member("input", Nullable, TEXT),
@@ -172,6 +194,13 @@ pub(in crate::stream) const RESPONSE: Form = Form::Object(&[
         Form::Object(&[member("effort", Nullable, TEXT), member("summary", Nullable, TEXT)]),
     ),
     member("usage", Nullable, RESPONSE_USAGE),
+    member("background", Nullable, Form::Flag),
+    member("max_tool_calls", Nullable, Form::Integer),
+    member("prompt_cache_key", Nullable, TEXT),
+    member("safety_identifier", Nullable, TEXT),
+    member("service_tier", Nullable, TEXT),
+    member("top_logprobs", Nullable, Form::Integer),
+    member("user", Nullable, TEXT),
 ]);
 
 static RESPONSE_TOOL: Form = Form::Object(&[
@@ -211,6 +240,7 @@ static OUTPUT_CONTENT: Form = Form::Object(&[
     member("text", Nullable, TEXT),
     member("annotations", Optional, Form::List(&ANY_OBJECT)),
     member("refusal", Nullable, TEXT),
+    member("logprobs", Nullable, Form::List(&TOKEN_LOGPROB)),
 ]);
 
 static NATIVE_CHUNK: Form = Form::Object(&[

@@ -126,7 +126,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.rewriting.begins(bytes) {
+        match head_error::begin(bytes) {
             None => self.send(context, |stream| stream.try_write(bytes)),
             Some(0) => {
                 self.rewriting.replace(bytes);
@@ -142,7 +142,7 @@ impl AsyncWrite for Socket {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         // The library's own answer has no body: it comes alone or last.
-        match parts.iter().position(|part| self.rewriting.begins(part).is_some()) {
+        match parts.iter().position(|part| head_error::begin(part).is_some()) {
             None => self.send(context, |stream| stream.try_write_vectored(parts)),
             Some(0) => self.poll_write(context, &parts[0]),
             Some(at) => self.send(context, |stream| stream.try_write_vectored(&parts[..at])),

@@ -206,6 +206,11 @@ impl Embedded {
     pub fn key(&self) -> &ApiKey {
         &self.provider.key
     }
+
+    #[cfg(test)]
+    pub(crate) fn provider(&self) -> &Provider {
+        &self.provider
+    }
 }
 
 /// Whether a text is scheme, host and port alone.

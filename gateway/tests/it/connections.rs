@@ -82,14 +82,14 @@ async fn a_body_that_does_not_arrive_is_not_waited_for() {
 async fn one_peer_holds_no_more_connections_than_configured() {
     let server = start_with(Config { max_connections_per_peer: 3, ..Config::default() }).await;
     let request = b"GET / HTTP/1.1\r\nhost: gateway\r\n\r\n";
-    let mut held = Vec::new();
+    let mut holding = Vec::new();
     for _ in 0..3 {
         let mut socket = connect(&server).await;
         socket.write_all(request).await.expect("sent");
         let mut head = [0; 12];
         socket.read_exact(&mut head).await.expect("an answer");
         assert_eq!(&head, b"HTTP/1.1 404");
-        held.push(socket);
+        holding.push(socket);
     }
     let mut refused = connect(&server).await;
     let answer = rest(&mut refused).await;
@@ -97,7 +97,7 @@ async fn one_peer_holds_no_more_connections_than_configured() {
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_connections")));
     assert!(head.contains("x-request-id: req_") && head.contains("connection: close"), "{head}");
 
-    drop(held.pop());
+    drop(holding.pop());
     let admitted = async {
         loop {
             let mut socket = connect(&server).await;
@@ -132,7 +132,7 @@ async fn a_head_that_cannot_be_read_is_answered_with_an_error_body() {
     // 7 rule 4: one form for every error, also where the HTTP library refuses the request.
     let server = start().await;
     let get = |path: &str, headers: &str| format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n{headers}\r\n");
-    let many: String = (0..150).map(|number| format!("x-{number}: y\r\n")).collect();
+    let many = "x-many: y\r\n".repeat(150);
     let large = format!("x-large: {}\r\n", "y".repeat(1_000_000));
     for (request, status, code) in [
         (get("/", &many), 431, "headers_too_large"),

@@ -195,8 +195,8 @@ impl Embedded {
     }
 
     /// Answers a request. The answer always has a status; its body may be a stream.
-    pub async fn answer(&self, request: http::Request<Body>) -> Response {
-        match self.router.clone().oneshot(request).await {
+    pub async fn answer(&self, request: http::Request<impl Into<Body>>) -> Response {
+        match self.router.clone().oneshot(request.map(Into::into)).await {
             Ok(response) => response,
             Err(never) => match never {},
         }

@@ -141,7 +141,8 @@ def test_images(client: Client) -> None:
 
 def test_videos_are_waited_for(client: Client) -> None:
     task = client.videos.generations.create(model="video_model_1", prompt="waves", duration=3)
-    assert task.status == "processing"
+    # Pending if the videos of earlier tests take all places.
+    assert task.status in ("pending", "processing")
     assert task.output is None
     done = client.videos.generations.wait(task.id, interval=0.05)
     assert done.status == client.videos.generations.retrieve(task.id).status == "completed"

@@ -21,8 +21,8 @@ use tokio::time::{Instant, Sleep};
 use crate::error::ApiError;
 use crate::head_error::{self, Rewriting};
 
-/// How long an answer may go without a byte taken once its client has ended its sending half. Such a client either
-/// waits for the answer or has gone: TCP does not tell which.
+/// How long an answer may go without a byte taken, at most, once its client has ended its sending half. Such a client
+/// either waits for the answer or has gone: TCP does not tell which.
 const AFTER_HALF_CLOSE: Duration = Duration::from_secs(10);
 /// How often a connection with unread bytes is looked at for its client's end.
 const LOOK: Duration = Duration::from_secs(1);
@@ -44,6 +44,8 @@ pub(crate) struct Socket {
 /// The same socket, for who looks after the connection.
 pub(crate) struct Peer {
     shared: Arc<Shared>,
+    /// How long it may be silent after a half-close.
+    patience: Duration,
 }
 
 struct Shared {
@@ -57,7 +59,7 @@ struct Shared {
 /// A socket whose client must take some of what is written within `patience`, again and again.
 pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
     let shared = Arc::new(Shared { stream, written: AtomicU64::new(0), gave_up: AtomicBool::new(false) });
-    let peer = Peer { shared: Arc::clone(&shared) };
+    let peer = Peer { shared: Arc::clone(&shared), patience: patience.min(AFTER_HALF_CLOSE) };
     (Socket { shared, patience, stuck: None, rewriting: Rewriting::default() }, peer)
 }
 
@@ -126,7 +128,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.rewriting.begins(bytes) {
+        match head_error::begin(bytes) {
             None => self.send(context, |stream| stream.try_write(bytes)),
             Some(0) => {
                 self.rewriting.replace(bytes);
@@ -142,7 +144,7 @@ impl AsyncWrite for Socket {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         // The library's own answer has no body: it comes alone or last.
-        match parts.iter().position(|part| self.rewriting.begins(part).is_some()) {
+        match parts.iter().position(|part| head_error::begin(part).is_some()) {
             None => self.send(context, |stream| stream.try_write_vectored(parts)),
             Some(0) => self.poll_write(context, &parts[0]),
             Some(at) => self.send(context, |stream| stream.try_write_vectored(&parts[..at])),
@@ -185,7 +187,7 @@ impl Peer {
         let silent = async {
             loop {
                 let before = self.shared.written.load(Ordering::Relaxed);
-                tokio::time::sleep(AFTER_HALF_CLOSE).await;
+                tokio::time::sleep(self.patience).await;
                 if self.shared.written.load(Ordering::Relaxed) == before {
                     return;
                 }
@@ -319,6 +321,25 @@ mod tests {
         let (mut socket, _peer) = open(accepted, Duration::from_millis(100));
         let error = socket.write_all(&vec![7; 64 * 1024 * 1024]).await.expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_half_closed_client_that_takes_nothing_has_gone_and_one_that_takes_something_has_not() {
+        let (mut client, accepted) = pair().await;
+        let (mut socket, peer) = open(accepted, Duration::from_millis(500));
+        client.shutdown().await.expect("half closed");
+        let answering = async {
+            for _ in 0..20 {
+                socket.write_all(b"event").await.expect("written");
+                client.read_exact(&mut [0; 5]).await.expect("taken");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            () = answering => {}
+            () = peer.gone() => panic!("it took event after event"),
+        }
+        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("nothing was taken any more");
     }
 
     #[tokio::test]

@@ -156,14 +156,14 @@ impl Kept {
         if taken <= max_bytes {
             return Ok(());
         }
-        let message = format!(
+        let full = format!(
             "{} of the {max_bytes} bytes for generated files are taken, and this needs about {bytes}",
             self.bytes + self.reserved
         );
-        let error = ApiError::new(&ErrorCode::FILE_STORAGE_FULL, message);
+        let error = |message| ApiError::new(&ErrorCode::FILE_STORAGE_FULL, message);
         if bytes > max_bytes {
             // No wait helps.
-            return Err(error);
+            return Err(error(full));
         }
         let mut missing = taken - max_bytes;
         let mut wait = SHORT_WAIT_S;
@@ -174,7 +174,7 @@ impl Kept {
             missing = missing.saturating_sub(file.contents.len());
             wait = file.expiry.saturating_sub(now).max(SHORT_WAIT_S);
         }
-        Err(error.retry_after(wait))
+        Err(error(format!("{full}; there is room in {wait} s, when files expire")).retry_after(wait))
     }
 }
 

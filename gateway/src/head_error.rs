@@ -16,25 +16,13 @@ const ENDS: &[u8] = b"\r\n\r\n";
 /// The library's own answer is not longer than this.
 const LONGEST: usize = 256;
 
-/// Watches what goes out for such an answer and holds what goes out in its place.
+/// Holds what goes out in place of such an answer.
 #[derive(Default)]
 pub(crate) struct Rewriting {
     rest: Bytes,
 }
 
 impl Rewriting {
-    /// Where the library's own answer begins, if these bytes end with one.
-    pub(crate) fn begins(&self, bytes: &[u8]) -> Option<usize> {
-        if !bytes.ends_with(ENDS) {
-            return None;
-        }
-        let near = bytes.len().saturating_sub(LONGEST);
-        let at = near + bytes[near..].windows(BEGINS.len()).rposition(|window| window == BEGINS)?;
-        let head = &bytes[at..];
-        let has = |wanted: &[u8]| head.windows(wanted.len()).any(|window| window == wanted);
-        (error_of(head).is_some() && has(EMPTY) && !has(b"x-request-id")).then_some(at)
-    }
-
     /// Takes the library's answer and prepares ours.
     pub(crate) fn replace(&mut self, head: &[u8]) {
         if let Some(error) = error_of(head) {
@@ -50,6 +38,18 @@ impl Rewriting {
     pub(crate) fn sent(&mut self, count: usize) {
         self.rest = self.rest.slice(count..);
     }
+}
+
+/// Where the library's own answer begins, if these bytes end with one.
+pub(crate) fn begin(bytes: &[u8]) -> Option<usize> {
+    if !bytes.ends_with(ENDS) {
+        return None;
+    }
+    let near = bytes.len().saturating_sub(LONGEST);
+    let at = near + bytes[near..].windows(BEGINS.len()).rposition(|window| window == BEGINS)?;
+    let head = &bytes[at..];
+    let has = |wanted: &[u8]| head.windows(wanted.len()).any(|window| window == wanted);
+    (error_of(head).is_some() && has(EMPTY) && !has(b"x-request-id")).then_some(at)
 }
 
 /// What a status of the library's own means.
@@ -95,9 +95,8 @@ mod tests {
 
     #[test]
     fn only_an_answer_of_the_library_s_own_is_one() {
-        let rewriting = Rewriting::default();
-        assert_eq!(rewriting.begins(BARE), Some(0));
-        assert_eq!(rewriting.begins(&[b"0\r\n\r\n".as_slice(), BARE].concat()), Some(5));
+        assert_eq!(begin(BARE), Some(0));
+        assert_eq!(begin(&[b"0\r\n\r\n".as_slice(), BARE].concat()), Some(5));
         for other in [
             b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".as_slice(),
             b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
@@ -107,7 +106,7 @@ mod tests {
             b"0\r\n\r\n",
             b"",
         ] {
-            assert_eq!(rewriting.begins(other), None, "{}", String::from_utf8_lossy(other));
+            assert_eq!(begin(other), None, "{}", String::from_utf8_lossy(other));
         }
     }
 }

@@ -101,14 +101,11 @@ fn key(headers: &HeaderMap) -> Result<Option<Arc<str>>, ApiError> {
     let text = key.to_str().ok().filter(|text| {
         (1..=LONGEST_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
     });
-    match (text, keys.next()) {
-        (Some(text), None) => Ok(Some(text.into())),
-        _ => {
-            let message =
-                format!("idempotency-key must be one value of 1 to {LONGEST_KEY} visible ASCII characters");
-            Err(ApiError::new(&ErrorCode::INVALID_IDEMPOTENCY_KEY, message).param(KEY_HEADER.as_str()))
-        }
+    if let (Some(text), None) = (text, keys.next()) {
+        return Ok(Some(text.into()));
     }
+    let message = format!("idempotency-key must be one value of 1 to {LONGEST_KEY} visible ASCII characters");
+    Err(ApiError::new(&ErrorCode::INVALID_IDEMPOTENCY_KEY, message).param(KEY_HEADER.as_str()))
 }
 
 impl Answers {
@@ -133,10 +130,10 @@ impl Answers {
         now: Instant,
     ) -> Result<Begun, ApiError> {
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelf = shelves.entry(operation).or_default();
-        shelf.forget_expired(now);
-        let Some(remembered) = shelf.requests.get(&key) else {
-            shelf.requests.insert(Arc::clone(&key), Remembered { fingerprint, answer: None });
+        let known = shelves.entry(operation).or_default();
+        known.forget_expired(now);
+        let Some(remembered) = known.requests.get(&key) else {
+            known.requests.insert(Arc::clone(&key), Remembered { fingerprint, answer: None });
             return Ok(Begun::First(Turn { answers: Arc::clone(self), operation, key }));
         };
         if remembered.fingerprint.as_ref() != fingerprint.as_ref() {
@@ -224,9 +221,9 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut shelves = self.answers.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelf = shelves.entry(self.operation).or_default();
-        if shelf.requests.get(&self.key).is_some_and(|remembered| remembered.answer.is_none()) {
-            shelf.requests.remove(&self.key);
+        let known = shelves.entry(self.operation).or_default();
+        if known.requests.get(&self.key).is_some_and(|remembered| remembered.answer.is_none()) {
+            known.requests.remove(&self.key);
         }
     }
 }

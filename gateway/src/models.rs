@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Response};
 use crate::error::{ApiError, json_response};
+use crate::simulator::LONGEST_ANSWER;
 
 /// When the models were made, as the lists tell it: the start of 2026. The catalog states no dates.
 const CREATED: u64 = 1_767_225_600;
@@ -88,7 +89,7 @@ fn native_entry(id: &str) -> Value {
         "displayName": id,
         "description": "Answered by the simulated provider.",
         "inputTokenLimit": 1_000_000,
-        "outputTokenLimit": 1_000_000,
+        "outputTokenLimit": LONGEST_ANSWER,
         "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
     })
 }

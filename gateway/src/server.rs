@@ -200,8 +200,8 @@ impl Embedded {
     }
 
     /// Answers a request. The answer always has a status; its body may be a stream.
-    pub async fn answer(&self, request: http::Request<Body>) -> Response {
-        match self.router.clone().oneshot(request).await {
+    pub async fn answer(&self, request: http::Request<impl Into<Body>>) -> Response {
+        match self.router.clone().oneshot(request.map(Into::into)).await {
             Ok(response) => response,
             Err(never) => match never {},
         }
@@ -210,6 +210,11 @@ impl Embedded {
     /// The key that requests must carry (section 5).
     pub fn key(&self) -> &ApiKey {
         &self.provider.key
+    }
+
+    #[cfg(test)]
+    pub(crate) fn provider(&self) -> &Provider {
+        &self.provider
     }
 }
 

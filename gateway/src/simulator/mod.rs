@@ -33,7 +33,7 @@ use self::question::Question;
 use self::text::Essay;
 
 /// Most tokens of a text answer, whatever the request allows.
-const LONGEST_ANSWER: usize = 32_768;
+pub(crate) const LONGEST_ANSWER: usize = 32_768;
 /// Most bytes of the user's last turn that are looked at for what to answer.
 const LONGEST_QUESTION: usize = 256 * 1024;
 /// Longest name of a tool that is told with its result, in bytes.

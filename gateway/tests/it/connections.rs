@@ -5,12 +5,12 @@ use std::time::Duration;
 use gatewright_gateway::{Config, FAULT_HEADER};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::{KEY, Server, start, start_with};
 
 /// Long enough for a busy machine; reached by no test that passes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection")
@@ -43,16 +43,20 @@ fn post(path: &str, body: &str, more: &str) -> String {
 async fn clients_that_never_read_lose_their_connections_and_others_get_the_places() {
     let write_timeout = Duration::from_millis(300);
     let server = start_with(Config { max_connections: 4, write_timeout, ..Config::default() }).await;
-    let mut sockets = Vec::new();
-    for _ in 0..4 {
-        sockets.push(connect(&server).await);
-    }
-    let requests = "GET / HTTP/1.1\r\nhost: gateway\r\n\r\n".repeat(1000);
-    for mut socket in sockets {
+    let address = server.url.trim_start_matches("http://").parse().expect("an address");
+    // The answer names the path: the longer it is, the fewer requests it takes until the answers are stuck.
+    let path = "/long".repeat(2_000);
+    let requests = format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n\r\n").repeat(20);
+    let clients = (0..4).map(async |_| {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        // The less fits, the sooner the answers are stuck.
+        socket.set_recv_buffer_size(4096).expect("a small buffer");
+        let mut socket = socket.connect(address).await.expect("a connection");
         // Writing goes on until the gateway breaks the connection: it stops reading when its answers are stuck.
-        let cut_off = async { while socket.write_all(requests.as_bytes()).await.is_ok() {} };
-        tokio::time::timeout(PATIENCE, cut_off).await.expect("the connection was held");
-    }
+        while socket.write_all(requests.as_bytes()).await.is_ok() {}
+    });
+    let cut_off = tokio::time::timeout(PATIENCE, futures_util::future::join_all(clients)).await;
+    cut_off.expect("connections were held");
     let mut socket = connect(&server).await;
     socket.write_all(b"GET / HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").await.expect("sent");
     assert_eq!(parts(&rest(&mut socket).await).0, 404);
@@ -82,14 +86,14 @@ async fn a_body_that_does_not_arrive_is_not_waited_for() {
 async fn one_peer_holds_no_more_connections_than_configured() {
     let server = start_with(Config { max_connections_per_peer: 3, ..Config::default() }).await;
     let request = b"GET / HTTP/1.1\r\nhost: gateway\r\n\r\n";
-    let mut held = Vec::new();
+    let mut holding = Vec::new();
     for _ in 0..3 {
         let mut socket = connect(&server).await;
         socket.write_all(request).await.expect("sent");
         let mut head = [0; 12];
         socket.read_exact(&mut head).await.expect("an answer");
         assert_eq!(&head, b"HTTP/1.1 404");
-        held.push(socket);
+        holding.push(socket);
     }
     let mut refused = connect(&server).await;
     let answer = rest(&mut refused).await;
@@ -97,7 +101,7 @@ async fn one_peer_holds_no_more_connections_than_configured() {
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_connections")));
     assert!(head.contains("x-request-id: req_") && head.contains("connection: close"), "{head}");
 
-    drop(held.pop());
+    drop(holding.pop());
     let admitted = async {
         loop {
             let mut socket = connect(&server).await;
@@ -132,7 +136,7 @@ async fn a_head_that_cannot_be_read_is_answered_with_an_error_body() {
     // 7 rule 4: one form for every error, also where the HTTP library refuses the request.
     let server = start().await;
     let get = |path: &str, headers: &str| format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n{headers}\r\n");
-    let many: String = (0..150).map(|number| format!("x-{number}: y\r\n")).collect();
+    let many = "x-many: y\r\n".repeat(150);
     let large = format!("x-large: {}\r\n", "y".repeat(1_000_000));
     for (request, status, code) in [
         (get("/", &many), 431, "headers_too_large"),

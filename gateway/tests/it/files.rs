@@ -1,9 +1,10 @@
 //! 4 rule 4 and section 8: generated files behind signed addresses.
 
+use gatewright_gateway::Config;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Server, read, send, start};
+use crate::support::{Server, read, send, start, start_with};
 
 /// Path and query of a fresh image.
 async fn address(server: &Server) -> String {
@@ -94,4 +95,19 @@ async fn ranges_and_heads_are_answered() {
         (response.status().as_u16(), response.headers()["content-length"].to_str().ok()),
         (200, Some(whole.len().to_string().as_str()))
     );
+}
+
+#[tokio::test]
+async fn where_there_is_no_room_for_a_file_new_work_is_refused_and_old_files_stay() {
+    // Section 8: an address holds for its hour.
+    let server = start_with(Config { max_file_bytes: 100_000, ..Config::default() }).await;
+    let address = address(&server).await;
+    let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "1024x1024" });
+    let (status, answer) = server.refused("/v1/images/generations", &body).await;
+    assert_eq!((status, &answer["error"]["code"]), (503, &json!("file_storage_full")));
+    assert_eq!(send(server.bare(Method::GET, &address)).await.status(), 200);
+    // What is not kept needs no room.
+    let mut inline = body;
+    inline["response_format"] = json!("b64_json");
+    server.ask("/v1/images/generations", &inline).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gatewright_gateway::Config;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -47,10 +47,18 @@ async fn a_body_that_is_not_json_is_refused_with_line_and_column() {
 async fn a_body_of_another_type_is_415() {
     let server = start().await;
     let post = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(KEY);
-    let (status, body) = read(post.header("content-type", "text/plain").body("{}")).await;
-    assert_eq!((status, &body["error"]["code"]), (415, &json!("unsupported_media_type")));
+    let refused = send(post.header("content-type", "text/plain").body("{}")).await;
+    // What would be taken instead (RFC 9110, 15.5.16).
+    assert_eq!((refused.status().as_u16(), &refused.headers()["accept"]), (415, &value("application/json")));
+    let body: Value = refused.json().await.expect("JSON");
+    assert_eq!(body["error"]["code"], "unsupported_media_type");
     let post = server.post("/v1/chat/completions", &json!({})).header("content-encoding", "gzip");
-    assert_eq!(read(post).await.0, 415);
+    let refused = send(post).await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["accept-encoding"]), (415, &value("identity")));
+}
+
+fn value(text: &str) -> http::HeaderValue {
+    text.parse().expect("a header value")
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ pub(crate) async fn finished(server: &Server, id: &Value) -> Value {
         let (status, task) = read(server.get(&path)).await;
         assert_eq!(status, 200, "{task}");
         serde_json::from_value::<types::VideoTask>(task.clone()).expect("the generated type");
-        if task["status"] != "processing" {
+        if task["status"] != "processing" && task["status"] != "pending" {
             return task;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -33,6 +33,18 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
                 format!("{}\n{}", case["question"].as_str().unwrap_or_default(), case["schema"]).into_bytes()
             })
             .collect(),
+        "gateway" => {
+            let cases = cases("limits/requests.json")?;
+            let text = |case: &Value| {
+                format!("{}\n\n{}", case["operation"].as_str().unwrap_or_default(), case["body"])
+            };
+            let others =
+                ["list_models\n\n", "list_native_models\n\n", "OPTIONS /files/x.png?exp=1&sig=x\n\n"];
+            let faults = "create_response\nx-gatewright-fault: drip=1,repeat_terminal\nidempotency-key: k\n\n\
+                {\"model\":\"model-sol\",\"input\":\"count to 9\",\"stream\":true}";
+            let others = others.into_iter().chain([faults]).map(str::to_owned);
+            cases.iter().map(text).chain(others).map(String::into_bytes).collect()
+        }
         "report" => report_documents()?,
         "webhook" => {
             let bodies = cases("webhooks/verify.json")?;

@@ -1,5 +1,5 @@
-"""Numbers from callers and gateways that no clock holds, silence, and panics of the client's own: each ends as
-an error of its call (2.7, 3; the rest is ours)."""
+"""Numbers from callers and gateways that no clock holds, silence, and panics of the client's own: each ends
+as an error of its call (2.7, 3; the rest is ours)."""
 
 from __future__ import annotations
 

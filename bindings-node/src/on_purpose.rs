@@ -7,6 +7,6 @@ use napi_derive::napi;
 
 /// Makes the client panic at a place; nowhere, again, by any other name.
 #[napi]
-pub fn panic_at(place: String) {
+pub(crate) fn panic_at(place: String) {
     on_purpose::panic_at(Place::named(&place));
 }

@@ -8,17 +8,11 @@ mod client;
 mod error;
 mod files;
 mod lifetime;
+#[cfg(debug_assertions)]
+mod on_purpose;
 mod options;
 mod report;
 mod response;
 mod stream;
 mod videos;
 mod webhook;
-
-/// Makes the client panic at a place, for the tests of what becomes of it; nowhere, again, by any other name.
-#[cfg(debug_assertions)]
-#[napi_derive::napi]
-#[expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
-pub fn panic_at(place: String) {
-    gatewright::on_purpose::panic_at(gatewright::on_purpose::Place::named(&place));
-}

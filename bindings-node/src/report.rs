@@ -154,11 +154,8 @@ pub struct Judging {
     source: Source,
 }
 
-impl Task for Judging {
-    type Output = String;
-    type JsValue = String;
-
-    fn compute(&mut self) -> Result<String> {
+impl Judging {
+    fn verdict(&self) -> Result<String> {
         let outcome = match &self.source {
             Source::Bytes(document) => self.validator.check(document),
             Source::File(path) => {
@@ -171,6 +168,17 @@ impl Task for Judging {
             }
         };
         Ok(outcome.to_json())
+    }
+}
+
+impl Task for Judging {
+    type Output = String;
+    type JsValue = String;
+
+    fn compute(&mut self) -> Result<String> {
+        // A panic on that thread would take the process along.
+        gatewright::contain(|| Ok(self.verdict()))
+            .unwrap_or_else(|broke| Err(Error::from_reason(broke.message())))
     }
 
     fn resolve(&mut self, _: Env, verdict: String) -> Result<String> {

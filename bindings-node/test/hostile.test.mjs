@@ -45,14 +45,20 @@ const TIMES = [
 test("a time that is none is refused by its name", async () => {
   for (const name of TIMES) {
     for (const wrong of [Number.NaN, Number.NEGATIVE_INFINITY, -1, 0, -1e300]) {
-      const refused = { name: "ConfigurationError", message: new RegExp(`^${name} is a number of milliseconds`) };
+      const refused = {
+        name: "ConfigurationError",
+        message: new RegExp(`^${name} is a number of milliseconds`),
+      };
       assert.throws(() => clientOf({ url: "http://127.0.0.1:1" }, { [name]: wrong }), refused);
     }
   }
   const { generations } = clientOf({ url: "http://127.0.0.1:1" }).videos;
   for (const name of ["intervalMs", "timeoutMs"]) {
     const waited = generations.wait("t1", { [name]: Number.NaN });
-    await assert.rejects(waited, (error) => error instanceof ConfigurationError && error.message.startsWith(name));
+    await assert.rejects(
+      waited,
+      (error) => error instanceof ConfigurationError && error.message.startsWith(name),
+    );
   }
 });
 

@@ -233,7 +233,9 @@ impl Transfer {
             headers.insert(IF_RANGE, tag.clone());
             match client.get(self.url.clone(), headers).await {
                 Ok(response) if response.status() != StatusCode::PARTIAL_CONTENT => return Ok(response),
-                Ok(response) if self.continues(response.headers(), from) => return Ok(response),
+                Ok(response) if continues(response.headers(), from, self.total, self.tag.as_ref()) => {
+                    return Ok(response);
+                }
                 Ok(_) => {}
                 Err(error) if error.status() == Some(StatusCode::RANGE_NOT_SATISFIABLE.as_u16()) => {}
                 Err(error) => return Err(error),
@@ -247,14 +249,19 @@ impl Transfer {
         }
         Ok(response)
     }
+}
 
-    /// Whether a part goes on at `from` and is of the same file.
-    fn continues(&self, headers: &HeaderMap, from: u64) -> bool {
-        let range = headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).and_then(content_range);
-        let Some((start, end, total)) = range else { return false };
-        let same_size = [self.total, total].into_iter().flatten().all(|total| total == end + 1);
-        start == from && same_size && headers.get(ETAG).is_none_or(|tag| Some(tag) == self.tag.as_ref())
-    }
+/// Whether a part goes on at `from` and is of the same file, which has this size and tag.
+pub(crate) fn continues(
+    headers: &HeaderMap,
+    from: u64,
+    total: Option<u64>,
+    tag: Option<&HeaderValue>,
+) -> bool {
+    let range = headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).and_then(content_range);
+    let Some((start, end, told)) = range else { return false };
+    let same_size = [total, told].into_iter().flatten().all(|total| Some(total) == end.checked_add(1));
+    start == from && same_size && headers.get(ETAG).is_none_or(|other| Some(other) == tag)
 }
 
 /// Whether the answer says that it is a page for people: no image or video is one.
@@ -381,6 +388,16 @@ fn transfer_error(error: reqwest::Error, shown: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_whose_numbers_no_file_has_goes_on_nowhere() {
+        for range in ["bytes 5-18446744073709551615/*", "bytes 5-18446744073709551615/0", "bytes 5-9/11"] {
+            let headers = HeaderMap::from_iter([(CONTENT_RANGE, HeaderValue::from_static(range))]);
+            assert!(!continues(&headers, 5, Some(10), None), "{range}");
+        }
+        let headers = HeaderMap::from_iter([(CONTENT_RANGE, HeaderValue::from_static("bytes 5-9/10"))]);
+        assert!(continues(&headers, 5, Some(10), None));
+    }
 
     #[test]
     fn the_range_of_a_part_is_read_strictly() {

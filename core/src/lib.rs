@@ -36,6 +36,9 @@ mod clock;
 mod error;
 mod error_body;
 mod files;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 #[expect(unreachable_pub, reason = "what of it is public is named below")]
 mod generated;
 mod images;

@@ -76,7 +76,6 @@ pub mod on_purpose {
     }
 
     /// Panics if this is the place.
-    #[expect(clippy::missing_panics_doc, reason = "it is all that it does")]
     pub fn reach(place: Place) {
         assert!(PLACE.load(Ordering::SeqCst) != place as u8, "on purpose");
     }

@@ -272,7 +272,7 @@ mod tests {
             _ => Ok(true),
         };
         let (_, looks, elapsed) = wait(options(5, 60), true, busy).await;
-        assert_eq!((looks, elapsed), (2, Duration::from_secs(60)));
+        assert_eq!((looks, elapsed), (2, Duration::from_mins(1)));
         for options in [options(u64::MAX, 60), options(5, u64::MAX), options(u64::MAX, u64::MAX)] {
             let (found, ..) = wait(options, true, |_| Ok(true)).await;
             assert_eq!(found.expect("done"), 1);

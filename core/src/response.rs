@@ -19,6 +19,9 @@ use crate::secret::Secrets;
 const REQUEST_ID_HEADERS: &[&str] =
     &["x-request-id", "x-gateway-request-id", "x-vendor-request-id", "request-id"];
 
+/// What is longer is no id, and would be part of every message.
+const MAX_REQUEST_ID_BYTES: usize = 1024;
+
 /// Status and headers of an answer, and how it was come by.
 #[derive(Debug, Clone)]
 pub(crate) struct Head {
@@ -54,7 +57,8 @@ impl Head {
 }
 
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
-    REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok())
+    let id = |name: &&str| headers.get(*name)?.to_str().ok().filter(|id| id.len() <= MAX_REQUEST_ID_BYTES);
+    REQUEST_ID_HEADERS.iter().find_map(id)
 }
 
 /// A successful answer as it came: its body is a JSON document that nobody has parsed yet.

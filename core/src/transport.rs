@@ -37,6 +37,8 @@ use self::attempt::Failed;
 use self::open::Held;
 use self::pool::{Lease, Pool};
 
+#[cfg(fuzzing)]
+pub(crate) use self::attempt::status_error;
 pub(crate) use self::attempt::{ERROR_BODY_TIME, body_error, cause_and_way_out, read_some, root_cause};
 pub(crate) use self::connecting::{Connecting, Proxy, ProxyUrl, is_this_machine};
 pub(crate) use self::hooks::{CallContext, TypedCall};

@@ -68,7 +68,7 @@ fn client(
     );
     std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("a client");
-        let _ = socket.read(&mut [0; 65536]);
+        let _ = socket.read(&mut vec![0; 65536]);
         // The client may have heard enough.
         let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(&body));
         let _ = socket.read(&mut [0]);
@@ -170,13 +170,13 @@ fn the_body_of_an_error_costs_little_more_than_its_bytes() {
 
 #[test]
 fn the_document_of_a_stream_is_bounded_by_what_it_takes_not_by_what_was_written() {
-    let mut body = String::new();
-    for start in (0..100_000).step_by(500) {
+    let event = |start: usize| {
         let choices: Vec<String> =
             (start..start + 500).map(|index| format!("{{\"index\":{index}}}")).collect();
-        body.push_str(&format!("data: {{\"choices\":[{}]}}\n\n", choices.join(",")));
-    }
-    body.push_str(STOP);
+        format!("data: {{\"choices\":[{}]}}\n\n", choices.join(","))
+    };
+    let events: Vec<String> = (0..100_000).step_by(500).map(event).collect();
+    let body = events.concat() + STOP;
     let client =
         client(200, "text/event-stream", body.into_bytes(), |builder| builder.max_body_bytes(4 * MIB));
     let ((events, error, mut stream), peak) = measured(&client, read);

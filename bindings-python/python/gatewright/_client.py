@@ -172,7 +172,8 @@ class Client(_Configured, Resources):
             `math.inf`, as for every time, for no limit.
         connect_timeout: Seconds to connect, per attempt. Default 5.
         first_byte_timeout: Seconds until an answer begins, per attempt. Default: none but `timeout`.
-        idle_timeout: Seconds without a byte of an answer that has begun. Default 120, or `timeout` if shorter.
+        idle_timeout: Seconds without a byte of an answer that has begun. Default 120, or `timeout` if that is
+            shorter.
         event_timeout: Seconds without an event of a stream; keep-alive comments do not count. Default 600.
         max_retries: Attempts after the first. Default 2.
         max_body_bytes: Largest answer that is read; a larger one raises DecodeError. Default 256 MiB.

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
         """
 
         timeout: float | None
-        """Seconds for the call as a whole, all attempts and pauses together; of a stream, until it begins, and from
-        then on the longest silence, unless an `idle_timeout` is given, here or to the client."""
+        """Seconds for the call as a whole, all attempts and pauses together; of a stream, until it begins,
+        and from then on the longest silence, unless an `idle_timeout` is given, here or to the client."""
         first_byte_timeout: float | None
         """Seconds until an answer begins, per attempt."""
         idle_timeout: float | None
-        """Seconds without a byte of an answer that has begun. Where none is given: 120, or `timeout` if shorter."""
+        """Seconds without a byte of an answer that has begun. Where none is given: 120, or `timeout` if that
+        is shorter."""
         event_timeout: float | None
         """Seconds without an event of a stream; keep-alive comments do not count."""
         max_retries: int | None

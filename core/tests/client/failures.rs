@@ -156,6 +156,17 @@ async fn an_answer_that_stops_arriving_is_a_timeout() {
 }
 
 #[tokio::test]
+async fn headers_of_any_length_make_no_message_that_long() {
+    let long = "x".repeat(50_000);
+    let headers = [("location", &*long), ("x-request-id", &*long), ("request-id", "req_1")];
+    let server = Server::start([Script::whole(301, &headers, "")]).await;
+    let error = server.client().call(chat_call()).await.unwrap_err();
+    assert!(error.message().contains("redirects to xxx"), "{error}");
+    assert!(error.to_string().len() < 1000, "{} bytes", error.to_string().len());
+    assert_eq!(error.request_id(), Some("req_1"));
+}
+
+#[tokio::test]
 async fn bodies_beyond_the_bound_are_refused() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(2000));
     let server = Server::start([Script::json(&long), Script::json(&long)]).await;

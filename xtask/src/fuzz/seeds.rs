@@ -46,6 +46,36 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             cases.iter().map(text).chain(others).map(String::into_bytes).collect()
         }
         "report" => report_documents()?,
+        "base_url" => texts(&[
+            "http://127.0.0.1:8080\nm",
+            "https://gateway.example/a/v1beta//\na b:ü",
+            " http://[::1]:1/v1/ \n..%2f",
+            "http://h/%2e%2e/v1/v1\n.",
+            "http://u:p@h\nx",
+            "http://h:65536/\n\u{7f}",
+            "http://xn--\u{ad}\n\\",
+        ]),
+        "error_body" => {
+            let worst = [
+                br#"[{"error":{"code":503,"message":"m","status":"S","details":[{"fieldViolations":[{"field":"f"}]}]}}]"#
+                    .to_vec(),
+                [b"id: i\n\n".to_vec(), b"data:\n\n".repeat(99)].concat(),
+                [b"[".to_vec(), br#"{"":0},"#.repeat(99), b"0]".to_vec()].concat(),
+                b"[".repeat(999),
+                b"<html><title>\xFF</title".repeat(9),
+            ];
+            let streams = cases("sse/streams.json")?;
+            let packets = streams.iter().filter_map(|case| case.pointer("/response/packets"));
+            worst.into_iter().chain(packets.map(bytes)).collect()
+        }
+        "headers" => texts(&[
+            "\0\0retry-after: 10000000000000000000\nretry-after-ms: 1e400",
+            "\0\0retry-after-ms: -0\nretry-after: Fri, 31 Dec 9999 23:59:59 GMT",
+            "\0\0retry-after: NaN\nretry-after: 1e-400",
+            "\u{1}\0location: //elsewhere/\nx-request-id: r\nrequest-id: s",
+            "\0\0content-range: bytes 5-18446744073709551615/*\netag: \"a\"",
+            "\0\0content-range: bytes 5-9/10\ncontent-type: text/html; charset=x\nx-should-retry: true",
+        ]),
         "webhook" => {
             let bodies = cases("webhooks/verify.json")?;
             let bodies = bodies.iter().filter_map(|case| case["body"]["text"].as_str());
@@ -57,6 +87,10 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
         std::fs::write(folder.join(format!("{number:04}")), input)?;
     }
     Ok(())
+}
+
+fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
 fn cases(file: &str) -> Result<Vec<Value>> {

@@ -1,0 +1,12 @@
+//! Panics for the tests of what becomes of them. Not in release builds.
+
+#![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
+
+use gatewright::on_purpose::{self, Place};
+use napi_derive::napi;
+
+/// Makes the client panic at a place; nowhere, again, by any other name.
+#[napi]
+pub(crate) fn panic_at(place: String) {
+    on_purpose::panic_at(Place::named(&place));
+}

@@ -40,7 +40,11 @@ pub(super) fn spans(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     ];
     patterns.into_iter().flat_map(move |(pattern, is_secret)| {
         let found = pattern.captures_iter(text).filter_map(|found| found.get(1));
-        found.filter(move |secret| is_secret(secret.as_bytes())).map(|secret| secret.range())
+        found.filter(move |secret| is_secret(secret.as_bytes())).map(|secret| {
+            // The sentence goes on after an address.
+            let kept = secret.as_bytes().iter().rposition(|byte| !b",.:!?)".contains(byte));
+            secret.start()..kept.map_or(secret.end(), |last| secret.start() + last + 1)
+        })
     })
 }
 

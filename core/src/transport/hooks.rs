@@ -67,8 +67,10 @@ impl CallContext {
                 RawResponse::new(head, body).undecodable(self.operation, error)
             }
             (_, error) => {
-                let message = format!("the request cannot be built: {error}");
-                Error::new(ErrorKind::InvalidRequest, message).with_operation(self.operation)
+                Error::new(ErrorKind::InvalidRequest, "the request cannot be built")
+                    .quoting(error)
+                    .with_operation(self.operation)
+                    .shown(&self.client.redactor())
             }
         }
     }

@@ -176,6 +176,6 @@ impl fmt::Debug for Outcome {
             .field("status", &self.status())
             .field("body_bytes", &self.body().map(Bytes::len))
             .field("error", &self.error())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -30,9 +30,12 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a literal pattern compiles")
 }
 
+/// Whether what a pattern found is a secret.
+type IsSecret = fn(&[u8]) -> bool;
+
 /// Where such secrets stand, in no order.
 pub(super) fn spans(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    let patterns: [(&'static Regex, fn(&[u8]) -> bool); 4] = [
+    let patterns: [(&'static Regex, IsSecret); 4] = [
         (&AUTHORIZATION, |value| !is_word(value)),
         (&TOKEN, any),
         (&PARAMETER, is_left),

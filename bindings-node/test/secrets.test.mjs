@@ -39,7 +39,13 @@ function shown(error) {
   const options = { depth: null, showHidden: true, maxStringLength: null, maxArrayLength: null };
   const headers = error.response?.headers ?? error.headers;
   const properties = JSON.stringify(error, Object.getOwnPropertyNames(error));
-  return [inspect(error, options), `${error}`, error.stack, properties, inspect(headers && [...headers])].join("\n");
+  return [
+    inspect(error, options),
+    `${error}`,
+    error.stack,
+    properties,
+    inspect(headers && [...headers]),
+  ].join("\n");
 }
 
 async function call(client, operation, stream) {
@@ -58,7 +64,8 @@ function percentDecoded(text) {
 }
 
 test("vectors: secrets/echoes.json", async (t) => {
-  for (const { name, operation, stream, response, error: expected } of readVectors("secrets/echoes.json").cases) {
+  for (const { name, operation, stream, response, error: expected } of readVectors("secrets/echoes.json")
+    .cases) {
     await t.test(name, async (t) => {
       const headers = Object.entries(response.headers).map(([name, value]) => [name, echoed(value)]);
       const server = await serve(t, (_, socket) => {

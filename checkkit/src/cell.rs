@@ -124,9 +124,10 @@ impl Cell {
                 .assertions
                 .into_iter()
                 .map(|assertion| Assertion {
+                    what: redactor.text(&assertion.what, MAX_VALUE_BYTES),
                     expected: redactor.text(&assertion.expected, MAX_VALUE_BYTES),
                     observed: redactor.text(&assertion.observed, MAX_VALUE_BYTES),
-                    ..assertion
+                    held: assertion.held,
                 })
                 .collect(),
             exchange: self.exchange.map(|(request, response)| Exchange {

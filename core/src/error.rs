@@ -15,6 +15,7 @@ use crate::error_body::ErrorBody;
 use crate::limits::Violation;
 use crate::operation::Operation;
 use crate::redact::{Redactor, Shown};
+use crate::visible::visible_lines;
 
 use self::foreign::{Cause, Foreign, Told};
 
@@ -184,7 +185,7 @@ impl Error {
     #[must_use]
     pub(crate) fn shown(mut self, redactor: &Redactor) -> Self {
         let inner = &mut *self.inner;
-        let ours = redactor.redact(&inner.message);
+        let ours = visible_lines(&redactor.redact(&inner.message)).into_owned();
         let (foreign, told) = (std::mem::take(&mut inner.foreign), std::mem::take(&mut inner.told));
         let (message, told) = foreign.shown(&ours, told, redactor);
         inner.message = message.unwrap_or(ours);

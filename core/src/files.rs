@@ -89,10 +89,10 @@ impl Client {
     /// Saves a generated file, such as `output.url` of a video task or `url` of an image, by streaming it to disk.
     ///
     /// The file is in its place whole or not at all: it is written to a temporary one beside it, which is renamed
-    /// at the end and removed where the transfer fails or the future is dropped. A symbolic link is followed. A
-    /// transfer that breaks off, or fails in a way that passes (5xx but 501, 429, 408, 409, a timeout), is taken up again
-    /// once, where it stopped if the server can tell that the file is still the same (`Range`, `If-Range` with a
-    /// strong `ETag`), else from the start.
+    /// at the end and removed where the transfer fails or the future is dropped. A symbolic link is followed; a file that
+    /// is replaced keeps its permissions. A transfer that breaks off, or fails in a way that passes (5xx but 501, 429,
+    /// 408, 409, a timeout), is taken up again once, where it stopped if the server can tell that the file is still the
+    /// same (`Range`, `If-Range` with a strong `ETag`), else from the start.
     ///
     /// The key is not sent, wherever the address leads: the address alone gives access.
     ///

@@ -134,7 +134,7 @@ impl Outcome {
         }
     }
 
-    /// Headers of the answer, where there was one.
+    /// Headers of the answer, where there was one; of a failure, as its error has them: without secrets.
     pub fn headers(&self) -> Option<&HeaderMap> {
         match &self.answer {
             Ok(answered) => Some(&answered.headers),
@@ -176,6 +176,6 @@ impl fmt::Debug for Outcome {
             .field("status", &self.status())
             .field("body_bytes", &self.body().map(Bytes::len))
             .field("error", &self.error())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 //! Secrets: the API key in a type that does not show it, where it comes from, and what else must not be shown.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -187,7 +188,9 @@ const REDACTED_IN_URL: &str = "redacted";
 pub fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 6] = ["auth", "cookie", "credential", "passw", "secret", "signature"];
 
-    let name = name.to_ascii_lowercase();
+    // Names of headers are in lower case already.
+    let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    let name = if is_lower { Cow::Borrowed(name) } else { Cow::Owned(name.to_ascii_lowercase()) };
     // A challenge asks for a secret and holds none.
     let is_challenge = name.ends_with("-authenticate");
     // Tokens are counted: `x-ratelimit-remaining-tokens`.

@@ -158,8 +158,9 @@ impl CallSpan {
             return None;
         }
         self.answered_by(head, &head.secrets.redactor());
-        let events = self.inference.map(|_| Box::default());
-        Some(StreamSpan { span: self.span, began: self.began, events, secrets: head.secrets.clone() })
+        let events = Events { secrets: head.secrets.clone(), ..Events::default() };
+        let events = self.inference.map(|_| Box::new(events));
+        Some(StreamSpan { span: self.span, began: self.began, events })
     }
 
     fn answered_by(&self, head: &Head, redactor: &Redactor) {
@@ -189,7 +190,6 @@ pub(crate) struct StreamSpan {
     began: Instant,
     /// None where events are not looked into.
     events: Option<Box<Events>>,
-    secrets: Secrets,
 }
 
 #[derive(Debug, Default)]
@@ -197,6 +197,7 @@ struct Events {
     decoder: Decoder,
     told: Told,
     begun: bool,
+    secrets: Secrets,
 }
 
 impl StreamSpan {
@@ -232,7 +233,7 @@ impl StreamSpan {
 impl Drop for StreamSpan {
     fn drop(&mut self) {
         if let Some(events) = &self.events {
-            events.told.record(&self.span, &self.secrets.redactor());
+            events.told.record(&self.span, &events.secrets.redactor());
         }
     }
 }

@@ -238,10 +238,9 @@ impl Transport {
         options: &RequestOptions,
     ) -> Result<Answer, Error> {
         let span = CallSpan::begin(operation, &request, form == Form::Stream, self.settings.telemetry);
-        let secrets = Secrets::of(&request, &self.settings.known_keys);
         let answer = self.attempts(request, operation, form, options).instrument(span.span()).await;
         // Those of an attempt have been redacted; these are of what is around it, such as a key provider.
-        let answer = answer.map_err(|error| error.shown(&secrets.redactor()));
+        let answer = answer.map_err(|error| error.shown(&Secrets::known(self.known_keys()).redactor()));
         let (head, success) = answer.inspect_err(|error| span.failed(error))?;
         let body = match success {
             Success::Whole(body) => {

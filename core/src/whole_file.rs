@@ -33,8 +33,8 @@ impl WholeFile {
             options.open(path)
         };
         let mut builder = tempfile::Builder::new();
-        let made = builder.prefix(".gatewright-").suffix(".part").make_in(folder_of(&place), make)?;
-        let (file, temporary) = made.into_parts();
+        builder.prefix(".gatewright-").suffix(".part");
+        let (file, temporary) = builder.make_in(folder_of(&place), make)?.into_parts();
         #[cfg(unix)]
         if let Some(replaced) = &replaced {
             use std::os::unix::fs::PermissionsExt as _;

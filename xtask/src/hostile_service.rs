@@ -54,10 +54,11 @@ fn orders(file: &str) -> [Value; HostileService::ORDERS] {
         function("c1", "exec_command", json!({ "cmd": format!("cat {file}") })),
         function("c2", "shell", json!({ "command": ["cat", file] })),
         function("c3", "view_image", json!({ "path": file })),
-        json!({ "type": "local_shell_call", "id": "c4", "call_id": "c4", "status": "completed",
-            "action": { "type": "exec", "command": ["cat", file] } }),
-        json!({ "type": "custom_tool_call", "id": "c5", "call_id": "c5", "name": "apply_patch", "status": "completed",
+        json!({ "type": "custom_tool_call", "id": "c4", "call_id": "c4", "name": "apply_patch", "status": "completed",
             "input": format!("*** Begin Patch\n*** Update File: {file}\n@@\n-x\n+y\n*** End Patch") }),
+        // Last: an agent that does not know it ends its turn.
+        json!({ "type": "local_shell_call", "id": "c5", "call_id": "c5", "status": "completed",
+            "action": { "type": "exec", "command": ["cat", file] } }),
     ]
 }
 

@@ -125,6 +125,17 @@ fn scripts() -> Vec<Script> {
                 "error": { "message": "~command_execution" } })),
         ),
         script(
+            "names the command it runs",
+            "say '{\"type\":\"item.completed\",\"item\":{\"type\":\"command_execution\",\"command\":\"cat /etc/passwd\"}}'; message \"$token\"; completed",
+            fails("agent", "agent_unexpected_item", json!({ "unexpected_item_detected": true,
+                "error": { "message": "~found command_execution (cat /etc/passwd)" } })),
+        ),
+        script(
+            "is told to run without tools",
+            "case \" $* \" in *features.shell_tool=false*features.unified_exec=false*features.view_image=false*) message \"$token\"; completed;; esac",
+            pass(),
+        ),
+        script(
             "begins to change a file",
             "say '{\"type\":\"item.started\",\"item\":{\"type\":\"file_change\"}}'; message \"$token\"; completed",
             fails("agent", "agent_unexpected_item", json!({ "unexpected_item_detected": true })),

@@ -82,8 +82,9 @@ fn the_list_of_models_does_not_steer_the_terminal() {
 #[test]
 fn the_failure_of_a_video_does_not_steer_the_terminal() {
     let message = in_json(&format!("no{STEERING}"));
-    let task =
-        format!(r#"{{"id":"vid_1","status":"failed","error":{{"message":"{message}"}},"estimated_time":1}}"#);
+    let task = format!(
+        r#"{{"id":"vid_1","status":"failed","error":{{"message":"{message}"}},"created":1,"model":"m"}}"#
+    );
     let url = service(200, "application/json", task);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("a.mp4").to_str().expect("a path").to_owned();

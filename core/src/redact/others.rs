@@ -30,9 +30,12 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a literal pattern compiles")
 }
 
+/// Whether what a pattern found is a secret.
+type IsSecret = fn(&[u8]) -> bool;
+
 /// Where such secrets stand, in no order.
 pub(super) fn spans(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    let patterns: [(&'static Regex, fn(&[u8]) -> bool); 4] = [
+    let patterns: [(&'static Regex, IsSecret); 4] = [
         (&AUTHORIZATION, |value| !is_word(value)),
         (&TOKEN, any),
         (&PARAMETER, is_left),
@@ -40,7 +43,11 @@ pub(super) fn spans(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     ];
     patterns.into_iter().flat_map(move |(pattern, is_secret)| {
         let found = pattern.captures_iter(text).filter_map(|found| found.get(1));
-        found.filter(move |secret| is_secret(secret.as_bytes())).map(|secret| secret.range())
+        found.filter(move |secret| is_secret(secret.as_bytes())).map(|secret| {
+            // The sentence goes on after an address.
+            let kept = secret.as_bytes().iter().rposition(|byte| !b",.:!?)".contains(byte));
+            secret.start()..kept.map_or(secret.end(), |last| secret.start() + last + 1)
+        })
     })
 }
 

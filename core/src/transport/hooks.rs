@@ -66,10 +66,10 @@ impl CallContext {
             (Outcome::Answered(head, body), progenitor_client::Error::InvalidResponsePayload(_, error)) => {
                 RawResponse::new(head, body).undecodable(self.operation, error)
             }
-            (_, error) => {
-                let message = format!("the request cannot be built: {error}");
-                Error::new(ErrorKind::InvalidRequest, message).with_operation(self.operation)
-            }
+            (_, error) => Error::new(ErrorKind::InvalidRequest, "the request cannot be built")
+                .quoting(error)
+                .with_operation(self.operation)
+                .shown(&self.client.redactor()),
         }
     }
 }

@@ -98,9 +98,9 @@ impl EvidenceFile {
             if json.len() as u64 > MAX_BYTES {
                 return Err(named(&file, &format!("more than {MAX_BYTES} bytes")));
             }
-            room = room.checked_sub(json.len() as u64).ok_or_else(|| {
-                named(folder, &format!("more than {most} bytes of evidence together"))
-            })?;
+            room = room
+                .checked_sub(json.len() as u64)
+                .ok_or_else(|| named(folder, &format!("more than {most} bytes of evidence together")))?;
             let evidence: Evidence = serde_json::from_slice(&json)
                 .map_err(|error| named(&file, &format!("no evidence: {error}")))?;
             let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -52,10 +52,14 @@ pub(crate) fn emit(api: &Api, document: &Document) -> Result<Vec<File>> {
     for (name, schema) in api.schemas.iter().filter(|(_, schema)| schema.in_response && !schema.in_request) {
         let Some(node) = document.schema(name) else { continue };
         if !rules(name, node)?.is_empty() && !reached.contains(&schema.name) {
-            bail!("{name}: nothing would check what it requires together; only members and items of an answer are looked at");
+            bail!(
+                "{name}: nothing would check what it requires together; only members and items of an answer are looked at"
+            );
         }
         if let Some((at, _)) = within(node, "").into_iter().find(|(_, inner)| has_rules(inner)) {
-            bail!("{name}{at}: nothing would check what it requires together; move it into a schema of its own");
+            bail!(
+                "{name}{at}: nothing would check what it requires together; move it into a schema of its own"
+            );
         }
     }
     Ok(vec![File { path: "core/src/generated/presence.rs".to_owned(), contents: code }])

@@ -75,7 +75,9 @@ fn presences(pointer: &str, value: serde_json::Value) -> Result<String, String> 
 #[test]
 fn members_that_answers_require_together_become_rows_with_the_way_there() {
     let ends = json!([{"required": ["text"]}, {"required": ["picture"]}]);
-    assert_snapshot!(presences("/components/schemas/LinePart/anyOf", ends).expect("rules of an answer's items"));
+    assert_snapshot!(
+        presences("/components/schemas/LinePart/anyOf", ends).expect("rules of an answer's items")
+    );
     let condition = json!({"properties": {"object": {"const": "line"}}, "required": ["object"]});
     let dry = json!({"if": condition, "then": {"required": ["note"]}});
     let mut line = sources().openapi.0["components"]["schemas"]["Line"].clone();
@@ -88,15 +90,23 @@ fn members_that_answers_require_together_become_rows_with_the_way_there() {
 fn rules_of_answers_that_nothing_would_check_are_refused() {
     let problem = |pointer: &str, value| presences(pointer, value).expect_err("refused");
     let both = json!([{"required": ["a", "b"]}]);
-    assert!(problem("/components/schemas/LinePart/anyOf", both).contains("requires one member; write one for each"));
+    assert!(
+        problem("/components/schemas/LinePart/anyOf", both)
+            .contains("requires one member; write one for each")
+    );
     let loose = json!({"properties": {"object": {"const": "line"}}});
     assert!(problem("/components/schemas/Line/if", loose).contains("without object, too; require it there"));
     let open = json!({"properties": {"object": {"minLength": 1}}, "required": ["object"]});
     assert!(problem("/components/schemas/Line/if", open).contains("one member with a constant string"));
     let inside = json!([{"required": ["a"]}, {"required": ["b"]}]);
-    assert!(problem("/components/schemas/Line/properties/note/anyOf", inside.clone()).contains("a schema of its own"));
+    assert!(
+        problem("/components/schemas/Line/properties/note/anyOf", inside.clone())
+            .contains("a schema of its own")
+    );
     // The body of an error is no operation's answer.
-    assert!(problem("/components/schemas/Failure/anyOf", inside).contains("only members and items of an answer"));
+    assert!(
+        problem("/components/schemas/Failure/anyOf", inside).contains("only members and items of an answer")
+    );
 }
 
 #[test]

@@ -171,7 +171,9 @@ test("vectors: answers/presence.json, where a call asks for it", async (t) => {
     const server = await serve(t, (_, socket) => answerWith(socket, 200, answer));
     const options = { baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 };
     const invoke = (client) =>
-      operation === "retrieve_video" ? client.videos.generations.retrieve("m") : call(client, operation, body);
+      operation === "retrieve_video"
+        ? client.videos.generations.retrieve("m")
+        : call(client, operation, body);
     // Nobody asked: what a server leaves out is handed over as it came.
     assert.deepEqual({ ...(await invoke(new Client(options))) }, answer, name);
     const called = invoke(new Client({ ...options, validate: true }));

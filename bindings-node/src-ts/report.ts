@@ -201,7 +201,8 @@ export class Validator {
   async validateFile(path: string): Promise<ValidationOutcome> {
     const chunks: Buffer[] = [];
     // One byte over the bound is enough to be refused.
-    for await (const chunk of createReadStream(path, { end: this.#native.maxBytes })) chunks.push(chunk as Buffer);
+    for await (const chunk of createReadStream(path, { end: this.#native.maxBytes }))
+      chunks.push(chunk as Buffer);
     return this.#judge(Buffer.concat(chunks));
   }
 
@@ -292,7 +293,9 @@ export class Validator {
 
   #diff(old: ReportSource, now: ReportSource, options: DiffOptions, asHtml: boolean): string {
     const { slowerPercent = 50, slowerMs = 200 } = options;
-    return textOf(this.#native.diff(this.#contentOf(old), this.#contentOf(now), slowerPercent, slowerMs, asHtml));
+    return textOf(
+      this.#native.diff(this.#contentOf(old), this.#contentOf(now), slowerPercent, slowerMs, asHtml),
+    );
   }
 
   #contentOf(source: ReportSource): Uint8Array {

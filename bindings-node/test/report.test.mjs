@@ -60,7 +60,13 @@ const likewise = (found, expected) =>
     Object.fromEntries(Object.keys(expected[index] ?? finding).map((key) => [key, finding[key]])),
   );
 
-const CAMEL = { models: "models", kit_name: "kitName", strict: "strict", max_bytes: "maxBytes", max_findings: "maxFindings" };
+const CAMEL = {
+  models: "models",
+  kit_name: "kitName",
+  strict: "strict",
+  max_bytes: "maxBytes",
+  max_findings: "maxFindings",
+};
 
 for (const file of vectorFiles("report")) {
   test(`vectors: report/${file}`, () => {

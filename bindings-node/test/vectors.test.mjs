@@ -167,12 +167,17 @@ test("vectors: limits, for models of the catalog", async (t) => {
 });
 
 test("vectors: answers/presence.json, where a call asks for it", async (t) => {
-  for (const { name, operation, body = {}, answer, violations } of readVectors("answers/presence.json").cases) {
+  for (const { name, operation, body = {}, answer, violations } of readVectors("answers/presence.json")
+    .cases) {
     const server = await serve(t, (_, socket) => answerWith(socket, 200, answer));
     const options = { baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 };
+    const invoke = (client) =>
+      operation === "retrieve_video"
+        ? client.videos.generations.retrieve("m")
+        : call(client, operation, body);
     // Nobody asked: what a server leaves out is handed over as it came.
-    assert.deepEqual({ ...(await call(new Client(options), operation, body)) }, answer, name);
-    const called = call(new Client({ ...options, validate: true }), operation, body);
+    assert.deepEqual({ ...(await invoke(new Client(options))) }, answer, name);
+    const called = invoke(new Client({ ...options, validate: true }));
     if (violations.length === 0) {
       await called;
       continue;

@@ -55,7 +55,7 @@ def test_a_declared_member_that_is_absent_reads_as_none_and_raises_by_item(recor
 
 def test_a_required_member_that_a_server_left_out_reads_as_none_too() -> None:
     # 2.3 has finish_reason on every choice; servers that leave it out break no script of the official SDK.
-    chunk = gatewright.Record.from_json('{"choices": [{"index": 0, "delta": {"content": "a"}}]}')
+    chunk = Record.from_json('{"choices": [{"index": 0, "delta": {"content": "a"}}]}')
     assert chunk.choices[0].finish_reason is None
     assert chunk.id is chunk.usage is chunk.choices[0].delta.role is None
     assert "finish_reason" not in chunk.choices[0]
@@ -67,9 +67,9 @@ def test_a_required_member_that_a_server_left_out_reads_as_none_too() -> None:
 
 def test_text_that_a_client_joins_is_none_where_the_parts_are_missing() -> None:
     # output_text is no member of a response: there is none of it without the list it is joined of.
-    assert gatewright.Record.from_json('{"output": []}').output_text == ""
+    assert Record.from_json('{"output": []}').output_text == ""
     with pytest.raises(AttributeError, match="output_text"):
-        gatewright.Record.from_json('{"id": "r1"}').output_text  # noqa: B018
+        Record.from_json('{"id": "r1"}').output_text  # noqa: B018
 
 
 def test_members_named_like_methods_or_keywords_are_reachable(record: Record) -> None:

@@ -16,6 +16,7 @@ fuzz_target!(|document: &[u8]| {
         assert!((1..=lines).contains(&found.line) && found.column >= 1, "{found:?}");
         assert!(found.column <= document.len() + 1, "{found:?}");
     }
+    assert!(outcome.violations.len().max(outcome.advisories.len()) <= report::MAX_FINDINGS);
     let text = outcome.to_text("report.json", document, false);
     let acts = |letter: char| letter.is_control() && letter != '\n';
     assert!(!text.contains(acts), "{text:?}");

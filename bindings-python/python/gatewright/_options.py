@@ -36,8 +36,8 @@ if TYPE_CHECKING:
         idempotency_key: str | None
         """The key that makes the attempts of a call one to the gateway, in place of one made up for it."""
         validate: bool | None
-        """Whether a request for a model of the catalog is checked against its limits before it is sent, and an
-        answer for what 2.7 and 2.11 promise."""
+        """Whether a request for a model of the catalog is checked against its limits before it is sent, and
+        an answer for what 2.7 and 2.11 promise."""
 
 else:
     CallOptions = dict

@@ -94,8 +94,8 @@ class Validator:
         models: Ids that stand in for the tested models of the specification.
         kit_name: Name that stands in for the kit's.
         max_bytes: Largest document to read. Default 16 MiB.
-        max_findings: Most violations, and most advisories, that an outcome lists; the rest is counted. Default 1000,
-            at least 1 and at most 100,000.
+        max_findings: Most violations, and most advisories, that an outcome lists; the rest is counted.
+            Default 1000, at least 1 and at most 100,000.
     """
 
     def __init__(
@@ -190,7 +190,9 @@ class Validator:
         """
         folder = None if evidence is None else os.fspath(evidence)
         try:
-            made = self._native.html(self._content(document), folder, None if page is None else os.fspath(page))
+            made = self._native.html(
+                self._content(document), folder, None if page is None else os.fspath(page)
+            )
         except OSError as error:
             raise _file_error(str(error)) from error
         return _text(made)

@@ -30,13 +30,6 @@ pub(super) fn advise(root: &Node<'_>, mut findings: Findings) -> Findings {
     findings
 }
 
-/// Notes what there is to say of a node.
-fn note(node: &Node<'_>, findings: &mut Findings, make: impl FnOnce() -> Finding) {
-    if findings.wants(node.start()) {
-        findings.push(node.start(), make());
-    }
-}
-
 /// Credentials in the endpoint: a report is made to be passed on.
 fn userinfo(root: &Node<'_>, findings: &mut Findings) {
     let Some(endpoint) = root.get("endpoint") else { return };
@@ -44,7 +37,7 @@ fn userinfo(root: &Node<'_>, findings: &mut Findings) {
     let Some((_, rest)) = uri.split_once("://") else { return };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        note(endpoint, findings, || {
+        findings.note(endpoint.start(), || {
             let message = "the endpoint holds a user name or password".to_owned();
             Finding::new("/endpoint".to_owned(), "userinfo", message)
         });
@@ -60,7 +53,7 @@ fn layers(checks: &Node<'_>, findings: &mut Findings) {
         if let Some(name @ ("api" | "agent")) = layer.as_str()
             && name != due
         {
-            note(layer, findings, || {
+            findings.note(layer.start(), || {
                 let message = format!("check {} belongs to layer \"{due}\", not \"{name}\"", quoted(id));
                 let finding = Finding::new(format!("/checks/{index}/layer"), "layer", message);
                 finding.expected(format!("\"{due}\"")).found(format!("\"{name}\""))
@@ -85,7 +78,7 @@ fn duplicate_cells(checks: &Node<'_>, findings: &mut Findings) {
         let Some(cell @ (id, model)) = cell(check) else { continue };
         let first = *seen.entry(cell).or_insert(index);
         if first != index {
-            note(check, findings, || {
+            findings.note(check.start(), || {
                 let model = model.map_or_else(|| "no model".to_owned(), quoted);
                 let message = format!("check {} of {model} is there already, at /checks/{first}", quoted(id));
                 Finding::new(format!("/checks/{index}"), "duplicate_cell", message)
@@ -110,7 +103,7 @@ fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
         if let Some(id) = model.as_str()
             && !reached.contains(id)
         {
-            note(model, findings, || {
+            findings.note(model.start(), || {
                 let message = format!("model {} has no model_access check", quoted(id));
                 Finding::new(format!("/configuration/models/{index}"), "model_access", message)
             });
@@ -127,7 +120,7 @@ fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
         let Some(node) = summary.get(property) else { continue };
         let Some(stated) = node.as_count() else { continue };
         if u64::try_from(counted) != Ok(stated) {
-            note(node, findings, || {
+            findings.note(node.start(), || {
                 let message =
                     format!("{property} is {stated}, but the checks with status \"{status}\" are {counted}");
                 let finding = Finding::new(format!("/summary/{property}"), "tally", message);
@@ -169,7 +162,7 @@ impl<'a> Path<'a> {
 fn unsafe_integers(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings) {
     match &node.value {
         Value::Number(number) if number.is_integer() && number.saturating().unsigned_abs() > SAFE_INTEGER => {
-            note(node, findings, || {
+            findings.note(node.start(), || {
                 let message = format!("the integer {} is over 2^53 - 1", excerpt(number.text()));
                 Finding::new(path.pointer(), "unsafe_integer", message)
             });

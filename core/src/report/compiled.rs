@@ -67,7 +67,7 @@ impl Schema {
             let faulty = items.iter().enumerate().filter(|(_, node)| !list.item.is_valid(node));
             faulty.map(item)
         });
-        whole.filter(|part| !part.schema.is_valid(&part.node)).chain(items)
+        whole.filter(|part| !part.schema.is_valid(part.node)).chain(items)
     }
 }
 

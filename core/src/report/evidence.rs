@@ -68,6 +68,11 @@ impl EvidenceFile {
     /// Errors, each naming its file: the folder or a file ending in `.json` cannot be read, or is no evidence; more
     /// than 10,000 files, one of more than 16 MiB, or more than 256 MiB together.
     pub fn read_folder(folder: &Path, page: Option<&Path>) -> io::Result<Vec<Self>> {
+        Self::read_within(folder, page, MAX_FOLDER_BYTES)
+    }
+
+    /// `most`: bytes of all files together.
+    fn read_within(folder: &Path, page: Option<&Path>, most: u64) -> io::Result<Vec<Self>> {
         let named = |place: &Path, problem: &dyn std::fmt::Display| {
             io::Error::other(format!("{}: {problem}", place.display()))
         };
@@ -85,7 +90,7 @@ impl EvidenceFile {
         }
         files.sort();
         let way = Self::way(page, folder).map_err(failed)?;
-        let mut room = MAX_FOLDER_BYTES;
+        let mut room = most;
         let one = |file: PathBuf| {
             let mut json = Vec::new();
             let open = File::open(&file).map_err(|error| named(&file, &error))?;
@@ -93,9 +98,9 @@ impl EvidenceFile {
             if json.len() as u64 > MAX_BYTES {
                 return Err(named(&file, &format!("more than {MAX_BYTES} bytes")));
             }
-            room = room.checked_sub(json.len() as u64).ok_or_else(|| {
-                named(folder, &format!("more than {MAX_FOLDER_BYTES} bytes of evidence together"))
-            })?;
+            room = room
+                .checked_sub(json.len() as u64)
+                .ok_or_else(|| named(folder, &format!("more than {most} bytes of evidence together")))?;
             let evidence: Evidence = serde_json::from_slice(&json)
                 .map_err(|error| named(&file, &format!("no evidence: {error}")))?;
             let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -119,5 +124,24 @@ impl EvidenceFile {
             way.push('/');
         }
         Ok(way)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_of_a_folder_is_bounded_together() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let evidence = r#"{"id": "model_access", "model": null, "assertions": [], "exchange": null}"#;
+        for name in ["a.json", "b.json", "c.json"] {
+            fs::write(folder.path().join(name), evidence).expect("written");
+        }
+        let most = 3 * evidence.len() as u64;
+        let read = |most| EvidenceFile::read_within(folder.path(), None, most);
+        assert_eq!(read(most).expect("as much as may be").len(), 3);
+        let error = read(most - 1).expect_err("more than may be").to_string();
+        assert!(error.ends_with(&format!("more than {} bytes of evidence together", most - 1)), "{error}");
     }
 }

@@ -39,26 +39,18 @@ impl<'a> Explainer<'a> {
             Kind::AdditionalProperties { unexpected } => {
                 let unexpected: HashSet<&str> = unexpected.iter().map(String::as_str).collect();
                 for member in node.members().iter().filter(|member| unexpected.contains(&*member.name)) {
-                    if findings.wants(member.name_start()) {
-                        findings.push(member.name_start(), Self::unknown(&pointer, member));
-                    }
+                    findings.note(member.name_start(), || Self::unknown(&pointer, member));
                 }
             }
             Kind::AnyOf { context } => match missing_in_every_branch(context) {
-                Some(names) => self.note(node, findings, || self.missing(pointer, &names, error)),
+                Some(names) => findings.note(node.start(), || self.missing(pointer, &names, error)),
                 None => context.iter().flatten().for_each(|error| self.explain(error, findings)),
             },
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default().to_owned();
-                self.note(node, findings, || self.missing(pointer, &[name], error));
+                findings.note(node.start(), || self.missing(pointer, &[name], error));
             }
-            kind => self.note(node, findings, || self.unsuitable(pointer, node, kind, error)),
-        }
-    }
-
-    fn note(&self, node: &Node<'_>, findings: &mut Findings, make: impl FnOnce() -> Finding) {
-        if findings.wants(node.start()) {
-            findings.push(node.start(), make());
+            kind => findings.note(node.start(), || self.unsuitable(pointer, node, kind, error)),
         }
     }
 

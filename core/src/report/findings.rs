@@ -33,6 +33,13 @@ impl Findings {
         wanted
     }
 
+    /// Makes a finding, and takes it, where it is wanted.
+    pub(super) fn note(&mut self, offset: usize, make: impl FnOnce() -> Finding) {
+        if self.wants(offset) {
+            self.push(offset, make());
+        }
+    }
+
     /// Takes a finding that is wanted.
     pub(super) fn push(&mut self, offset: usize, finding: Finding) {
         self.kept.push((offset, finding));
@@ -72,11 +79,11 @@ mod tests {
         let mut findings = Findings::new(most);
         let mut made = 0;
         for offset in offsets {
-            if findings.wants(offset) {
+            findings.note(offset, || {
                 made += 1;
-                findings.push(offset, Finding::new(String::new(), "type", offset.to_string()));
-                assert!(findings.kept.len() < 2 * most);
-            }
+                Finding::new(String::new(), "type", offset.to_string())
+            });
+            assert!(findings.kept.len() < 2 * most);
         }
         let (kept, more) = findings.place(&[b' '; 10_000]);
         (kept.iter().map(|violation| violation.column - 1).collect(), more, made)

@@ -186,7 +186,7 @@ impl Validator {
         let mut findings = self.findings();
         for Part { pointer, node, schema } in self.compiled.faulty(root) {
             let explainer = explain::Explainer::new(&self.schema, node, &pointer, document);
-            for error in schema.iter_errors(&node) {
+            for error in schema.iter_errors(node) {
                 explainer.explain(&error, &mut findings);
             }
         }

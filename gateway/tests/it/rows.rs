@@ -133,7 +133,7 @@ fn count(answer: &Value, list: &str) -> usize {
 /// 2.7, 8: of a thousand tasks under way none is forgotten for another.
 #[tokio::test]
 async fn a_thousand_tasks_may_be_under_way_and_the_next_is_503() {
-    let server = start_as(Config { video_time: Duration::from_secs(3600), ..Config::default() }).await;
+    let server = start_as(Config { video_time: Duration::from_hours(1), ..Config::default() }).await;
     let body = json!({ "model": "video_model_3", "prompt": "[fail]" });
     let submit = |_| submitted(&server, &body);
     let statuses: Vec<u16> =

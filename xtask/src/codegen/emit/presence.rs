@@ -1,12 +1,14 @@
 //! Emits which members of answers have to be there together, as `if`, `then`, `else` and `anyOf` of the response
 //! schemas say: what `presence::check` looks for, since the generated types do not.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::header;
+use crate::codegen::lint::subschemas;
 use crate::codegen::load::Document;
 use crate::codegen::model::{Api, File, Kind, Type};
 
@@ -28,13 +30,16 @@ pub(crate) fn emit(api: &Api, document: &Document) -> Result<Vec<File>> {
          /// All rules, in the order of the specification.\npub(crate) static PRESENCE: &[Presence] = &[\n",
         header("spec/openapi.yaml")
     );
+    let mut reached = BTreeSet::new();
     for operation in &api.operations {
         let mut found = Vec::new();
         if let Some(ty) = &operation.response {
             walk(api, document, ty, &mut Vec::new(), &mut Vec::new(), &mut found)?;
         }
-        for (path, rule, section) in found {
+        for (path, name, rule) in found {
             let Rule { when, any_of } = rule;
+            let section = &api.schemas[&name].source;
+            reached.insert(name);
             _ = writeln!(
                 code,
                 "    Presence {{\n        operation: {:?},\n        path: &{path:?},\n        when: {when:?},\n        \
@@ -44,6 +49,19 @@ pub(crate) fn emit(api: &Api, document: &Document) -> Result<Vec<File>> {
         }
     }
     code.push_str("];\n");
+    for (name, schema) in api.schemas.iter().filter(|(_, schema)| schema.in_response && !schema.in_request) {
+        let Some(node) = document.schema(name) else { continue };
+        if !rules(name, node)?.is_empty() && !reached.contains(&schema.name) {
+            bail!(
+                "{name}: nothing would check what it requires together; only members and items of an answer are looked at"
+            );
+        }
+        if let Some((at, _)) = within(node, "").into_iter().find(|(_, inner)| has_rules(inner)) {
+            bail!(
+                "{name}{at}: nothing would check what it requires together; move it into a schema of its own"
+            );
+        }
+    }
     Ok(vec![File { path: "core/src/generated/presence.rs".to_owned(), contents: code }])
 }
 
@@ -54,7 +72,7 @@ fn walk(
     ty: &Type,
     path: &mut Vec<String>,
     inside: &mut Vec<String>,
-    found: &mut Vec<(Vec<String>, Rule, String)>,
+    found: &mut Vec<(Vec<String>, String, Rule)>,
 ) -> Result<()> {
     match ty {
         Type::Nullable(inner) => walk(api, document, inner, path, inside, found)?,
@@ -68,7 +86,7 @@ fn walk(
             let schema = &api.schemas[name];
             for rule in document.schema(name).map(|node| rules(name, node)).transpose()?.into_iter().flatten()
             {
-                found.push((path.clone(), rule, schema.source.clone()));
+                found.push((path.clone(), name.clone(), rule));
             }
             match &schema.kind {
                 Kind::Object(object) => {
@@ -119,6 +137,23 @@ fn rules(name: &str, node: &Value) -> Result<Vec<Rule>> {
         node = &node["else"];
     }
     Ok(rules)
+}
+
+fn has_rules(node: &Value) -> bool {
+    node.get("anyOf").is_some() || node.get("if").is_some()
+}
+
+/// The schemas inside a schema, with their places; conditions are the schema's own.
+fn within<'a>(node: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
+    let mut found = Vec::new();
+    for (place, inner) in subschemas(node, at) {
+        let keyword = place[at.len()..].trim_start_matches('/').split('/').next().unwrap_or_default();
+        if !["if", "then", "else", "anyOf"].contains(&keyword) {
+            found.extend(within(inner, &place));
+            found.push((place, inner));
+        }
+    }
+    found
 }
 
 fn required(node: &Value) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! What each emitter writes for the fixture.
 
 use insta::assert_snapshot;
+use serde_json::json;
 
-use super::{catalog, docs, error_kinds, openapi, operations, requests, resources, routes, rust};
+use super::{catalog, docs, error_kinds, openapi, operations, presence, requests, resources, routes, rust};
 use crate::codegen::build::build;
 use crate::codegen::fixture::{edited, sources};
 use crate::codegen::lower::{Lowered, lower};
@@ -60,6 +61,52 @@ fn routes_are_matched_the_most_specific_first_and_dispatched() {
 fn request_schemas_keep_constraints_and_let_unknown_variants_pass() {
     let files = requests::emit(&api(), &sources().openapi).expect("the fixture has request schemas");
     assert_snapshot!(file(&files, "requests.schema.json"));
+}
+
+/// The table of presence for the fixture with a value at a place, or what is wrong.
+fn presences(pointer: &str, value: serde_json::Value) -> Result<String, String> {
+    let sources = edited(pointer, value);
+    let api = build(&sources).expect("the fixture builds");
+    presence::emit(&api, &sources.openapi)
+        .map(|files| file(&files, "presence.rs"))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn members_that_answers_require_together_become_rows_with_the_way_there() {
+    let ends = json!([{"required": ["text"]}, {"required": ["picture"]}]);
+    assert_snapshot!(
+        presences("/components/schemas/LinePart/anyOf", ends).expect("rules of an answer's items")
+    );
+    let condition = json!({"properties": {"object": {"const": "line"}}, "required": ["object"]});
+    let dry = json!({"if": condition, "then": {"required": ["note"]}});
+    let mut line = sources().openapi.0["components"]["schemas"]["Line"].clone();
+    line.as_object_mut().expect("a schema").extend(dry.as_object().expect("keywords").clone());
+    let code = presences("/components/schemas/Line", line).expect("rules of an answer");
+    assert!(code.contains("when: Some((\"object\", \"line\"))"), "{code}");
+}
+
+#[test]
+fn rules_of_answers_that_nothing_would_check_are_refused() {
+    let problem = |pointer: &str, value| presences(pointer, value).expect_err("refused");
+    let both = json!([{"required": ["a", "b"]}]);
+    assert!(
+        problem("/components/schemas/LinePart/anyOf", both)
+            .contains("requires one member; write one for each")
+    );
+    let loose = json!({"properties": {"object": {"const": "line"}}});
+    assert!(problem("/components/schemas/Line/if", loose).contains("without object, too; require it there"));
+    let open = json!({"properties": {"object": {"minLength": 1}}, "required": ["object"]});
+    assert!(problem("/components/schemas/Line/if", open).contains("one member with a constant string"));
+    let inside = json!([{"required": ["a"]}, {"required": ["b"]}]);
+    assert!(
+        problem("/components/schemas/Line/properties/note/anyOf", inside.clone())
+            .contains("a schema of its own")
+    );
+    // The body of an error is no operation's answer.
+    assert!(
+        problem("/components/schemas/Failure/anyOf", inside).contains("only members and items of an answer")
+    );
 }
 
 #[test]

@@ -129,17 +129,22 @@ fn push_parameter(path: &mut String, operation: &Operation, name: &str, value: &
     let before = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let repeated = value.strip_prefix(before).and_then(|rest| rest.strip_prefix('/'));
     let value = repeated.filter(|_| slashed).unwrap_or(value);
-    let segments = if slashed { value.split('/').collect() } else { vec![value] };
-    for segment in segments {
-        check_parameter(name, segment)?;
-    }
+    check_parameter(operation, name, value)?;
     write!(path, "{}", utf8_percent_encode(value, ESCAPED)).expect("a String takes all");
     Ok(())
 }
 
-/// Refuses a value that could mean another path to some server on the way: separators, dot segments, escapes of
-/// them, control characters, nothing.
-pub(crate) fn check_parameter(name: &str, value: &str) -> Result<(), Error> {
+/// Refuses a value that could mean another path to some server on the way: separators where the operation has none,
+/// dot segments, escapes of them, control characters, nothing.
+pub(crate) fn check_parameter(operation: &Operation, name: &str, value: &str) -> Result<(), Error> {
+    if operation.slashed_parameters.contains(&name) {
+        value.split('/').try_for_each(|segment| check_segment(name, segment))
+    } else {
+        check_segment(name, value)
+    }
+}
+
+fn check_segment(name: &str, value: &str) -> Result<(), Error> {
     let why = if value.is_empty() {
         "is empty"
     } else if value == "." || value == ".." {

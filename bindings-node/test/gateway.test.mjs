@@ -67,7 +67,8 @@ test("models are looked up by the names that the lists give (4)", async () => {
   assert.match(native.name, /^models\//);
   assert.deepEqual(await client.native.models.get(native.name), native);
   const contents = [{ parts: [{ text: "Reply with exactly: by name" }] }];
-  assert.equal(textOf(await client.native.generateContent({ model: native.name, contents })), "by name");
+  const { candidates } = await client.native.generateContent({ model: native.name, contents });
+  assert.equal(candidates[0].content.parts[0].text, "by name");
   await assert.rejects(client.models.retrieve("another/model"), NotFoundError);
   await assert.rejects(client.models.retrieve("../admin"), InvalidRequestError);
 });

@@ -236,3 +236,11 @@ fn a_joined_text_that_hides_a_property_is_reported() {
         "spec/openapi.yaml#/components/schemas/LinePart/x-text: the member of x-text is a property already; rename one"
     );
 }
+
+#[test]
+fn a_json_mapping_that_is_not_known_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/LineRequest/x-json-mapping", json!("thrift")),
+        "spec/openapi.yaml#/components/schemas/LineRequest/x-json-mapping: x-json-mapping must be one of protobuf; add it"
+    );
+}

@@ -55,8 +55,9 @@ fn is_mapped(schema: &Value) -> bool {
 
 /// What a schema refers to.
 fn resolved(schema: &'static Value) -> &'static Value {
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-    target.and_then(|pointer| SCHEMAS.pointer(pointer)).unwrap_or(schema)
+    let target = schema.get("$ref").and_then(Value::as_str);
+    let name = target.and_then(|target| target.strip_prefix("#/$defs/"));
+    name.and_then(|name| SCHEMAS["$defs"].get(name)).unwrap_or(schema)
 }
 
 /// The schema of a member: its own, or that of all members of a map.
@@ -98,8 +99,10 @@ fn rewrite(value: &Value, schema: &'static Value) -> Option<Value> {
             let schema = resolved(schema.get("items")?);
             let mut changed: Option<Vec<Value>> = None;
             for (index, item) in items.iter().enumerate() {
-                if let Some(new) = rewrite(item, schema) {
-                    changed.get_or_insert_with(|| items.clone())[index] = new;
+                let new = rewrite(item, schema);
+                if changed.is_some() || new.is_some() {
+                    let changed = changed.get_or_insert_with(|| items[..index].to_vec());
+                    changed.push(new.unwrap_or_else(|| item.clone()));
                 }
             }
             changed.map(Value::Array)

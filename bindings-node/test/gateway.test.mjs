@@ -16,6 +16,7 @@ import {
   BadRequestError,
   CancelledError,
   Client,
+  InvalidRequestError,
   NotFoundError,
   responseOf,
 } from "gatewright";
@@ -57,6 +58,19 @@ test("models are listed in both styles (4)", async () => {
   assert.ok(models.data.some((model) => model.id === "model-sol"));
   const { models: native } = await client.native.models.list({ pageSize: 2 });
   assert.equal(native.length, 2);
+});
+
+test("models are looked up by the names that the lists give (4)", async () => {
+  const [listed] = (await client.models.list()).data;
+  assert.deepEqual(await client.models.retrieve(listed.id), listed);
+  const [native] = (await client.native.models.list()).models;
+  assert.match(native.name, /^models\//);
+  assert.deepEqual(await client.native.models.get(native.name), native);
+  const contents = [{ parts: [{ text: "Reply with exactly: by name" }] }];
+  const { candidates } = await client.native.generateContent({ model: native.name, contents });
+  assert.equal(candidates[0].content.parts[0].text, "by name");
+  await assert.rejects(client.models.retrieve("another/model"), NotFoundError);
+  await assert.rejects(client.models.retrieve("../admin"), InvalidRequestError);
 });
 
 test("a chat completion comes whole or in chunks, with the same text (2.2, 2.3)", async () => {

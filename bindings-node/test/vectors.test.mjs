@@ -203,7 +203,11 @@ test("vectors: limits/native.json, native requests in every way to write them", 
   for (const { name, operation, body, violations } of cases) {
     if (violations.length === 0) {
       await call(client, operation, body);
-      assert.deepEqual(JSON.parse(server.requests.at(-1).body), body, `${name}: it is sent as it was written`);
+      assert.deepEqual(
+        JSON.parse(server.requests.at(-1).body),
+        body,
+        `${name}: it is sent as it was written`,
+      );
     } else {
       await assert.rejects(call(client, operation, body), (error) => {
         assert.ok(error instanceof InvalidRequestError, name);

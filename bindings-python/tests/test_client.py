@@ -55,6 +55,41 @@ def test_responses_and_compact(client: Client) -> None:
     assert compacted.object == "response.compaction"
 
 
+def test_models_are_looked_up_by_the_names_that_the_lists_give(client: Client) -> None:
+    listed = client.models.list().data[0]
+    assert client.models.retrieve(listed.id) == listed
+    native = client.native.models.list().models[0]
+    assert native.name.startswith("models/")
+    assert client.native.models.get(native.name) == native
+    assert client.native.models.get(model=native.name.removeprefix("models/")) == native
+    answer = client.native.generate_content(
+        model=native.name, contents=[{"parts": [{"text": "Reply with exactly: by name"}]}]
+    )
+    assert answer.candidates[0].content.parts[0].text == "by name"
+    with pytest.raises(gatewright.NotFoundError, match="another/model"):
+        client.models.retrieve("another/model")
+    with pytest.raises(gatewright.InvalidRequestError):
+        client.models.retrieve("../admin")
+
+
+async def test_models_are_looked_up_asynchronously(gateway: Gateway) -> None:
+    async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
+        assert (await client.models.retrieve("model-sol")).id == "model-sol"
+        assert (await client.native.models.get("models/model-sol")).name == "models/model-sol"
+
+
+def test_native_bounds_hold_in_either_spelling_before_sending(gateway: Gateway) -> None:
+    client = Client(gateway.base_url, gateway.key, validate=True)
+    with pytest.raises(gatewright.InvalidRequestError) as caught:
+        client.native.generate_content(
+            model="model-sol",
+            contents=[{"parts": [{"text": "hello"}]}],
+            extra_body={"generation_config": {"stop_sequences": list("abcdef")}},
+        )
+    (violation,) = caught.value.violations
+    assert violation["pointer"] == "/generation_config/stop_sequences"
+
+
 def test_model_lists(client: Client) -> None:
     assert "model-sol" in [model.id for model in client.models.list().data]
     page = client.native.models.list(pageSize=1)

@@ -134,7 +134,7 @@ def test_limits(serve: Callable[[Callable[[Connection], None]], str], case: dict
         for one in signature.parameters.values()
         if one.default is one.empty and one.kind is not one.VAR_KEYWORD
     }
-    if "contents" in signature.parameters:
+    if "generate_content" in case["operation"] or case["operation"] == "count_tokens":
         # The native protocol has the model in the path, not in the body.
         arguments["model"] = "model-luna"
     if case["violations"]:

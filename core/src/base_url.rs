@@ -74,8 +74,7 @@ impl BaseUrl {
                     let (_, value) = parameters.iter().find(|(given, _)| given == name).ok_or_else(|| {
                         Error::new(ErrorKind::InvalidRequest, format!("path parameter {name:?} is missing"))
                     })?;
-                    check_parameter(name, value)?;
-                    write!(text, "{}", utf8_percent_encode(value, ESCAPED)).expect("a String takes all");
+                    push_parameter(&mut text, operation, name, value)?;
                 }
             }
         }
@@ -87,8 +86,9 @@ impl BaseUrl {
         Ok(url)
     }
 
-    /// Checks that a URL is the operation's under this address, and that its path parameters stay in their place.
-    pub(crate) fn check(&self, operation: &Operation, url: &Url) -> Result<(), Error> {
+    /// Checks that a URL is the operation's under this address, and that its path parameters stay in their place. Gives
+    /// its path as [`join`](Self::join) writes it.
+    pub(crate) fn check(&self, operation: &Operation, url: &Url) -> Result<String, Error> {
         let elsewhere = || {
             let message = format!("a path parameter leads out of {}", operation.path);
             Error::new(ErrorKind::InvalidRequest, message)
@@ -98,10 +98,14 @@ impl BaseUrl {
         }
         let prefix = self.url.path().trim_end_matches('/');
         let mut rest = url.path().strip_prefix(prefix).ok_or_else(elsewhere)?;
+        let mut path = prefix.to_owned();
         let mut pieces = template_pieces(operation.path).peekable();
         while let Some(piece) = pieces.next() {
             match piece {
-                Piece::Literal(literal) => rest = rest.strip_prefix(literal).ok_or_else(elsewhere)?,
+                Piece::Literal(literal) => {
+                    rest = rest.strip_prefix(literal).ok_or_else(elsewhere)?;
+                    path.push_str(literal);
+                }
                 Piece::Parameter(name) => {
                     let end = match pieces.peek() {
                         // The last one: a value may itself hold the literal that follows, as in "a:b".
@@ -109,18 +113,38 @@ impl BaseUrl {
                         _ => rest.len(),
                     };
                     let value = percent_decode_str(&rest[..end]).decode_utf8().map_err(|_| elsewhere())?;
-                    check_parameter(name, &value)?;
+                    push_parameter(&mut path, operation, name, &value)?;
                     rest = &rest[end..];
                 }
             }
         }
-        if rest.is_empty() { Ok(()) } else { Err(elsewhere()) }
+        if rest.is_empty() { Ok(path) } else { Err(elsewhere()) }
     }
 }
 
-/// Refuses a value that could mean another path to some server on the way: separators, dot segments, escapes of
-/// them, control characters, nothing.
-pub(crate) fn check_parameter(name: &str, value: &str) -> Result<(), Error> {
+/// Appends a path parameter to the path so far, escaped. A value that repeats the segment before it, as the native names
+/// of models do (`models/model-luna`), is taken without: its place says so already.
+fn push_parameter(path: &mut String, operation: &Operation, name: &str, value: &str) -> Result<(), Error> {
+    let slashed = operation.slashed_parameters.contains(&name);
+    let before = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let repeated = value.strip_prefix(before).and_then(|rest| rest.strip_prefix('/'));
+    let value = repeated.filter(|_| slashed).unwrap_or(value);
+    check_parameter(operation, name, value)?;
+    write!(path, "{}", utf8_percent_encode(value, ESCAPED)).expect("a String takes all");
+    Ok(())
+}
+
+/// Refuses a value that could mean another path to some server on the way: separators where the operation has none,
+/// dot segments, escapes of them, control characters, nothing.
+pub(crate) fn check_parameter(operation: &Operation, name: &str, value: &str) -> Result<(), Error> {
+    if operation.slashed_parameters.contains(&name) {
+        value.split('/').try_for_each(|segment| check_segment(name, segment))
+    } else {
+        check_segment(name, value)
+    }
+}
+
+fn check_segment(name: &str, value: &str) -> Result<(), Error> {
     let why = if value.is_empty() {
         "is empty"
     } else if value == "." || value == ".." {
@@ -229,6 +253,29 @@ mod tests {
     }
 
     #[test]
+    fn an_id_of_a_model_may_hold_slashes_and_begin_with_its_place() {
+        let url = |operation, model: &str| {
+            let parameters = [("model".to_owned(), model.to_owned())];
+            base("http://h/p").join(operation, &parameters).map(|url| url.path().to_owned())
+        };
+        for (model, path) in [
+            ("model-luna", "/p/v1beta/models/model-luna:generateContent"),
+            ("models/model-luna", "/p/v1beta/models/model-luna:generateContent"),
+            ("another/model", "/p/v1beta/models/another%2Fmodel:generateContent"),
+            ("models", "/p/v1beta/models/models:generateContent"),
+        ] {
+            assert_eq!(url(&operations::GENERATE_CONTENT, model).expect(model), path);
+        }
+        let path = url(&operations::RETRIEVE_MODEL, "another/model").expect("a path");
+        assert_eq!(path, "/p/v1/models/another%2Fmodel");
+        for model in
+            ["models/", "models/..", "../admin", "a/../b", "a//b", "/a", "a/", "a/.", "a\\b", "a/%2e%2e"]
+        {
+            assert!(url(&operations::RETRIEVE_MODEL, model).is_err(), "{model}");
+        }
+    }
+
+    #[test]
     fn a_missing_or_unknown_path_parameter_is_refused() {
         assert!(base("http://h").join(&operations::RETRIEVE_VIDEO, &[]).is_err());
         let parameters = [("model".to_owned(), "m".to_owned())];
@@ -241,13 +288,16 @@ mod tests {
         let check = |url: &str| base.check(&operations::GENERATE_CONTENT, &Url::parse(url).expect("a URL"));
         assert!(check("http://h/p/v1beta/models/m:generateContent?x=1").is_ok());
         assert!(check("http://h/p/v1beta/models/a:b:generateContent").is_ok());
+        assert!(check("http://h/p/v1beta/models/a%2Fb:generateContent").is_ok());
+        let named = check("http://h/p/v1beta/models/models%2Fm:generateContent").expect("the same");
+        assert_eq!(named, "/p/v1beta/models/m:generateContent");
         for url in [
             "http://other/p/v1beta/models/m:generateContent",
             "http://h/v1beta/models/m:generateContent",
             "http://h/p/v1beta/models/:generateContent",
-            "http://h/p/v1beta/models/a%2Fb:generateContent",
+            "http://h/p/v1beta/models/a%2F..%2Fb:generateContent",
             "http://h/p/v1beta/models/a%5Cb:generateContent",
-            "http://h/p/v1beta/models/a/b:generateContent",
+            "http://h/p/v1beta/models/a//b:generateContent",
             "http://h/p/v1beta/models/%FF:generateContent",
             "http://h/p/v1beta/models/..\\..\\admin:generateContent",
             "http://h/p/v1beta/models/m:generateContent/more",

@@ -13,6 +13,8 @@ pub struct Operation {
     pub path: &'static str,
     /// Names in braces in `path`, in order.
     pub path_parameters: &'static [&'static str],
+    /// Those of them whose value may hold slashes, as ids of models do.
+    pub slashed_parameters: &'static [&'static str],
     /// Query parameters a caller may set.
     pub query_parameters: &'static [&'static str],
     /// Query parameters that are always sent, with their value.

@@ -10,6 +10,7 @@ const client = new Client();
 
 const models = await client.models.list();
 console.log("models:", models.data.map((model) => model.id).join(", "));
+console.log("model:", (await client.models.retrieve(models.data[0].id)).owned_by);
 
 const completion = await client.chat.completions.create({
   model: "model-sol",
@@ -57,6 +58,8 @@ const parts = (content.candidates ?? []).flatMap((candidate) => candidate.conten
 console.log("native:", parts.map((part) => part.text ?? "").join(""));
 const nativeModels = await client.native.models.list();
 console.log("native models:", nativeModels.models.length);
+const nativeModel = await client.native.models.get(nativeModels.models[0].name);
+console.log("native model:", nativeModel.name, nativeModel.baseModelId);
 
 const image = await client.images.generate({
   model: "image_model_2",

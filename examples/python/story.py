@@ -18,6 +18,7 @@ def main(folder: Path) -> None:
     with Client() as client:
         models = client.models.list()
         print("models:", ", ".join(model.id for model in models.data))
+        print("model:", client.models.retrieve(models.data[0].id).owned_by)
 
         completion = client.chat.completions.create(
             model="model-sol",
@@ -56,6 +57,8 @@ def main(folder: Path) -> None:
         )
         native_models = client.native.models.list()
         print("native models:", len(native_models.models))
+        native_model = client.native.models.get(native_models.models[0].name)
+        print("native model:", native_model.name, native_model.baseModelId)
 
         image = client.images.generate(
             model="image_model_2", prompt="a lighthouse at dusk", size="256x256", response_format="b64_json"

@@ -35,6 +35,7 @@ async fn chat(client: &Client) -> Result<(), Box<dyn Error>> {
     let models = client.models().list().await?;
     let ids: Vec<&str> = models.data.iter().map(|model| model.id.as_str()).collect();
     println!("models: {}", ids.join(", "));
+    println!("model: {}", client.models().retrieve(ids[0]).await?.owned_by);
 
     let question = |model: &str, text: &str| -> Result<ChatCompletionRequest, Box<dyn Error>> {
         let message: ChatMessage = ChatMessage::builder()
@@ -90,6 +91,8 @@ async fn native(client: &Client) -> Result<(), Box<dyn Error>> {
     println!("native: {text}");
     let models = client.native().models().list(None, None).await?;
     println!("native models: {}", models.models.len());
+    let model = client.native().models().get(&models.models[0].name).await?;
+    println!("native model: {} {}", model.name, model.base_model_id.as_deref().unwrap_or_default());
     Ok(())
 }
 

@@ -116,6 +116,7 @@ console.log("image:", image.data.length, image.data[0].b64_json.slice(0, 8));
 for await (const model of client.models.list()) console.log("model:", model.id, model.owned_by);
 const models = await client.models.list();
 console.log("models:", models.data.length);
+console.log("model:", (await client.models.retrieve("model-sol")).owned_by);
 
 // Options of a call, what comes with an answer, errors
 const { data, response: answer } = await client.chat.completions

@@ -148,6 +148,7 @@ print("image:", len(image.data), image.data[0].b64_json[:8], image.data[0].url)
 for model in client.models.list():
     print("model:", model.id, model.owned_by)
 print("models:", len(client.models.list().data))
+print("model:", client.models.retrieve("model-sol").owned_by)
 
 # Options of a call, what comes with an answer, errors
 quick = client.with_options(timeout=20, max_retries=0)

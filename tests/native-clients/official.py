@@ -100,7 +100,8 @@ def streams(models: genai.models.Models) -> None:
 
 def lists(models: genai.models.Models) -> None:
     names = [model.name for model in models.list(config={"page_size": 2})]
-    assert f"models/{MODEL}" in names and len(names) == len(set(names)) > 2
+    assert f"models/{MODEL}" in names
+    assert len(names) == len(set(names)) > 2
     for name in (MODEL, f"models/{MODEL}"):
         assert models.get(model=name).name == f"models/{MODEL}"
         assert models.generate_content(model=name, contents="Say hello").text == "hello"

@@ -99,8 +99,10 @@ fn rewrite(value: &Value, schema: &'static Schema) -> Option<Value> {
             let schema = resolved(schema.items.as_deref()?);
             let mut changed: Option<Vec<Value>> = None;
             for (index, item) in items.iter().enumerate() {
-                if let Some(new) = rewrite(item, schema) {
-                    changed.get_or_insert_with(|| items.clone())[index] = new;
+                let new = rewrite(item, schema);
+                if changed.is_some() || new.is_some() {
+                    let changed = changed.get_or_insert_with(|| items[..index].to_vec());
+                    changed.push(new.unwrap_or_else(|| item.clone()));
                 }
             }
             changed.map(Value::Array)

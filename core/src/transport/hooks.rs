@@ -149,7 +149,7 @@ impl TypedCall {
         path: &[(&str, &str)],
     ) -> Result<Self, Error> {
         for (name, value) in path {
-            check_parameter(name, value).map_err(|error| error.with_operation(operation))?;
+            check_parameter(operation, name, value).map_err(|error| error.with_operation(operation))?;
         }
         let context = CallContext { client: client.clone(), operation, outcome: Arc::default() };
         let http = client.transport().http().clone();

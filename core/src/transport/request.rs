@@ -51,7 +51,10 @@ impl Transport {
         form: Form,
         options: &RequestOptions,
     ) -> Result<(), Error> {
-        self.base.check(operation, request.url())?;
+        let path = self.base.check(operation, request.url())?;
+        if request.url().path() != path {
+            request.url_mut().set_path(&path);
+        }
         let invalid = |message: String| Error::new(ErrorKind::InvalidRequest, message);
         match (form, operation.stream) {
             (Form::Stream, StreamMode::Never) => {

@@ -121,7 +121,8 @@ impl Builder<'_> {
         };
         let iterable = node.get("x-iterable").and_then(Value::as_str).map(str::to_owned);
         let text = node.get("x-text").cloned().map(serde_json::from_value).transpose();
-        Ok(Object { fields, additional, iterable, text: text.context("x-text")? })
+        let protobuf = node.get("x-json-mapping").is_some();
+        Ok(Object { fields, additional, iterable, text: text.context("x-text")?, protobuf })
     }
 
     /// The type of a schema; `name` is what an inline object in it is called.

@@ -264,6 +264,8 @@ pub(crate) struct Object {
     pub iterable: Option<String>,
     /// `x-text`: a member that clients add to what arrived.
     pub text: Option<JoinedText>,
+    /// `x-json-mapping`: requests write it as the JSON mapping of protocol buffers allows.
+    pub protobuf: bool,
 }
 
 /// `x-text`: a member that is not on the wire: the texts of all parts of one kind, joined. `output_text` of a

@@ -181,6 +181,12 @@ fn types(api: &Api) -> String {
                         "\nIterating over it in Python and Node gives the items of `{member}`."
                     );
                 }
+                if object.protobuf {
+                    out.push_str(
+                        "\nRequests write it as the JSON mapping of protocol buffers allows: members in snake case too, \
+                         numbers as text, null for absence.\n",
+                    );
+                }
                 if let Some(text) = &object.text {
                     _ = writeln!(out, "\nClients add `{}`, not on the wire: {}", text.name, text.description);
                 }

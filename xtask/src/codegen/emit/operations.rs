@@ -35,6 +35,8 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 
 fn row(operation: &Operation) -> String {
     let path_parameters: Vec<&str> = operation.path_parameters().map(|p| p.name.as_str()).collect();
+    let slashed_parameters: Vec<&str> =
+        operation.path_parameters().filter(|p| p.slashes).map(|p| p.name.as_str()).collect();
     let query_parameters: Vec<&str> = operation
         .free_parameters()
         .filter(|p| p.location == Location::Query)
@@ -54,6 +56,7 @@ fn row(operation: &Operation) -> String {
          \x20   method: Method::{method},\n\
          \x20   path: {path:?},\n\
          \x20   path_parameters: &{path_parameters:?},\n\
+         \x20   slashed_parameters: &{slashed_parameters:?},\n\
          \x20   query_parameters: &{query_parameters:?},\n\
          \x20   fixed_query: &{fixed_query:?},\n\
          \x20   has_body: {has_body},\n\

@@ -200,3 +200,51 @@ fn operations_of_one_path_have_each_their_method_and_their_parameters_bounds() {
     let most = |id: &str| schemas["operations"][id]["parameters"]["limit"]["maximum"].clone();
     assert_eq!((most("retrieve_line"), most("delete_line")), (10.into(), 20.into()));
 }
+
+#[test]
+fn an_object_in_the_mapping_of_protocol_buffers_has_a_second_name_for_each_member() {
+    let schema = serde_json::json!({
+        "description": "What to write.", "x-source": "2.1", "x-json-mapping": "protobuf", "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "The text."},
+            "maxParts": {"type": "integer", "description": "Most parts."},
+            "stream": {"type": "boolean", "description": "Whether to stream."},
+        },
+    });
+    let sources = edited("/components/schemas/LineRequest", schema);
+    let api = build(&sources).expect("the fixture builds");
+    let files = requests::emit(&api, &sources.openapi).expect("the fixture has request schemas");
+    let bundle: serde_json::Value =
+        serde_json::from_str(&file(&files, "requests.schema.json")).expect("it is JSON");
+    let emitted = &bundle["$defs"]["LineRequest"];
+    assert_eq!(emitted["x-spellings"], serde_json::json!({"max_parts": "maxParts"}));
+    let both = serde_json::json!([{"x-source": "ours", "not": {"required": ["max_parts", "maxParts"]}}]);
+    assert_eq!(emitted["allOf"], both);
+}
+
+#[test]
+fn a_path_parameter_holds_slashes_where_it_may_and_no_colon_where_methods_follow() {
+    let pen = serde_json::json!({
+        "name": "pen", "in": "path", "required": true, "description": "The pen.", "x-slashes": true,
+        "schema": {"type": "string"},
+    });
+    let mut sources =
+        edited("/paths/~1v1beta~1pens~1{pen}:streamWrite/post/parameters", [pen.clone()].into());
+    let look_up = serde_json::json!({"get": {
+        "operationId": "retrieve_pen", "summary": "Look up a pen", "description": "It.", "x-source": "ours",
+        "x-resource": "pens", "x-method": "retrieve", "x-protocol": "native", "x-error-style": "native",
+        "parameters": [pen], "responses": {},
+    }});
+    sources.openapi.0["paths"]["/v1beta/pens/{pen}"] = look_up;
+    let api = build(&sources).expect("the fixture builds");
+    let code = file(&routes::emit(&api), "routes.rs");
+    for parameter in [
+        r#"{ name: "pen", before: "", after: ":streamWrite", without: "" }"#,
+        r#"{ name: "pen", before: "", after: "", without: ":" }"#,
+        r#"{ name: "line_id", before: "", after: "", without: "/" }"#,
+    ] {
+        assert!(code.contains(parameter), "{parameter}");
+    }
+    let row = item(&file(&operations::emit(&api), "operations.rs"), "pub const RETRIEVE_PEN: Operation");
+    assert!(row.contains(r#"slashed_parameters: &["pen"],"#), "{row}");
+}

@@ -287,3 +287,11 @@ fn an_open_union_that_is_closed_to_other_validators_is_reported() {
     assert!(said.contains("the form of unknown kinds; make that {type: object, required: [type]"), "{said}");
     assert!(said.contains("enum: [\"dash\", \"dot\"]"), "{said}");
 }
+
+#[test]
+fn a_json_mapping_that_is_not_known_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/LineRequest/x-json-mapping", json!("thrift")),
+        "spec/openapi.yaml#/components/schemas/LineRequest/x-json-mapping: x-json-mapping must be one of protobuf; add it"
+    );
+}

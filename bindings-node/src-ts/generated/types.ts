@@ -862,8 +862,8 @@ export interface ChatLogprobs {
 export interface TokenLogprob {
   /** The token. */
   token: string;
-  /** Natural logarithm of its probability. */
-  logprob: number;
+  /** Natural logarithm of its probability; null where that is no number. */
+  logprob: number | null;
   /** Its UTF-8 bytes; a character may be cut between tokens. */
   bytes?: number[] | null;
   /** The likeliest tokens of this place, as many as asked for. */
@@ -878,8 +878,8 @@ export interface TokenLogprob {
 export interface TopLogprob {
   /** The token. */
   token: string;
-  /** Natural logarithm of its probability. */
-  logprob: number;
+  /** Natural logarithm of its probability; null where that is no number. */
+  logprob: number | null;
   /** Its UTF-8 bytes. */
   bytes?: number[] | null;
 }

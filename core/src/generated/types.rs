@@ -7427,8 +7427,9 @@ impl ::std::default::Default for TextFormatType {
 pub struct TokenLogprob {
     ///The token.
     pub token: ::std::string::String,
-    ///Natural logarithm of its probability.
-    pub logprob: f64,
+    ///Natural logarithm of its probability; null where that is no number.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub logprob: ::std::option::Option<f64>,
     ///Its UTF-8 bytes; a character may be cut between tokens.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
@@ -7449,8 +7450,9 @@ impl TokenLogprob {
 pub struct TopLogprob {
     ///The token.
     pub token: ::std::string::String,
-    ///Natural logarithm of its probability.
-    pub logprob: f64,
+    ///Natural logarithm of its probability; null where that is no number.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub logprob: ::std::option::Option<f64>,
     ///Its UTF-8 bytes.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub bytes: ::std::option::Option<::std::vec::Vec<i64>>,
@@ -24492,7 +24494,10 @@ pub mod builder {
             ::std::option::Option<::std::vec::Vec<i64>>,
             ::std::string::String,
         >,
-        logprob: ::std::result::Result<f64, ::std::string::String>,
+        logprob: ::std::result::Result<
+            ::std::option::Option<f64>,
+            ::std::string::String,
+        >,
         token: ::std::result::Result<::std::string::String, ::std::string::String>,
         top_logprobs: ::std::result::Result<
             ::std::option::Option<::std::vec::Vec<super::TopLogprob>>,
@@ -24527,7 +24532,7 @@ pub mod builder {
         }
         pub fn logprob<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<f64>,
+            T: ::std::convert::TryInto<::std::option::Option<f64>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprob = value
@@ -24605,7 +24610,10 @@ pub mod builder {
             ::std::option::Option<::std::vec::Vec<i64>>,
             ::std::string::String,
         >,
-        logprob: ::std::result::Result<f64, ::std::string::String>,
+        logprob: ::std::result::Result<
+            ::std::option::Option<f64>,
+            ::std::string::String,
+        >,
         token: ::std::result::Result<::std::string::String, ::std::string::String>,
         extra: ::std::result::Result<
             ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -24635,7 +24643,7 @@ pub mod builder {
         }
         pub fn logprob<T>(mut self, value: T) -> Self
         where
-            T: ::std::convert::TryInto<f64>,
+            T: ::std::convert::TryInto<::std::option::Option<f64>>,
             T::Error: ::std::fmt::Display,
         {
             self.logprob = value

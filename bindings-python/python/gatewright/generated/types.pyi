@@ -731,8 +731,8 @@ class TokenLogprob(Record):
     def token(self) -> str:
         """The token."""
     @property
-    def logprob(self) -> float:
-        """Natural logarithm of its probability."""
+    def logprob(self) -> float | None:
+        """Natural logarithm of its probability; null where that is no number."""
     @property
     def bytes(self) -> list[int] | None:
         """Its UTF-8 bytes; a character may be cut between tokens."""
@@ -744,8 +744,8 @@ class TokenLogprobParam(TypedDict, total=False):
     """How likely a token was, and which others were. (ours)"""
     token: Required[str]
     """The token."""
-    logprob: Required[float]
-    """Natural logarithm of its probability."""
+    logprob: Required[float | None]
+    """Natural logarithm of its probability; null where that is no number."""
     bytes: Sequence[int] | None
     """Its UTF-8 bytes; a character may be cut between tokens."""
     top_logprobs: Sequence[TopLogprobParam | Record] | None
@@ -757,8 +757,8 @@ class TopLogprob(Record):
     def token(self) -> str:
         """The token."""
     @property
-    def logprob(self) -> float:
-        """Natural logarithm of its probability."""
+    def logprob(self) -> float | None:
+        """Natural logarithm of its probability; null where that is no number."""
     @property
     def bytes(self) -> list[int] | None:
         """Its UTF-8 bytes."""
@@ -767,8 +767,8 @@ class TopLogprobParam(TypedDict, total=False):
     """One of the likeliest tokens of a place. (ours)"""
     token: Required[str]
     """The token."""
-    logprob: Required[float]
-    """Natural logarithm of its probability."""
+    logprob: Required[float | None]
+    """Natural logarithm of its probability; null where that is no number."""
     bytes: Sequence[int] | None
     """Its UTF-8 bytes."""
 

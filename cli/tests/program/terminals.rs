@@ -15,7 +15,7 @@ fn service(status: u16, media_type: &'static str, body: String) -> String {
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
         for mut socket in listener.incoming().flatten() {
-            let mut request = [0; 64 << 10];
+            let mut request = vec![0; 64 << 10];
             // Requests are far smaller than that; a client that goes away is its own affair.
             let _ = socket.read(&mut request);
             let length = body.len();

@@ -64,9 +64,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         Ipv4Addr::new(one, two, three, four)
     };
     match segments {
-        [0, 0, 0, 0, 0, 0xffff, ..] => is_public_v4(embedded(6)), // ::ffff:0:0/96, IPv4-mapped
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(embedded(6)), // 64:ff9b::/96, NAT64
-        [0x2002, ..] => is_public_v4(embedded(1)),                // 6to4
+        // ::ffff:0:0/96, IPv4-mapped, and 64:ff9b::/96, NAT64.
+        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(embedded(6)),
+        [0x2002, ..] => is_public_v4(embedded(1)), // 6to4
         [0x2000..=0x3fff, ..] => {
             let is_in = |(network, length): &([u16; 8], u32)| {
                 (address.to_bits() ^ Ipv6Addr::from(*network).to_bits()) >> (u128::BITS - length) == 0

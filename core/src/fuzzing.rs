@@ -7,6 +7,7 @@ use http::HeaderMap;
 
 use crate::base_url::BaseUrl;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::operations::{GENERATE_CONTENT, RETRIEVE_VIDEO};
 use crate::response::Head;
 use crate::{files, retry, transport};
@@ -15,7 +16,8 @@ use crate::{files, retry, transport};
 /// one.
 pub fn base_url(text: &str, parameter: &str) -> Result<(String, Vec<String>), Error> {
     let base = BaseUrl::parse(text)?;
-    let join = |operation, name: &str| base.join(operation, &[(name.to_owned(), parameter.to_owned())]);
+    let join =
+        |operation: &Operation, name: &str| base.join(operation, &[(name.to_owned(), parameter.to_owned())]);
     let joined = [join(&GENERATE_CONTENT, "model"), join(&RETRIEVE_VIDEO, "task_id")];
     Ok((base.as_str().to_owned(), joined.into_iter().flatten().map(String::from).collect()))
 }

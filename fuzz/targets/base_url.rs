@@ -11,9 +11,12 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 fuzz_target!(|input: &str| -> Corpus {
     let Some((text, parameter)) = input.split_once('\n') else { return Corpus::Reject };
     let Ok((address, joined)) = fuzzing::base_url(text, parameter) else { return Corpus::Keep };
-    assert!(!address.ends_with('/') && !address.contains(['@', '?', '#', '\n', ' ']), "{address:?}");
-    let again = fuzzing::base_url(&address, "x").expect("it was taken once");
-    assert_eq!(again.0, address, "it stands for itself");
+    assert!(!address.ends_with('/') && !address.contains(['?', '#', '\n', ' ']), "{address:?}");
+    // A version is dropped once, as people write it; what is left may be a prefix of that name.
+    if !address.ends_with("/v1") && !address.ends_with("/v1beta") {
+        let again = fuzzing::base_url(&address, "x").expect("it was taken once");
+        assert_eq!(again.0, address, "it stands for itself");
+    }
     for url in joined {
         let rest = url.strip_prefix(&*address).expect("below the address");
         assert!(rest.starts_with("/v1"), "{url}");

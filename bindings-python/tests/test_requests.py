@@ -33,7 +33,13 @@ def test_null_for_an_optional_member_is_absence(gateway: Gateway, validate: bool
     )
     assert content.candidates[0].content.parts[0].text
     images = client.images.generate(
-        model="image_model_2", prompt="a kite", size="256x256", n=None, quality=None, style=None, response_format=None
+        model="image_model_2",
+        prompt="a kite",
+        size="256x256",
+        n=None,
+        quality=None,
+        style=None,
+        response_format=None,
     )
     assert images.data[0].url
 

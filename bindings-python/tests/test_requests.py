@@ -1,4 +1,4 @@
-"""The rules of requests, at the gateway and before sending: null, bounds of what is told, endpoints, webhooks."""
+"""The rules of requests, at the gateway and before sending."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The violations of one request, in the order found: at most [`MOST_VIOLATIONS`]. As text, the first of them and how
-/// many more there are.
+/// The violations of one request, in the order found: at most [`MOST_VIOLATIONS`]. As text, how
+/// many there are, where they are many, and the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Violations {
     told: Vec<Violation>,
@@ -117,14 +117,16 @@ impl IntoIterator for Violations {
 
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // First how many, since readers of errors cut long texts.
+        match (self.len(), self.more) {
+            (..=MOST_IN_TEXT, false) => {}
+            (all, false) => write!(f, "{all} rules are broken, the first {MOST_IN_TEXT}: ")?,
+            (told, true) => write!(f, "at least {} rules are broken, the first {MOST_IN_TEXT}: ", told + 1)?,
+        }
         for (index, violation) in self.iter().take(MOST_IN_TEXT).enumerate() {
             write!(f, "{}{violation}", if index == 0 { "" } else { "; " })?;
         }
-        match (self.len().saturating_sub(MOST_IN_TEXT), self.more) {
-            (0, false) => Ok(()),
-            (rest, false) => write!(f, "; and {rest} more"),
-            (rest, true) => write!(f, "; and at least {} more", rest + 1),
-        }
+        Ok(())
     }
 }
 

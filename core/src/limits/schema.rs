@@ -6,7 +6,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use indexmap::IndexMap;
 use jsonschema::{PatternOptions, Validator};
-use serde::de::{Error as _, IgnoredAny};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -197,7 +197,7 @@ fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Type>, 
 
 /// Takes what no value can break; refuses every other keyword.
 fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    let rest = HashMap::<String, IgnoredAny>::deserialize(deserializer)?;
+    let rest = HashMap::<String, Value>::deserialize(deserializer)?;
     let known = |name: &str| name.starts_with("x-") || matches!(name, "title" | "examples" | "deprecated");
     match rest.keys().find(|name| !known(name)) {
         None => Ok(()),

@@ -29,6 +29,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Makes a request with so many elements.
+type Make = Box<dyn Fn(usize) -> Value>;
+
 /// What checking takes in bytes asked for, all told, and what it finds.
 fn cost(operation: &Operation, body: &Value) -> (usize, usize) {
     // What is made once for all requests is not this request's.
@@ -46,7 +49,6 @@ fn a_request_that_breaks_a_rule_in_every_element_costs_no_more_for_more_elements
         body[member] = value;
         body
     };
-    type Make = Box<dyn Fn(usize) -> Value>;
     let requests: Vec<(&str, Operation, Make)> = vec![
         (
             "messages",

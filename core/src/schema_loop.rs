@@ -11,24 +11,16 @@ const SPECIFICATION: &str = include_str!("../../spec/generated/openapi-3.2.json"
 const DROPPED: &str = include_str!("../../spec/generated/dropped-keywords.json");
 const REQUESTS: &str = include_str!("generated/requests.schema.json");
 
-<<<<<<< HEAD
-/// Keywords that say nothing about which documents are valid.
-=======
 /// Keywords that say nothing about which documents are valid, or how else than by the types one may be written.
->>>>>>> s7/main
 const ANNOTATIONS: &[&str] = &[
     "description",
     "title",
     "examples",
     "deprecated",
     "x-iterable",
-<<<<<<< HEAD
-    "x-open-union",
-    "x-ours",
-=======
     "x-json-mapping",
     "x-open-union",
->>>>>>> s7/main
+    "x-ours",
     "x-source",
     "x-text",
 ];

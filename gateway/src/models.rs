@@ -112,17 +112,9 @@ pub(crate) fn image_model(id: &str, operation: &Operation) -> Result<&'static ca
 }
 
 fn missing(id: &str, operation: &Operation) -> ApiError {
-<<<<<<< HEAD
     let message = match limits::wrong_endpoint(operation, id) {
         Some(elsewhere) => elsewhere.message,
         None => return absent(id),
-=======
-    let message = if let Some(elsewhere) = limits::wrong_endpoint(operation, id) {
-        elsewhere.message
-    } else {
-        let id = limits::brief(format_args!("{id:?}"));
-        format!("there is no model {id}; GET /v1/models lists those there are")
->>>>>>> s6/main
     };
     ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
 }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_closes_its_connection_ends_the_work_for_it() {
+    async fn a_client_that_breaks_its_connection_ends_the_work_for_it() {
         use serde_json::json;
         use tokio::io::AsyncWriteExt as _;
 
@@ -126,6 +126,8 @@ mod tests {
         while workshop.places.available_permits() == all {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
+        // A client that only ends its sending half may still wait for the answer.
+        socket2::SockRef::from(&client).set_linger(Some(std::time::Duration::ZERO)).expect("set");
         drop(client);
         while workshop.places.available_permits() < all {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;

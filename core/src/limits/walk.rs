@@ -342,7 +342,13 @@ impl Walk {
         if let Some(not) = &schema.not
             && self.accepts(not, value)
         {
-            self.find(schema, "not", at, section, || format!("{} has a form it must not have", at.name()));
+            self.find(schema, "not", at, section, || match not.required.as_slice() {
+                // Only the mapping of protocol buffers forbids two members beside each other.
+                [one, other] => {
+                    format!("{one} and {other} are two spellings of one member, and both are given: give one")
+                }
+                _ => format!("{} has a form it must not have", at.name()),
+            });
         }
         if let Some(condition) = &schema.condition {
             let holds = self.accepts(condition, value);

@@ -169,22 +169,11 @@ impl Peer {
     /// Ready once the client has gone: at once when it broke the connection, later when it only ended its sending
     /// half and takes nothing more. A half-close by itself does not cost a client its answer.
     pub(crate) async fn gone(&self) {
-        loop {
-            // The system's failure to tell is no sign of life either.
-            let Ok(ready) = self.shared.stream.ready(Interest::READABLE | Interest::ERROR).await else {
-                return;
-            };
-            if ready.is_error() || ready.is_write_closed() {
-                return;
-            }
-            if ready.is_read_closed() {
-                break;
-            }
-            // There are bytes that nobody has read yet: the library reads them after the answer.
-            tokio::time::sleep(LOOK).await;
-        }
         let broken = self.shared.stream.ready(Interest::ERROR);
         let silent = async {
+            if self.sending_ended().await.is_err() {
+                return;
+            }
             loop {
                 let before = self.shared.written.load(Ordering::Relaxed);
                 tokio::time::sleep(self.patience).await;
@@ -194,9 +183,20 @@ impl Peer {
             }
         };
         tokio::select! {
+            // The system's failure to tell is no sign of life either.
             _ = broken => {}
             () = silent => {}
         }
+    }
+
+    /// Ready once the client has ended its sending half. Errors: the connection is broken.
+    async fn sending_ended(&self) -> io::Result<()> {
+        // To look takes nothing away from the library, and waits where nothing has come.
+        while self.shared.stream.peek(&mut [0]).await? > 0 {
+            // There are bytes that nobody has read yet: the library reads them after the answer.
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// Ends the connection from this side and throws away what still comes: bytes left unread would make the system

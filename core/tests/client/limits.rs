@@ -60,7 +60,9 @@ fn other_validator_accepts(operation: &str, body: &Value) -> bool {
         };
         bodies.map(compile).collect()
     });
-    VALIDATORS[operation].is_valid(body)
+    // It knows one way to write a native request.
+    let canonical = operations::by_id(operation).and_then(|operation| limits::canonical(operation, body));
+    VALIDATORS[operation].is_valid(canonical.as_ref().unwrap_or(body))
 }
 
 /// Whether the rules alone, without the limits of a model, are kept.

@@ -34,6 +34,8 @@ pub(crate) fn check() -> Result<()> {
         })?;
         std::fs::remove_dir_all(tools.join("build"))?;
     }
+    // cargo-deny reads the manifests of all platforms' dependencies, and a build fetches those of this one alone.
+    run(cargo().args(["fetch", "--locked"]))?;
     // Advisories are not asked for: their database comes over the network and changes without us.
     run(command(program).args([
         "--offline",

@@ -145,7 +145,12 @@ export class Connection {
         answer.stream?.close();
         throw call.error;
       }
-      if (answer.error === undefined) return answer;
+      if (answer.error === undefined) {
+        if (!signal?.aborted) return answer;
+        // It had arrived, but nobody had it yet when the caller said that it is not wanted.
+        answer.stream?.close();
+        throw cancelled({ operation, site }, signal.reason);
+      }
       throw failure(answer.error, site, signal?.aborted ? signal.reason : undefined);
     } finally {
       signal?.removeEventListener("abort", onAbort);

@@ -143,6 +143,15 @@ test("a video is waited for and can be fetched (3)", async () => {
   assert.deepEqual({ ...again, output: { ...again.output, url: task.output.url } }, task);
 });
 
+test("a call that is aborted is cancelled, also when its answer has just arrived", async () => {
+  const controller = new AbortController();
+  const call = client.models.list({ signal: controller.signal });
+  // The answer comes while this thread is busy: nobody has it yet.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  controller.abort(new Error("enough"));
+  await assert.rejects(call, (error) => error instanceof CancelledError && error.cause.message === "enough");
+});
+
 test("waiting for a video stops at its signal", async () => {
   const task = await client.videos.generations.create({ model: "video_model_1", prompt: "waves" });
   await promptly(100, async () => {

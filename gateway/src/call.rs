@@ -21,7 +21,8 @@ pub struct Call {
     /// Path parameters by name, percent-decoded and free of dot segments and control characters. Slashes are
     /// characters of the value, as ids of models hold them: a value is no path of a file.
     pub path: Vec<(String, String)>,
-    /// Query parameters in the order sent, decoded, checked against the rules of the operation. The key, if it came this way, is not among them.
+    /// Query parameters in the order sent, decoded, checked against the rules of the operation. The key, if it came
+    /// this way, is not among them.
     pub query: Vec<(String, String)>,
     /// Request headers, without the ones that carry a key.
     pub headers: HeaderMap,

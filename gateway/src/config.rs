@@ -36,8 +36,8 @@ pub struct Config {
     /// Origins whose web pages may call the gateway (CORS), such as `https://app.example`; `*` stands for all.
     /// Default: none.
     pub allowed_origins: Vec<String>,
-    /// How long requests and video tasks in progress, and the notifications of their ends, may go on once the gateway is
-    /// told to stop. Default: 5 s.
+    /// How long requests and video tasks in progress, and the notifications of their ends, may go on once the gateway
+    /// is told to stop. Default: 5 s.
     pub shutdown_grace: Duration,
     /// Pause of the simulated provider before each event of a stream. Default: none.
     pub event_delay: Duration,

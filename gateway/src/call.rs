@@ -18,9 +18,11 @@ pub type Response = axum::response::Response;
 pub struct Call {
     /// The operation of the specification that was called.
     pub operation: &'static Operation,
-    /// Path parameters by name, percent-decoded and free of slashes, dot segments and control characters.
+    /// Path parameters by name, percent-decoded and free of dot segments and control characters. Slashes are
+    /// characters of the value, as ids of models hold them: a value is no path of a file.
     pub path: Vec<(String, String)>,
-    /// Query parameters in the order sent, decoded. The key, if it came this way, is not among them.
+    /// Query parameters in the order sent, decoded, checked against the rules of the operation. The key, if it came
+    /// this way, is not among them.
     pub query: Vec<(String, String)>,
     /// Request headers, without the ones that carry a key.
     pub headers: HeaderMap,
@@ -61,13 +63,6 @@ impl Call {
             return Err(ApiError::violations(violations));
         }
         Ok(limits::canonical(self.operation, &body).unwrap_or(body))
-    }
-
-    /// Checks the query's parameters against the rules of the operation. Errors: every violation at once.
-    pub(crate) fn check_query(&self) -> Result<(), ApiError> {
-        let query = self.query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let violations = limits::check_query(self.operation, query);
-        if violations.is_empty() { Ok(()) } else { Err(ApiError::violations(violations)) }
     }
 
     /// The value of a query parameter by its type, or what the specification says is assumed without it.

@@ -12,7 +12,8 @@ use crate::fault::Faults;
 pub struct Config {
     /// Address to listen at, such as `127.0.0.1:8080`; port 0 takes a free one. Default: `127.0.0.1:8080`.
     pub listen: String,
-    /// The key that clients must send (section 5). Default: a new random one, see [`Gateway::key`](crate::Gateway::key).
+    /// The key that clients must send (section 5). Default: a new random one, see
+    /// [`Gateway::key`](crate::Gateway::key).
     pub key: Option<ApiKey>,
     /// Scheme, host and port that clients reach the gateway by, for the addresses of files (4 rule 4). Default: what
     /// the request's `Host` header says.
@@ -35,7 +36,8 @@ pub struct Config {
     /// Origins whose web pages may call the gateway (CORS), such as `https://app.example`; `*` stands for all.
     /// Default: none.
     pub allowed_origins: Vec<String>,
-    /// How long requests and video tasks in progress, and the notifications of their ends, may go on once the gateway is told to stop. Default: 5 s.
+    /// How long requests and video tasks in progress, and the notifications of their ends, may go on once the gateway
+    /// is told to stop. Default: 5 s.
     pub shutdown_grace: Duration,
     /// Pause of the simulated provider before each event of a stream. Default: none.
     pub event_delay: Duration,

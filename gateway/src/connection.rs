@@ -16,6 +16,7 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep};
 
 use crate::error::ApiError;
@@ -63,11 +64,37 @@ pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
     (Socket { shared, patience, stuck: None, rewriting: Rewriting::default() }, peer)
 }
 
-/// Turns a connection away with an error. Nobody waits for the client to read it.
-pub(crate) fn refuse(stream: &TcpStream, error: ApiError) {
+/// Turns a connection away with an error. Where there is a place, what the client sends is thrown away for a while, so
+/// that it gets to read the error; without one the connection ends at once.
+pub(crate) fn refuse(stream: TcpStream, error: ApiError, places: &Arc<Semaphore>) {
     // The answer fits the buffer of a fresh socket; a client that has gone misses nothing.
     _ = stream.try_write(&head_error::answer(error));
-    _ = SockRef::from(stream).shutdown(std::net::Shutdown::Write);
+    _ = SockRef::from(&stream).shutdown(std::net::Shutdown::Write);
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        tokio::spawn(async move {
+            drain(&stream).await;
+            drop((stream, place));
+        });
+    }
+}
+
+/// Throws away what still comes, for a while and to a bound: bytes left unread would make the system break the
+/// connection, and the client lose the last answer.
+async fn drain(stream: &TcpStream) {
+    let drain = async {
+        let mut scrap = vec![0; 16 * 1024];
+        let mut drained = 0;
+        while drained < MOST_DRAINED && stream.readable().await.is_ok() {
+            match stream.try_read(&mut scrap) {
+                Ok(0) => break,
+                Ok(count) => drained += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+        }
+    };
+    // In time or not: the connection ends here.
+    _ = tokio::time::timeout_at(Instant::now() + DRAIN, drain).await;
 }
 
 impl Socket {
@@ -199,8 +226,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Ends the connection from this side and throws away what still comes: bytes left unread would make the system
-    /// break the connection, and the client lose the last answer.
+    /// Ends the connection from this side, so that the client gets its last answer.
     pub(crate) async fn close(self) {
         if self.shared.gave_up.load(Ordering::Relaxed) {
             // What the client did not take is not to stay in the system's buffers either: break the connection.
@@ -209,20 +235,7 @@ impl Peer {
         }
         // Fails where the connection is broken already.
         _ = SockRef::from(&self.shared.stream).shutdown(std::net::Shutdown::Write);
-        let drain = async {
-            let mut scrap = vec![0; 16 * 1024];
-            let mut drained = 0;
-            while drained < MOST_DRAINED && self.shared.stream.readable().await.is_ok() {
-                match self.shared.stream.try_read(&mut scrap) {
-                    Ok(0) => break,
-                    Ok(count) => drained += count,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(_) => break,
-                }
-            }
-        };
-        // In time or not: the connection ends here.
-        _ = tokio::time::timeout_at(Instant::now() + DRAIN, drain).await;
+        drain(&self.shared.stream).await;
     }
 }
 

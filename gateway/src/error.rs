@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use gatewright::ErrorCode;
 use gatewright::limits::{UNSUPPORTED, Violation, Violations};
 use gatewright::operations::{ErrorStyle, Operation};
@@ -199,8 +199,12 @@ fn field(pointer: &str) -> String {
 
 /// A JSON document as a successful answer.
 pub(crate) fn json_response(document: &impl serde::Serialize) -> Response {
-    let bytes = serde_json::to_vec(document).expect("answers are made of plain values");
-    let mut response = Response::new(Body::from(bytes));
+    json_bytes(serde_json::to_vec(document).expect("answers are made of plain values").into())
+}
+
+/// The same of a document that is written already.
+pub(crate) fn json_bytes(document: Bytes) -> Response {
+    let mut response = Response::new(Body::from(document));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

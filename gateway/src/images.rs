@@ -12,6 +12,7 @@ use crate::error::{ApiError, json_response};
 use crate::files::{Kind, LIFETIME, unix_seconds};
 use crate::models;
 use crate::service::Provider;
+use crate::simulator::budget::{Budget, Exceeded};
 use crate::simulator::image;
 
 /// `POST /v1/images/generations`.
@@ -31,18 +32,18 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
     let inline = call.field(&body, "response_format") == "b64_json";
     let revised = revise(&prompt, &body);
 
-    let failed = || ApiError::new(&ErrorCode::SERVER_ERROR, "drawing the image failed");
     // Before the work: an answer without room for its files is of no use.
     let room = if inline { None } else { Some(provider.files.reserve(image::expected_bytes(size, count))?) };
-    let _permit = provider.drawings.acquire().await.map_err(|_| failed())?;
-    let drawn = tokio::task::spawn_blocking(move || {
-        let pictures = (0..count).map(|variation| image::draw(&prompt, variation, size));
+    let drawn = provider.studio.work(move |budget| {
+        let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
         match room {
-            Some(room) => room.keep(Kind::Png, pictures.collect(), LIFETIME),
-            None => Ok(pictures.map(|picture| BASE64_STANDARD.encode(picture)).collect()),
+            Some(room) => room.keep(Kind::Png, pictures.collect::<Result<_, _>>()?, LIFETIME),
+            None => Ok(pictures
+                .map(|picture| picture.map(|png| BASE64_STANDARD.encode(png)))
+                .collect::<Result<_, _>>()?),
         }
     });
-    let drawn = drawn.await.map_err(|_| failed())??;
+    let drawn = drawn.await?;
 
     let public = provider.public_url(&call.headers);
     let data: Vec<Value> = drawn
@@ -61,6 +62,15 @@ pub(crate) async fn create(provider: &Provider, call: &Call) -> Result<Response,
     Ok(json_response(&json!({ "created": unix_seconds(), "data": data })))
 }
 
+/// Draws one picture after the other, as long as somebody waits for them.
+fn pictures(
+    count: u32,
+    budget: &Budget,
+    draw: impl Fn(u32) -> Vec<u8>,
+) -> impl Iterator<Item = Result<Vec<u8>, Exceeded>> {
+    (0..count).map(move |variation| budget.work(0).map(|()| draw(variation)))
+}
+
 /// `1024x1792` as width and height in pixels.
 fn dimensions(size: &str) -> Option<(u32, u32)> {
     let (width, height) = size.split_once('x')?;
@@ -72,4 +82,41 @@ fn revise(prompt: &str, body: &Value) -> String {
     let style = body["style"].as_str().unwrap_or("vivid");
     let quality = body["quality"].as_str().unwrap_or("standard");
     format!("{}, in a {style} style, {quality} quality", prompt.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, mpsc};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::work::Workshop;
+
+    #[tokio::test]
+    async fn a_client_that_goes_leaves_pictures_undrawn_and_the_place_taken_until_then() {
+        let studio = Workshop::of(1);
+        let drawn = Arc::new(AtomicUsize::new(0));
+        let (brush, go_on) = mpsc::channel::<()>();
+        let begun = Arc::clone(&drawn);
+        let mut waiting = Box::pin(studio.work(move |budget| {
+            let pictures = pictures(10, budget, |_| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                _ = go_on.recv();
+                Vec::new()
+            });
+            Ok(pictures.collect::<Result<Vec<_>, _>>()?)
+        }));
+        while drawn.load(Ordering::SeqCst) == 0 {
+            assert!((&mut waiting).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        drop(waiting);
+        assert!(studio.work(|_| Ok(())).now_or_never().is_none(), "the first picture is still being drawn");
+        // The first picture ends; nothing holds up those after it.
+        drop(brush);
+        assert_eq!(studio.work(|_| Ok(7)).await.ok(), Some(7));
+        assert_eq!(drawn.load(Ordering::SeqCst), 1);
+    }
 }

@@ -53,6 +53,7 @@ mod service;
 mod simulator;
 mod sse;
 mod tools;
+mod tree;
 mod videos;
 mod webhook;
 mod work;

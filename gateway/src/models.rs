@@ -5,17 +5,14 @@ use gatewright::{ErrorCode, catalog, limits};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Response};
+use crate::chat;
 use crate::error::{ApiError, json_response};
 use crate::simulator::LONGEST_ANSWER;
 
 /// When the models were made, as the lists tell it: the start of 2026. The catalog states no dates.
 const CREATED: u64 = 1_767_225_600;
-/// Models on one page of the native list where the client does not say.
-const PAGE_SIZE: usize = 50;
 /// What the native names of models begin with.
 const NATIVE_PREFIX: &str = "models/";
-/// Most models on one page of the native list.
-const LARGEST_PAGE: usize = 1000;
 
 /// `GET /v1/models`: all models of the catalog.
 pub(crate) fn list() -> Response {
@@ -41,16 +38,6 @@ pub(crate) fn retrieve(call: &Call) -> Result<Response, ApiError> {
 
 /// `GET /v1beta/models`: the models that the native protocol serves, page by page.
 pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
-    let size = match call.query("pageSize") {
-        None => PAGE_SIZE,
-        Some(text) => {
-            text.parse().ok().filter(|size| (1..=LARGEST_PAGE).contains(size)).ok_or_else(|| {
-                let message =
-                    format!("pageSize must be a whole number from 1 to {LARGEST_PAGE}, not {text:?}");
-                ApiError::new(&ErrorCode::INVALID_VALUE, message).param("pageSize")
-            })?
-        }
-    };
     let served: Vec<&catalog::TextModel> =
         catalog::TEXT_MODELS.iter().filter(|model| serves(model, "native")).collect();
     // A page begins with the model its token names.
@@ -61,9 +48,10 @@ pub(crate) fn list_native(call: &Call) -> Result<Response, ApiError> {
                 .param("pageToken")
         })?,
     };
+    let size = chat::limit(&call.parameter("pageSize")).unwrap_or(served.len());
     let models: Vec<Value> = served[start..].iter().take(size).map(|model| native_entry(model.id)).collect();
     let mut page = json!({ "models": models });
-    if let Some(next) = served.get(start + size) {
+    if let Some(next) = served.get(start.saturating_add(size)) {
         page["nextPageToken"] = json!(next.id);
     }
     Ok(json_response(&page))

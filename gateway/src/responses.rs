@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub(crate) use self::history::History;
-use self::kept::Kept;
 pub(crate) use self::kept::{delete, list_input_items, retrieve};
 
 use crate::call::{Call, Response};
@@ -28,10 +27,14 @@ use crate::simulator::budget::{Budget, Exceeded};
 use crate::simulator::{self, Content, Finish, Prompt, Turn, Usage, tokens};
 use crate::sse::{self, Event};
 use crate::tools::{Called, CustomTools, Form, Tools};
+use crate::tree;
 
 /// How often the log probabilities of a text are in memory at once: in the answer that is kept, and in the four events
 /// that end a stream.
 const LOGPROBS_AT_ONCE: usize = 5;
+/// How often what a response repeats of its request is in memory at once: in the three events of a stream that carry
+/// the response, and where one of them is being made.
+const ECHOES_AT_ONCE: usize = 4;
 /// Longest summary that a compaction keeps, in characters.
 const SUMMARY: usize = 4_000;
 
@@ -44,7 +47,7 @@ pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Resul
                        where the answer may take long";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
     }
-    let Conversation { items, earlier } = conversation(provider, &body)?;
+    let Conversation { items, earlier } = conversation(provider, &body, budget)?;
     let unmatched = limits::unmatched_calls(&items, earlier);
     if !unmatched.is_empty() {
         return Err(ApiError::violations(unmatched));
@@ -60,9 +63,10 @@ pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Resul
         model,
         request: body,
     };
+    record.charge(budget)?;
     if record.request["store"] != false {
-        let kept = Kept::new(record.json(&Progress::Ended(&made)), items);
-        provider.history.keep(record.id.clone(), kept.into_documents());
+        let documents = kept::documents(&record.json(&Progress::Ended(&made)), items);
+        provider.history.keep(record.id.clone(), documents);
     }
     if record.request["stream"] == true {
         let terminator = call.operation.terminator.map(Event::terminator);
@@ -76,7 +80,7 @@ pub(crate) fn create(provider: &Provider, call: &Call, budget: &Budget) -> Resul
 pub(crate) fn compact(provider: &Provider, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(text(&body["model"]), call.operation)?;
-    let Conversation { items, .. } = conversation(provider, &body)?;
+    let Conversation { items, .. } = conversation(provider, &body, budget)?;
     if items.is_empty() {
         let message = "there is nothing to compact: send input or previous_response_id";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
@@ -167,6 +171,13 @@ enum Progress<'a> {
 }
 
 impl Record {
+    /// Charges what the response repeats of the request: about all but its input.
+    fn charge(&self, budget: &Budget) -> Result<(), Exceeded> {
+        let members = self.request.as_object().into_iter().flatten();
+        let echo = members.filter(|(name, _)| *name != "input").map(|(_, member)| tree::bytes(member));
+        budget.make(echo.sum::<usize>().saturating_mul(ECHOES_AT_ONCE))
+    }
+
     /// The response object, all its required fields present.
     fn json(&self, progress: &Progress<'_>) -> Value {
         let (status, output, details, usage) = match progress {
@@ -279,13 +290,17 @@ struct Conversation {
     earlier: usize,
 }
 
-fn conversation(provider: &Provider, body: &Value) -> Result<Conversation, ApiError> {
+fn conversation(provider: &Provider, body: &Value, budget: &Budget) -> Result<Conversation, ApiError> {
     let mut items = match body["previous_response_id"].as_str() {
         None => Vec::new(),
-        Some(id) => kept::look_up(provider, id).map(Kept::into_conversation).ok_or_else(|| {
-            let message = format!("Previous response not found: {}", kept::NOT_KEPT);
-            ApiError::new(&ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND, message).param("previous_response_id")
-        })?,
+        Some(id) => {
+            let earlier = kept::look_up(provider, id).ok_or_else(|| {
+                let message = format!("Previous response not found: {}", kept::NOT_KEPT);
+                ApiError::new(&ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND, message).param("previous_response_id")
+            })?;
+            let too_costly = |exceeded| ApiError::from(exceeded).param("previous_response_id");
+            earlier.into_conversation(budget).map_err(too_costly)?
+        }
     };
     let earlier = items.len();
     match &body["input"] {
@@ -322,7 +337,8 @@ fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiErr
     Ok((prompt, custom))
 }
 
-/// The turn that an item stands for. `called`: names of tools by the ids of their calls. Kinds that are not known here carry nothing the simulated provider needs.
+/// The turn that an item stands for. `called`: names of tools by the ids of their calls. Kinds that are not known here
+/// carry nothing the simulated provider needs.
 fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<Turn> {
     match item["type"].as_str() {
         None | Some("message") => {

@@ -13,9 +13,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use gatewright::ErrorCode;
-use gatewright::operations::{ErrorStyle, Operation};
+use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::webhook::Secret;
+use gatewright::{ErrorCode, limits};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::server::conn::http1;
@@ -44,6 +44,10 @@ use crate::service::Provider;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How long a browser may go by what it was told of who may call.
 const PREFLIGHT_LIFETIME: Duration = Duration::from_hours(1);
+/// How many connections that were turned away may wait at once for their clients to read why.
+const REFUSALS: usize = 64;
+/// Wait that is advised to a client that holds too many connections.
+const REFUSED_WAIT_S: u64 = 1;
 /// Wait after a failed accept, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -104,11 +108,6 @@ impl Gateway {
         &self.embedded.provider.webhook_secret
     }
 
-    #[cfg(test)]
-    pub(crate) fn provider(&self) -> Arc<Provider> {
-        Arc::clone(&self.embedded.provider)
-    }
-
     /// Serves until `shutdown` is ready, then lets requests, video tasks and notifications in progress end within the
     /// configured grace. What tasks are left then end as failed; gives their ids.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {
@@ -120,6 +119,7 @@ impl Gateway {
         let graceful = GracefulShutdown::new();
         let permits = Arc::new(Semaphore::new(config.max_connections));
         let peers = Peers::new(config.max_connections_per_peer);
+        let refusals = Arc::new(Semaphore::new(REFUSALS));
         tracing::info!(address = %self.address, "listening");
 
         tokio::pin!(shutdown);
@@ -139,7 +139,9 @@ impl Gateway {
             let Some(held) = peers.hold(address.ip()) else {
                 let most = config.max_connections_per_peer;
                 let message = format!("this address holds {most} connections already; close some first");
-                connection::refuse(&stream, ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message));
+                let error =
+                    ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message).retry_after(REFUSED_WAIT_S);
+                connection::refuse(stream, error, &refusals);
                 continue;
             };
             let (socket, peer) = connection::open(stream, config.write_timeout);
@@ -239,10 +241,16 @@ fn cors(origins: &[String]) -> Result<Option<CorsLayer>, BindError> {
         all if all.iter().any(|origin| origin == "*") => AllowOrigin::any(),
         _ => AllowOrigin::list(allowed),
     };
+    let mut methods = vec![Method::HEAD];
+    for operation in operations::ALL {
+        methods.extend(
+            Method::try_from(operation.method.as_str()).ok().filter(|method| !methods.contains(method)),
+        );
+    }
     Ok(Some(
         CorsLayer::new()
             .allow_origin(allowed)
-            .allow_methods([Method::GET, Method::HEAD, Method::POST])
+            .allow_methods(methods)
             // Clients send headers of their own making; what they may ask for is decided by the key.
             .allow_headers(AllowHeaders::mirror_request())
             .expose_headers([REQUEST_ID, header::RETRY_AFTER, idempotency::REPLAYED_HEADER])
@@ -351,6 +359,11 @@ async fn route(
     *style = operation.error_style;
     provider.gatekeeper.admit(&mut head.headers, &mut query)?;
     let mut path = decode_parameters(&parameters)?;
+    let violations =
+        limits::check_query(operation, query.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    if !violations.is_empty() {
+        return Err(ApiError::violations(violations));
+    }
     let mut body = if operation.has_body {
         read_body(&provider.config, operation, &head.headers, body).await?
     } else {

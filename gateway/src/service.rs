@@ -6,7 +6,6 @@ use std::sync::Arc;
 use gatewright::operations::Operation;
 use gatewright::webhook::Secret;
 use http::{HeaderMap, header};
-use tokio::sync::Semaphore;
 
 use crate::auth::{ApiKey, Gatekeeper};
 use crate::call::{Call, Response};
@@ -33,9 +32,9 @@ pub(crate) struct Provider {
     pub(crate) files: Arc<Files>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) history: History,
-    /// Leave to draw: each image takes a processor.
-    pub(crate) drawings: Semaphore,
     pub(crate) workshop: Workshop,
+    /// Where images are drawn: each takes a processor for longer than other work does.
+    pub(crate) studio: Workshop,
     address: SocketAddr,
 }
 
@@ -55,8 +54,8 @@ impl Provider {
             files: Arc::new(Files::new(config.max_file_bytes)),
             tasks: Arc::default(),
             history: History::default(),
-            drawings: Semaphore::new(std::thread::available_parallelism().map_or(2, Into::into)),
             workshop: Workshop::default(),
+            studio: Workshop::default(),
             config,
             address,
         }
@@ -113,7 +112,7 @@ impl Service for Arc<Provider> {
     }
 
     async fn list_response_input_items(&self, call: Call) -> Response {
-        finish(call.operation, responses::list_input_items(self, &call))
+        worked_out(self, call, responses::list_input_items).await
     }
 
     async fn list_models(&self, _call: Call) -> Response {

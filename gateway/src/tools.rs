@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::chat::{list, text};
 use crate::error::ApiError;
-use crate::simulator::client_schema::ClientSchema;
+use crate::simulator::client_schema::{ClientSchema, OutOfBounds, check_pattern};
 use crate::simulator::{Tool, ToolCall, ToolChoice};
 
 /// Where a protocol writes what belongs to a tool.
@@ -73,9 +73,8 @@ impl Called {
 
 impl Tools {
     /// The tools of a request and the choice among them. Kinds that are not known here cannot be called and pass.
-    /// Errors: a schema is out of
-    /// bounds, or the choice is no word of the protocol, names a tool that is not there, or requires one where there is
-    /// none.
+    /// Errors: a schema or a grammar is out of bounds, or the choice is no word of the protocol, names a tool that is
+    /// not there, or requires one where there is none.
     pub(crate) fn read(body: &Value, form: Form) -> Result<Self, ApiError> {
         let mut tools =
             Self { list: Vec::new(), choice: ToolChoice::Auto, custom: CustomTools(HashSet::new()) };
@@ -95,7 +94,7 @@ impl Tools {
                 "custom" => {
                     tools.custom.0.insert(name.to_owned());
                     let at = format!("/tools/{index}{}/format", form.pointer("custom"));
-                    ClientSchema::read(&input_schema(&members["format"], form), &at)?
+                    input_schema(&members["format"], form, &at)?
                 }
                 _ => continue,
             };
@@ -114,13 +113,13 @@ impl Tools {
                 "required" => ToolChoice::Required,
                 _ => return Err(refuse("tool_choice is none of the words none, auto and required")),
             },
-            _ if matches!(kind, "function" | "custom") => {
-                ToolChoice::Named(self.named(choice, form)?.to_owned())
-            }
+            _ if is_called(choice) => ToolChoice::Named(self.named(choice, form)?.to_owned()),
             _ if kind == "allowed_tools" => {
                 let allowed = form.members(choice);
-                let names: Result<HashSet<&str>, ApiError> =
-                    list(&allowed["tools"]).map(|tool| self.named(tool, form)).collect();
+                let names: Result<HashSet<&str>, ApiError> = list(&allowed["tools"])
+                    .filter(|tool| is_called(tool))
+                    .map(|tool| self.named(tool, form))
+                    .collect();
                 let names = names?;
                 self.list.retain(|tool| names.contains(tool.name.as_str()));
                 if allowed["mode"] == "required" { ToolChoice::Required } else { ToolChoice::Auto }
@@ -133,12 +132,12 @@ impl Tools {
         Ok(())
     }
 
-    /// The name of a tool that a choice refers to by kind and name.
+    /// The name of a tool that a choice refers to by kind and name; the kind is one that [`is_called`].
     fn named<'c>(&self, choice: &'c Value, form: Form) -> Result<&'c str, ApiError> {
         let (kind, name) = (text(&choice["type"]), text(&form.members(choice)["name"]));
         let is_custom = self.custom.0.contains(name);
         let is_there = self.list.iter().any(|tool| tool.name == name) && is_custom == (kind == "custom");
-        if is_there && matches!(kind, "function" | "custom") {
+        if is_there {
             return Ok(name);
         }
         let kind = if kind == "custom" { "custom tool" } else { "function" };
@@ -150,6 +149,11 @@ impl Tools {
     pub(crate) fn into_parts(self) -> (Vec<Tool>, ToolChoice, CustomTools) {
         (self.list, self.choice, self.custom)
     }
+}
+
+/// Whether a tool, or a choice of one, is of a kind that the simulated provider calls. Others work at the provider's.
+fn is_called(tool: &Value) -> bool {
+    matches!(text(&tool["type"]), "function" | "custom")
 }
 
 /// Longest name of a tool, in characters.
@@ -168,14 +172,20 @@ impl CustomTools {
 }
 
 /// The arguments of the function that stands for a custom tool. A grammar of the syntax `regex` is kept to; one of
-/// `lark` is not, which gaps.md says.
-fn input_schema(format: &Value, form: Form) -> Value {
+/// `lark` is not, which gaps.md says. `at`: where the format is, as JSON Pointer.
+fn input_schema(format: &Value, form: Form, at: &str) -> Result<ClientSchema, OutOfBounds> {
     let grammar = form.members(format);
     let mut input = json!({ "type": "string" });
     if grammar["syntax"] == "regex" {
-        input["pattern"] = json!(format!("^(?:{})$", text(&grammar["definition"])));
+        let definition = text(&grammar["definition"]);
+        // As the client wrote it: what is put around it is not the client's.
+        check_pattern(definition, &format!("{at}{}/definition", form.pointer("grammar")))?;
+        input["pattern"] = json!(format!("^(?:{definition})$"));
     }
-    json!({ "type": "object", "properties": { INPUT: input }, "required": [INPUT], "additionalProperties": false })
+    let properties = json!({ INPUT: input });
+    Ok(ClientSchema::own(
+        json!({ "type": "object", "properties": properties, "required": [INPUT], "additionalProperties": false }),
+    ))
 }
 
 fn refuse(message: impl Into<String>) -> ApiError {

@@ -13,9 +13,6 @@ use crate::simulator::budget::Budget;
 #[derive(Debug)]
 pub(crate) struct Workshop {
     places: Arc<Semaphore>,
-    /// Works that ended because nobody waited for them any longer.
-    #[cfg(test)]
-    abandoned: Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Default for Workshop {
@@ -26,12 +23,9 @@ impl Default for Workshop {
 }
 
 impl Workshop {
-    fn of(places: usize) -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(places)),
-            #[cfg(test)]
-            abandoned: Arc::default(),
-        }
+    /// `places`: how many works are done at once.
+    pub(crate) fn of(places: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(places)) }
     }
 
     /// Does work on a thread of its own once there is a place, with the budget of one request. Dropping the future, as
@@ -45,12 +39,8 @@ impl Workshop {
         let budget = Budget::new();
         let _waiting = budget.waiting();
         // The place is given back when the work has ended, not when nobody waits for it any longer.
-        #[cfg(test)]
-        let abandoned = Arc::clone(&self.abandoned);
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&budget);
-            #[cfg(test)]
-            abandoned.fetch_add(usize::from(budget.is_abandoned()), std::sync::atomic::Ordering::SeqCst);
             drop(place);
             done
         });
@@ -64,10 +54,14 @@ impl Workshop {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use futures_util::FutureExt as _;
+    use socket2::SockRef;
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::connection;
 
     /// Works until the budget says that nobody waits.
     fn work_until_left(budget: &Budget) {
@@ -97,43 +91,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_breaks_its_connection_ends_the_work_for_it() {
-        use serde_json::json;
-        use tokio::io::AsyncWriteExt as _;
-
-        let names: Vec<String> = (0..8).map(|number| format!("p{number}")).collect();
-        let itself: serde_json::Map<_, _> =
-            names.iter().map(|name| (name.clone(), json!({ "$ref": "#" }))).collect();
-        let schema = json!({ "properties": itself, "required": names });
-        let format = json!({ "type": "json_schema", "json_schema": { "name": "x", "schema": schema } });
-        let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "x" }], "response_format": format });
-        let body = body.to_string();
-
-        let config = crate::Config { listen: "127.0.0.1:0".to_owned(), ..crate::Config::default() };
-        let gateway = crate::Gateway::bind(config).await.expect("a free port");
-        let (provider, address) = (gateway.provider(), gateway.address());
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            gateway.key().expose(),
-            body.len()
-        );
-        let serving = tokio::spawn(gateway.serve(std::future::pending()));
-        let mut client = tokio::net::TcpStream::connect(address).await.expect("a connection");
-        client.write_all(format!("{head}{body}").as_bytes()).await.expect("sent");
-        let workshop = &provider.workshop;
-        let all = Workshop::default().places.available_permits();
-        while workshop.places.available_permits() == all {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    async fn a_client_that_breaks_its_connection_or_falls_silent_ends_the_work_for_it() {
+        let workshop = Workshop::of(1);
+        for breaks in [true, false] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let address = listener.local_addr().expect("an address");
+            let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+            let (client, accepted) = (client.expect("connected"), accepted.expect("accepted").0);
+            let (_socket, peer) = connection::open(accepted, Duration::from_millis(100));
+            if breaks {
+                SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("set");
+            }
+            // With a reset, or with the end of its sending half.
+            drop(client);
+            let endless = workshop.work(|budget| {
+                work_until_left(budget);
+                Ok(())
+            });
+            tokio::select! {
+                _ = endless => panic!("the work ended by itself"),
+                () = peer.gone() => {}
+            }
+            assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7), "the place was not given back");
         }
-        // A client that only ends its sending half may still wait for the answer.
-        socket2::SockRef::from(&client).set_linger(Some(std::time::Duration::ZERO)).expect("set");
-        drop(client);
-        while workshop.places.available_permits() < all {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-        assert_eq!(workshop.abandoned.load(Ordering::SeqCst), 1);
-        serving.abort();
     }
 
     #[tokio::test]

@@ -90,7 +90,7 @@ export interface ListNativeModelsParams {
   /**
    * Most models on one page.
    *
-   * 1 to 1000. Source: ours (the specification does not state it).
+   * 1 to 1000. Default: `50`. Source: ours (the specification does not state it).
    */
   pageSize?: number;
   /**

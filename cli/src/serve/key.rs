@@ -1,5 +1,6 @@
 //! Where `gatewright serve` has its key from.
 
+use std::env::VarError;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
@@ -47,16 +48,28 @@ impl KeyArguments {
     /// The key, or none if one is to be made.
     pub(super) fn read(self) -> Result<Option<ApiKey>, Failure> {
         // Taken here and not by clap, so that help never shows the value of a variable.
-        let variable = |name| std::env::var(name).ok().filter(|key| !key.is_empty());
         let (key, place) = match (self.key, self.key_file) {
             (Some(Shown(key)), _) => (key, "--key".to_owned()),
             (None, Some(file)) => (read(&file)?, file.display().to_string()),
-            (None, None) => match [KEY_VARIABLE, API_KEY_VARIABLE].map(|name| (variable(name), name)) {
-                [(Some(key), name), _] | [_, (Some(key), name)] => (key, name.to_owned()),
-                _ => return Ok(None),
+            (None, None) => match (variable(KEY_VARIABLE)?, variable(API_KEY_VARIABLE)) {
+                (Some(key), _) => (key, KEY_VARIABLE.to_owned()),
+                (None, other) => match other? {
+                    Some(key) => (key, API_KEY_VARIABLE.to_owned()),
+                    None => return Ok(None),
+                },
             },
         };
         ApiKey::new(key).map(Some).map_err(|error| Failure::Usage(format!("{place}: {error}")))
+    }
+}
+
+/// The key in a variable; none where it is not set, or set to nothing.
+fn variable(name: &str) -> Result<Option<String>, Failure> {
+    match std::env::var(name) {
+        Ok(key) => Ok(Some(key).filter(|key| !key.is_empty())),
+        Err(VarError::NotPresent) => Ok(None),
+        // It may be a secret: it is not shown.
+        Err(VarError::NotUnicode(_)) => Err(Failure::Usage(format!("{name} is not Unicode text"))),
     }
 }
 

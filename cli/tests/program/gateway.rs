@@ -214,6 +214,26 @@ fn key_of_the_gateway_from_its_own_variable() {
     assert_eq!(ready["key"], "its-own");
 }
 
+/// A variable that holds no text is a mistake, and not the same as none; the gateway's own goes first here, too.
+#[cfg(unix)]
+#[test]
+fn key_that_is_not_unicode_is_a_matter_of_usage() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let garbled = std::ffi::OsStr::from_bytes(b"canary\xff");
+    for (garbled_name, other) in
+        [("GATEWRIGHT_SERVE_KEY", "GATEWRIGHT_API_KEY"), ("GATEWRIGHT_API_KEY", "GATEWRIGHT_BASE_URL")]
+    {
+        // Were the variable passed over, the program would say that it cannot listen there.
+        let mut command = gatewright();
+        command.args(["serve", "--listen", "nowhere"]).env(garbled_name, garbled).env(other, "another");
+        let output = command.output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(garbled_name) && !said.contains("canary"), "{said}");
+    }
+}
+
 /// What is wrong with a key is said without the key.
 #[test]
 fn unusable_key_is_a_matter_of_usage() {

@@ -15,11 +15,8 @@ pub(super) fn of(record: &Record, made: Made) -> impl Iterator<Item = Value> + S
     let begun = record.json(&Progress::Begun);
     let ended = record.json(&Progress::Ended(&made));
     let terminal = format!("response.{}", text(&ended["status"]));
-    let first = [
-        json!({ "type": "response.created", "response": begun }),
-        json!({ "type": "response.in_progress", "response": begun }),
-    ];
-    let last = json!({ "type": terminal, "response": ended });
+    let first = [of_response("response.created", begun.clone()), of_response("response.in_progress", begun)];
+    let last = of_response(&terminal, ended);
     let status = made.item_status();
     let items =
         made.items.into_iter().enumerate().flat_map(move |(index, item)| item_events(index, item, status));
@@ -27,6 +24,13 @@ pub(super) fn of(record: &Record, made: Made) -> impl Iterator<Item = Value> + S
         event["sequence_number"] = json!(number);
         event
     })
+}
+
+/// An event that carries the response, which is not copied.
+fn of_response(kind: &str, response: Value) -> Value {
+    let mut event = json!({ "type": kind, "response": null });
+    event["response"] = response;
+    event
 }
 
 fn item_events(index: usize, item: Item, status: &'static str) -> Events {

@@ -1,21 +1,24 @@
 //! Responses that a later request may go on from by `previous_response_id`: kept in memory, within bounds.
 //!
 //! Kept as the bytes of their JSON, not as trees: a tree takes up to forty times its text, and the bound would count
-//! something else than what is held.
+//! something else than what is held. Response and items are documents of their own, so that neither is deeper here than
+//! in the request: what a request could be read from is read again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use bytes::Bytes;
 
 /// Most responses kept.
 const MOST_RESPONSES: usize = 1_000;
 /// Most bytes of memory kept, all responses together.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
-/// What a response takes beside its items: its id and its places in the tables.
+/// Most bytes of one response and its items.
+pub(super) const LONGEST: usize = 10 * 1024 * 1024;
+/// What a response takes beside its documents: its id and its places in the tables.
 const OVERHEAD: usize = 256;
 
-/// The kept conversations by response id.
+/// The kept responses by id.
 #[derive(Default)]
 pub(crate) struct History {
     kept: Mutex<Kept>,
@@ -23,31 +26,45 @@ pub(crate) struct History {
 
 #[derive(Default)]
 struct Kept {
-    /// Items of each conversation, as a JSON array.
-    conversations: HashMap<Arc<str>, Arc<[u8]>>,
+    responses: HashMap<Arc<str>, Documents>,
     /// Oldest first.
     order: VecDeque<Arc<str>>,
     bytes: usize,
 }
 
+/// A response and the items it was made from, as JSON.
+#[derive(Clone)]
+pub(super) struct Documents {
+    /// An object.
+    pub(super) response: Bytes,
+    /// An array.
+    pub(super) items: Bytes,
+    /// Bytes of memory that items and output take once they are read.
+    pub(super) tree: usize,
+}
+
+impl Documents {
+    fn size(&self) -> usize {
+        OVERHEAD + self.response.len() + self.items.len()
+    }
+}
+
 impl History {
-    /// Keeps the items of a conversation up to and with this response. The oldest give way.
-    pub(super) fn keep(&self, id: String, items: Vec<Value>) {
-        let json = serde_json::to_vec(&items).expect("items are plain values");
-        drop(items);
-        if size(&json) > MOST_BYTES {
+    /// Keeps a response, unless it is longer than one may be. The oldest give way.
+    pub(super) fn keep(&self, id: String, documents: Documents) {
+        if documents.size() > LONGEST {
             return;
         }
-        let (id, json): (Arc<str>, Arc<[u8]>) = (id.into(), json.into());
+        let id: Arc<str> = id.into();
         let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *guard;
-        kept.bytes += size(&json);
-        kept.conversations.insert(Arc::clone(&id), json);
+        kept.bytes += documents.size();
+        kept.responses.insert(Arc::clone(&id), documents);
         kept.order.push_back(id);
         while kept.order.len() > MOST_RESPONSES || kept.bytes > MOST_BYTES {
             let Some(oldest) = kept.order.pop_front() else { break };
-            if let Some(json) = kept.conversations.remove(&oldest) {
-                kept.bytes -= size(&json);
+            if let Some(documents) = kept.responses.remove(&oldest) {
+                kept.bytes -= documents.size();
             }
         }
     }
@@ -55,37 +72,32 @@ impl History {
     /// Forgets a response; whether it was kept.
     pub(super) fn remove(&self, id: &str) -> bool {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(json) = kept.conversations.remove(id) else { return false };
-        kept.bytes -= size(&json);
+        let Some(documents) = kept.responses.remove(id) else { return false };
+        kept.bytes -= documents.size();
         kept.order.retain(|known| **known != *id);
         true
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<Vec<Value>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let json = Arc::clone(kept.conversations.get(id)?);
-        // Others need not wait while it is read.
-        drop(kept);
-        serde_json::from_slice(&json).ok()
+    /// The documents of a response, shared and not copied.
+    pub(super) fn get(&self, id: &str) -> Option<Documents> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).responses.get(id).cloned()
     }
-}
-
-fn size(json: &[u8]) -> usize {
-    OVERHEAD + json.len()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    fn documents(bytes: usize) -> Documents {
+        Documents { response: vec![b' '; bytes].into(), items: Bytes::from_static(b"[]"), tree: 0 }
+    }
 
     #[test]
     fn a_response_that_was_removed_takes_no_room() {
         let history = History::default();
         for number in 0..3 * MOST_RESPONSES {
-            history.keep("a".to_owned(), vec![json!({ "number": number })]);
-            history.keep("b".to_owned(), Vec::new());
+            history.keep("a".to_owned(), documents(number));
+            history.keep("b".to_owned(), documents(0));
             assert!(history.remove("a") && !history.remove("a"));
             assert!(history.get("a").is_none() && history.get("b").is_some());
             assert!(history.remove("b"));
@@ -98,17 +110,18 @@ mod tests {
     fn the_oldest_responses_give_way() {
         let history = History::default();
         for number in 0..=MOST_RESPONSES {
-            history.keep(number.to_string(), vec![json!({ "number": number })]);
+            history.keep(number.to_string(), documents(number));
         }
-        assert_eq!(history.get("0"), None);
-        assert_eq!(history.get("1"), Some(vec![json!({ "number": 1 })]));
+        assert!(history.get("0").is_none());
+        assert_eq!(history.get("1").map(|documents| documents.response.len()), Some(1));
     }
 
     #[test]
-    fn a_conversation_as_deep_as_a_request_may_be_comes_back() {
-        let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    fn one_response_takes_no_more_than_its_share() {
         let history = History::default();
-        history.keep("deep".to_owned(), vec![deep.clone()]);
-        assert_eq!(history.get("deep"), Some(vec![deep]));
+        let beside = documents(0).size();
+        history.keep("longest".to_owned(), documents(LONGEST - beside));
+        history.keep("longer".to_owned(), documents(LONGEST - beside + 1));
+        assert!(history.get("longest").is_some() && history.get("longer").is_none());
     }
 }

@@ -1,58 +1,70 @@
 //! Responses that are kept: retrieved, deleted, and the items they were made from (ours).
 
+use std::collections::HashSet;
+
+use bytes::Bytes;
 use gatewright::ErrorCode;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::history::Documents;
 use super::new_id;
 use crate::call::{Call, Response};
 use crate::chat::{self, text};
-use crate::error::{ApiError, json_response};
+use crate::error::{ApiError, json_bytes, json_response};
 use crate::service::Provider;
+use crate::simulator::budget::{Budget, Exceeded};
+use crate::tree;
 
 /// Why a response may not be there.
-pub(super) const NOT_KEPT: &str = "it was never stored, was deleted, or gave way to newer ones";
+pub(super) const NOT_KEPT: &str = "it was never stored, is longer than 10 MiB with its items, was deleted, or gave way \
+                                   to newer ones";
 
-/// A response and what it was made from.
-pub(super) struct Kept {
-    response: Value,
-    /// The items of the responses it went on from, then those of its input.
-    items: Vec<Value>,
+/// A response and what it was made from, the items of the responses it went on from first, as the history takes them.
+pub(super) fn documents(response: &Value, items: Vec<Value>) -> Documents {
+    let mut seen = HashSet::new();
+    // A trigger asks for something; it is no part of the conversation.
+    let items = items.into_iter().filter(|item| item["type"] != "compaction_trigger");
+    let items = Value::Array(items.map(|item| as_kept(item, &mut seen)).collect());
+    let tree = tree::bytes(&items) + tree::bytes(&response["output"]);
+    Documents { response: json(response), items: json(&items), tree }
 }
 
-impl Kept {
-    pub(super) fn new(response: Value, items: Vec<Value>) -> Self {
-        // A trigger asks for something; it is no part of the conversation.
-        let items = items.into_iter().filter(|item| item["type"] != "compaction_trigger").map(as_kept);
-        Self { response, items: items.collect() }
-    }
+fn json(document: &Value) -> Bytes {
+    // Without the room that it grew by.
+    serde_json::to_vec(document).expect("answers are made of plain values").into_boxed_slice().into()
+}
 
-    /// As the history takes it.
-    pub(super) fn into_documents(self) -> Vec<Value> {
-        let mut documents = self.items;
-        documents.push(self.response);
-        documents
-    }
-
-    fn from_documents(mut documents: Vec<Value>) -> Option<Self> {
-        Some(Self { response: documents.pop()?, items: documents })
+impl Documents {
+    /// The items that the response was made from.
+    fn into_items(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
+        budget.make(self.tree)?;
+        Ok(serde_json::from_slice(&self.items).expect("what was written can be read"))
     }
 
     /// All items up to and with the response.
-    pub(super) fn into_conversation(mut self) -> Vec<Value> {
-        let mut items = self.items;
-        if let Value::Array(output) = self.response["output"].take() {
-            items.extend(output);
+    pub(super) fn into_conversation(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
+        /// What is read of a response.
+        #[derive(Deserialize)]
+        struct Read {
+            output: Vec<Value>,
         }
-        items
+
+        let response = self.response.clone();
+        let mut items = self.into_items(budget)?;
+        budget.work(response.len())?;
+        let Read { output } = serde_json::from_slice(&response).expect("what was written can be read");
+        items.extend(output);
+        Ok(items)
     }
 }
 
-/// An item with an id, and a message's text as a part.
-fn as_kept(mut item: Value) -> Value {
+/// An item with an id of its own, and a message's text as a part. `seen`: the ids so far; pages are found by them.
+fn as_kept(mut item: Value, seen: &mut HashSet<String>) -> Value {
     let kind = item["type"].as_str().unwrap_or("message").to_owned();
     let role = text(&item["role"]).to_owned();
     let Some(members) = item.as_object_mut() else { return item };
-    if members.get("id").is_none_or(Value::is_null) {
+    if !members.get("id").and_then(Value::as_str).is_some_and(|id| seen.insert(id.to_owned())) {
         let prefix = match kind.as_str() {
             "message" => "msg",
             "function_call" => "fc",
@@ -80,11 +92,11 @@ fn as_kept(mut item: Value) -> Value {
 }
 
 /// A response by its id.
-pub(super) fn look_up(provider: &Provider, id: &str) -> Option<Kept> {
-    Kept::from_documents(provider.history.get(id)?)
+pub(super) fn look_up(provider: &Provider, id: &str) -> Option<Documents> {
+    provider.history.get(id)
 }
 
-fn found(provider: &Provider, call: &Call) -> Result<Kept, ApiError> {
+fn found(provider: &Provider, call: &Call) -> Result<Documents, ApiError> {
     look_up(provider, call.path("response_id")).ok_or_else(not_found)
 }
 
@@ -98,7 +110,7 @@ pub(crate) fn retrieve(provider: &Provider, call: &Call) -> Result<Response, Api
         let message = "a response that is kept is not streamed again; leave stream out";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
     }
-    Ok(json_response(&found(provider, call)?.response))
+    Ok(json_bytes(found(provider, call)?.response))
 }
 
 /// `DELETE /v1/responses/{response_id}`.
@@ -111,9 +123,12 @@ pub(crate) fn delete(provider: &Provider, call: &Call) -> Result<Response, ApiEr
 }
 
 /// `GET /v1/responses/{response_id}/input_items`: a page of them.
-pub(crate) fn list_input_items(provider: &Provider, call: &Call) -> Result<Response, ApiError> {
-    call.check_query()?;
-    let mut items = found(provider, call)?.items;
+pub(crate) fn list_input_items(
+    provider: &Provider,
+    call: &Call,
+    budget: &Budget,
+) -> Result<Response, ApiError> {
+    let mut items = found(provider, call)?.into_items(budget)?;
     if call.parameter("order") == "desc" {
         items.reverse();
     }
@@ -134,13 +149,16 @@ pub(crate) fn list_input_items(provider: &Provider, call: &Call) -> Result<Respo
         None => 0,
     };
     let has_more = if after.is_none() && before.is_some() { start > 0 } else { end - start > limit };
-    let page = &items[start..end.min(start + limit)];
+    let page: Vec<Value> = items.drain(start..end.min(start + limit)).collect();
     let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
-    Ok(json_response(&json!({
+    let mut answer = json!({
         "object": "list",
-        "data": page,
+        "data": [],
         "first_id": id(page.first()),
         "last_id": id(page.last()),
         "has_more": has_more,
-    })))
+    });
+    // Not copied.
+    answer["data"] = page.into();
+    Ok(json_response(&answer))
 }

@@ -1,7 +1,7 @@
 //! What one request may cost: a budget of steps and one of bytes, shared by everything that is done for its answer.
 //!
-//! A step is about a nanosecond's work: a byte read, a comparison made. What costs more is charged more. Work is charged
-//! before it is done, so that a request never costs more than its budget, whatever it holds.
+//! A step is about a nanosecond's work: a byte read, a comparison made. What costs more is charged more. Work is
+//! charged before it is done, so that a request never costs more than its budget, whatever it holds.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ pub(crate) enum Exceeded {
     Steps(usize),
     #[error(
         "the answers to this request take more than the {0} bytes that the simulated provider makes for one; ask for \
-         less: fewer choices, fewer top_logprobs, a shorter text to repeat, or a JSON Schema with smaller values"
+         less: fewer choices, fewer top_logprobs, a shorter text to repeat, a shorter conversation, fewer tools, or a \
+         JSON Schema with smaller values"
     )]
     Bytes(usize),
     #[error("the client is gone")]
@@ -77,12 +78,6 @@ impl Budget {
             return Err(Exceeded::Bytes(self.bytes.limit));
         }
         self.work(bytes)
-    }
-
-    /// Whether nobody waits for the answer any longer.
-    #[cfg(test)]
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.left.load(Ordering::Relaxed)
     }
 
     /// Steps spent so far.

@@ -62,10 +62,23 @@ impl ClientSchema {
         }
     }
 
+    /// A schema of the gateway's own making. What it holds of the client's has been checked.
+    pub(crate) fn own(schema: Value) -> Self {
+        Self(schema)
+    }
+
     /// As JSON.
     pub(crate) fn value(&self) -> &Value {
         &self.0
     }
+}
+
+/// Checks a client's regular expression that stands in no schema. `pointer`: where it is in the request's body.
+pub(crate) fn check_pattern(pattern: &str, pointer: &str) -> Result<(), OutOfBounds> {
+    if pattern.len() > PATTERN {
+        return Err(OutOfBounds { pointer: pointer.to_owned(), breach: Breach::Pattern(pattern.len()) });
+    }
+    Ok(())
 }
 
 /// What has been seen of a schema. The pointer stays where a bound was broken.

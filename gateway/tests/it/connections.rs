@@ -96,10 +96,18 @@ async fn one_peer_holds_no_more_connections_than_configured() {
         holding.push(socket);
     }
     let mut refused = connect(&server).await;
+    // What it sends before it reads does not cost it the answer.
+    refused
+        .write_all(&[b"GET / HTTP/1.1\r\nx-long: ", vec![b'x'; 100_000].as_slice()].concat())
+        .await
+        .expect("sent");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    refused.write_all(b"more").await.expect("the connection is not broken");
     let answer = rest(&mut refused).await;
     let (status, head, body) = parts(&answer);
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_connections")));
     assert!(head.contains("x-request-id: req_") && head.contains("connection: close"), "{head}");
+    assert!(head.contains("retry-after: 1"), "{head}");
 
     drop(holding.pop());
     let admitted = async {

@@ -122,6 +122,60 @@ async fn input_items_come_in_pages() {
 }
 
 #[tokio::test]
+async fn items_of_one_id_or_a_malformed_one_are_paged_through_one_by_one() {
+    let server = start().await;
+    let input = json!([
+        { "role": "user", "content": "Say apples" },
+        { "type": "ours", "id": "a" },
+        { "type": "ours", "id": "a" },
+        { "type": "ours", "id": 7 },
+        { "type": "ours", "id": "b" },
+    ]);
+    let made = server.ask(PATH, &json!({ "model": "model-sol", "input": input })).await;
+    let (mut ids, mut query) = (Vec::new(), "?order=asc&limit=1".to_owned());
+    while ids.len() < 10 {
+        let (status, page) = read(server.get(&format!("{PATH}/{}/input_items{query}", id(&made)))).await;
+        assert_eq!(status, 200, "{page}");
+        let last = page["last_id"].as_str().expect("an id").to_owned();
+        query = format!("?order=asc&limit=1&after={last}");
+        ids.push(last);
+        if page["has_more"] == false {
+            break;
+        }
+    }
+    assert_eq!((ids.len(), ids[1].as_str(), ids[4].as_str()), (5, "a", "b"), "{ids:?}");
+    assert!(ids[2].starts_with("item_") && ids[3].starts_with("item_"), "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_response_as_deep_as_a_request_may_be_comes_back_and_is_gone_on_from() {
+    let server = start().await;
+    // With the body, its tools and the tool itself as many levels as are read: 127.
+    let deep = (0..124).fold(json!(1), |inner, _| json!([inner]));
+    let ours = json!({ "type": "ours", "deep": deep });
+    let body = json!({ "model": "model-sol", "input": [{ "role": "user", "content": "Say apples" }, ours], "tools": [ours] });
+    let made = server.ask(PATH, &body).await;
+    assert_eq!(made["tools"][0], ours);
+    let (status, kept) = read(server.get(&format!("{PATH}/{}", id(&made)))).await;
+    assert_eq!((status, &kept), (200, &made));
+    let items = page(&server, &made, "?order=asc").await;
+    assert_eq!(items["data"][1]["deep"], ours["deep"]);
+    let next = json!({ "model": "model-sol", "previous_response_id": made["id"], "input": "Say pears" });
+    server.ask(PATH, &next).await;
+}
+
+#[tokio::test]
+async fn a_response_that_repeats_too_much_of_its_request_is_refused() {
+    let server = start().await;
+    for stream in [false, true] {
+        let ours = json!({ "type": "ours", "numbers": vec![0; 100_000] });
+        let body = json!({ "model": "model-sol", "input": "Say apples", "tools": [ours], "stream": stream });
+        let (status, answer) = server.refused(PATH, &body).await;
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!("request_too_costly")), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn query_parameters_out_of_their_bounds_are_refused() {
     let server = start().await;
     let (first, _) = two_turns(&server).await;

@@ -7,8 +7,12 @@ use serde_json::json;
 use crate::support::{KEY, Server, send, start, start_with};
 
 async fn preflight(server: &Server, origin: &str) -> Response {
-    let request = server.bare(Method::OPTIONS, "/v1/responses").header("origin", origin);
-    let request = request.header("access-control-request-method", "POST");
+    preflight_of(server, origin, "POST", "/v1/responses").await
+}
+
+async fn preflight_of(server: &Server, origin: &str, method: &str, path: &str) -> Response {
+    let request = server.bare(Method::OPTIONS, path).header("origin", origin);
+    let request = request.header("access-control-request-method", method);
     send(request.header("access-control-request-headers", "authorization,content-type")).await
 }
 
@@ -51,6 +55,10 @@ async fn pages_of_allowed_origins_may_call_and_others_may_not() {
     let allowed = preflight(&server, "https://app.example").await;
     assert_eq!(header(&allowed, "access-control-allow-origin"), Some("https://app.example"));
     assert_eq!(header(&allowed, "access-control-allow-headers"), Some("authorization,content-type"));
+    let deletion = preflight_of(&server, "https://app.example", "DELETE", "/v1/responses/resp_1").await;
+    let methods = header(&deletion, "access-control-allow-methods").expect("methods");
+    let methods: Vec<&str> = methods.split(',').map(str::trim).collect();
+    assert!(["GET", "HEAD", "POST", "DELETE"].iter().all(|method| methods.contains(method)), "{methods:?}");
     let refused = preflight(&server, "https://other.example").await;
     assert_eq!(header(&refused, "access-control-allow-origin"), None);
     // An error is to be read, too, and its request id.

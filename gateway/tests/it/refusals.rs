@@ -4,11 +4,16 @@ use serde_json::{Value, json};
 
 use crate::support::start;
 
-/// Cases of tests/vectors/limits/requests.json that cost the simulator little: those without pictures and films, and
+/// Cases of requests.json and tools.json in tests/vectors/limits that cost the simulator little: those without pictures and films, and
 /// of those with them the ones about null.
 fn vectors() -> Vec<Value> {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/limits/requests.json");
-    let vectors: Value = serde_json::from_slice(&std::fs::read(file).expect("the vectors")).expect("JSON");
+    let cases = |file: &str| {
+        let file = format!("{}/../tests/vectors/limits/{file}", env!("CARGO_MANIFEST_DIR"));
+        let mut vectors: Value =
+            serde_json::from_slice(&std::fs::read(file).expect("the vectors")).expect("JSON");
+        let Value::Array(cases) = vectors["cases"].take() else { panic!("cases") };
+        cases
+    };
     let is_cheap = |case: &Value| {
         let media = matches!(case["operation"].as_str(), Some("create_video" | "create_image"));
         !media
@@ -17,12 +22,13 @@ fn vectors() -> Vec<Value> {
     };
     // It keeps the rules, but there is nothing to compact; whether there is, the gateway alone knows.
     let has_work = |case: &Value| case["operation"] != "compact_response" || !case["body"]["input"].is_null();
-    vectors["cases"]
-        .as_array()
-        .expect("cases")
-        .iter()
-        .filter(|case| is_cheap(case) && has_work(case))
-        .cloned()
+    // Nothing was stored that it could go on from.
+    let is_first =
+        |case: &Value| case["violations"] != json!([]) || case["body"]["previous_response_id"].is_null();
+    cases("requests.json")
+        .into_iter()
+        .chain(cases("tools.json"))
+        .filter(|case| is_cheap(case) && has_work(case) && is_first(case))
         .collect()
 }
 

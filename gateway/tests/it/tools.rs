@@ -269,3 +269,40 @@ async fn results_and_calls_of_an_earlier_response_must_match_too() {
     assert_eq!((status, &body["error"]["param"]), (400, &json!("input[1].call_id")), "{body}");
     server.ask(RESPONSES, &next(json!([output(call_id)]))).await;
 }
+
+#[tokio::test]
+async fn a_grammar_may_be_as_long_as_a_pattern_and_a_longer_one_is_told_where_it_is() {
+    let server = start().await;
+    for (length, fits) in [(512, true), (513, false)] {
+        let grammar = json!({ "syntax": "regex", "definition": "a".repeat(length) });
+        let chat = json!({
+            "model": "model-sol", "messages": [{ "role": "user", "content": "Fill it in" }], "tool_choice": "required",
+            "tools": [{ "type": "custom", "custom": { "name": "c", "format": { "type": "grammar", "grammar": grammar } } }],
+        });
+        let mut format = grammar.clone();
+        format["type"] = json!("grammar");
+        let responses = json!({
+            "model": "model-sol", "input": "Fill it in", "tool_choice": "required",
+            "tools": [{ "type": "custom", "name": "c", "format": format }],
+        });
+        for (path, body, pointer, made) in [
+            (
+                "/v1/chat/completions",
+                chat,
+                "/tools/0/custom/format/grammar/definition",
+                "/choices/0/message/tool_calls/0/custom/input",
+            ),
+            ("/v1/responses", responses, "/tools/0/format/definition", "/output/0/input"),
+        ] {
+            let (status, answer) = server.refused(path, &body).await;
+            if fits {
+                assert_eq!((status, answer.pointer(made)), (200, Some(&grammar["definition"])), "{answer}");
+                continue;
+            }
+            let violation = &answer["error"]["violations"][0];
+            assert_eq!((status, &violation["pointer"]), (400, &json!(pointer)), "{answer}");
+            assert_eq!(violation["rule"], "schema_pattern");
+            assert!(body.pointer(pointer).is_some());
+        }
+    }
+}

@@ -439,7 +439,7 @@ class NativeModels:
         The models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Most models on one page. 1 to 1000. (ours)
+            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. (ours)
             pageToken: nextPageToken of the page before. (ours)
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
@@ -1202,7 +1202,7 @@ class AsyncNativeModels:
         The models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Most models on one page. 1 to 1000. (ours)
+            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. (ours)
             pageToken: nextPageToken of the page before. (ours)
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 

@@ -44,6 +44,11 @@ impl ApiKey {
     }
 }
 
+/// So many values of an address are looked for in an answer, and so many bytes of them: signed addresses have about
+/// ten, in 2 kB.
+const MAX_QUERY_VALUES: usize = 32;
+const MAX_QUERY_BYTES: usize = 4096;
+
 /// So many keys of a client are remembered: of a provider's, the latest.
 const MAX_KNOWN_KEYS: usize = 8;
 
@@ -84,10 +89,18 @@ fn credential(value: &HeaderValue) -> Option<&str> {
 }
 
 /// The secrets that a gateway may quote in its answer to a request: the client's keys, and what the request carried.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Secrets {
     known: Arc<KnownKeys>,
     carried: Arc<[String]>,
+    /// Whether they are few and short enough to be looked for one by one in an answer.
+    are_bounded: bool,
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Self { known: Arc::default(), carried: Arc::default(), are_bounded: true }
+    }
 }
 
 impl Secrets {
@@ -98,18 +111,30 @@ impl Secrets {
         });
         let query = request.url().query_pairs().filter(|(name, _)| is_secret_name(name));
         let carried = headers.chain(query.map(|(_, value)| value.into_owned())).collect();
-        Self { known: Arc::clone(known), carried }
+        Self { known: Arc::clone(known), carried, are_bounded: true }
     }
 
     /// The client's keys alone.
     pub(crate) fn known(known: &Arc<KnownKeys>) -> Self {
-        Self { known: Arc::clone(known), carried: Arc::default() }
+        Self { known: Arc::clone(known), ..Self::default() }
     }
 
     /// Of a file's address: its query is what gives access.
     pub(crate) fn of_address(url: &Url, known: &Arc<KnownKeys>) -> Self {
-        let carried = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
-        Self { known: Arc::clone(known), carried }
+        let query = url.query().unwrap_or_default();
+        let are_bounded = query.len() <= MAX_QUERY_BYTES && url.query_pairs().count() <= MAX_QUERY_VALUES;
+        let carried = if are_bounded {
+            url.query_pairs().map(|(_, value)| value.into_owned()).collect()
+        } else {
+            [query.to_owned()].into()
+        };
+        Self { known: Arc::clone(known), carried, are_bounded }
+    }
+
+    /// An error as it may be shown. Where there is more that is secret than is looked for, nothing of the answer is.
+    pub(crate) fn show(&self, error: Error) -> Error {
+        let error = if self.are_bounded { error } else { error.without_answer() };
+        error.shown(&self.redactor())
     }
 
     /// Knows them, and the keys that the client has had since.
@@ -251,13 +276,41 @@ mod tests {
             known.remember(&ApiKey::new("canary-19").expect("a key"));
         }
         known.remember(&ApiKey::new("short").expect("a key"));
-        let secrets = Secrets { known, carried: ["carried-secret".to_owned()].into() };
+        let secrets = Secrets { known, carried: ["carried-secret".to_owned()].into(), are_bounded: true };
         let text = "canary-11 canary-12 canary-13 canary-19 short carried-secret";
         assert_eq!(
             secrets.redactor().redact(text),
             "canary-11 canary-12 [redacted] [redacted] short [redacted]"
         );
         assert_eq!(format!("{secrets:?}"), "[redacted]");
+    }
+
+    #[test]
+    fn an_address_of_many_values_is_one_secret_and_nothing_of_the_answer_is_shown() {
+        let known = Arc::new(KnownKeys::default());
+        let address = |values: usize, value: &str| {
+            let query = vec![format!("a={value}"); values].join("&");
+            Secrets::of_address(&Url::parse(&format!("https://h/f?{query}")).expect("a URL"), &known)
+        };
+        let told = |secrets: &Secrets| {
+            let body = r#"{"error":{"message":"canary is no signature"}}"#.into();
+            secrets.show(Error::from_body(ErrorKind::Status, body, String::new).with_status(403))
+        };
+        let few = address(MAX_QUERY_VALUES, "canary");
+        assert_eq!(few.carried.len(), MAX_QUERY_VALUES);
+        assert_eq!(told(&few).message(), "[redacted] is no signature");
+        for many in [address(MAX_QUERY_VALUES + 1, "canary"), address(1, &"canary".repeat(1000))] {
+            assert_eq!(many.carried.len(), 1);
+            let error = told(&many);
+            assert!(error.body().is_none() && error.headers().is_none(), "{error}");
+            assert!(!error.to_string().contains("canary"), "{error}");
+            assert_eq!(error.status(), Some(403));
+        }
+        let used = allocation_counter::measure(|| {
+            let secrets = address(10_000, "canary");
+            drop(told(&secrets));
+        });
+        assert!(used.bytes_total < 4 << 20, "{used:?}");
     }
 
     #[test]

@@ -429,7 +429,8 @@ mod tests {
     fn many_secrets_at_the_same_places_take_memory_for_one() {
         let alike = Redactor::new(["canary-1", " canary-1", "canary-2", "canary-1", "", " "]);
         assert_eq!(alike.secrets.len(), 2);
-        let secrets: Vec<String> = (SHORTEST_DISTINCT..SHORTEST_DISTINCT + 32).map(|n| "a".repeat(n)).collect();
+        let secrets: Vec<String> =
+            (SHORTEST_DISTINCT..SHORTEST_DISTINCT + 32).map(|n| "a".repeat(n)).collect();
         let text = "a".repeat(1 << 20);
         let redactor = Redactor::new(secrets.iter().map(String::as_str));
         let used = allocation_counter::measure(|| assert_eq!(redactor.redact(&text), REDACTED));

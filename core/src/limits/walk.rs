@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use super::schema::{Additional, REQUESTS, Schema};
 use super::words::{brief, plain, size_of, type_of, types};
 use super::{MOST_VIOLATIONS, Violation, Violations};
-use crate::visible::visible;
 
 /// Longest pointer, in bytes; a longer one ends at the container of what is meant.
 pub(super) const MOST_POINTER_BYTES: usize = 256;
@@ -69,15 +68,10 @@ impl At<'_> {
     fn name(self) -> String {
         match self {
             At::Root => "the body".to_owned(),
-            At::Member(_, name) => named(name),
+            At::Member(_, name) => brief(name),
             At::Item(parent, index) => format!("{}[{index}]", parent.name()),
         }
     }
-}
-
-/// The name of a member, which may be a stranger's, as a message may hold it.
-fn named(name: &str) -> String {
-    visible(&brief(name)).into_owned()
 }
 
 struct Walk {
@@ -328,8 +322,8 @@ impl Walk {
         }
         if let Some(first) = unknown.first() {
             self.find(schema, "additionalProperties", at, section, || match unknown.len() - 1 {
-                0 => format!("{} is not known here", named(first)),
-                others => format!("{} and {others} more are not known here", named(first)),
+                0 => format!("{} is not known here", brief(first)),
+                others => format!("{} and {others} more are not known here", brief(first)),
             });
         }
     }

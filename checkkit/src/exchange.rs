@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use gatewright::is_secret_name;
+use gatewright::redact::REDACTED;
 use http::{HeaderMap, Method, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -228,10 +230,11 @@ impl Answer {
     pub(crate) fn shown(&self) -> String {
         let mut text = format!("{:?} {}\n", self.version, self.status);
         for (name, value) in &self.headers {
-            let value = match name.as_str() {
-                // Whatever a service sets here is meant for its own eyes.
-                "set-cookie" | "authorization" | "proxy-authorization" => "[redacted]".into(),
-                _ => String::from_utf8_lossy(value.as_bytes()),
+            // Whatever a service sets there is meant for its own eyes.
+            let value = if is_secret_name(name.as_str()) {
+                REDACTED.into()
+            } else {
+                String::from_utf8_lossy(value.as_bytes())
             };
             // Writing to a string succeeds.
             let _ = writeln!(text, "{name}: {value}");
@@ -269,6 +272,8 @@ fn shown(request: &Request<Full<Bytes>>, url: &str, body: Option<&Value>) -> Str
     for (name, value) in request.headers() {
         let value = if value.is_sensitive() {
             "Bearer [redacted]".into()
+        } else if is_secret_name(name.as_str()) {
+            REDACTED.into()
         } else {
             String::from_utf8_lossy(value.as_bytes())
         };
@@ -325,5 +330,27 @@ fn broken(error: &hyper::Error) -> Failure {
         _ if error.is_parse() => wrong(),
         Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => wrong(),
         _ => lost(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_shown_without_the_values_of_secret_headers() {
+        let names = ["set-cookie", "authorization", "x-api-key", "x-auth-token", "proxy-authorization"];
+        let mut headers: HeaderMap = names
+            .map(|name| (http::HeaderName::from_static(name), "canary".parse().expect("a value")))
+            .into_iter()
+            .collect();
+        headers.insert("x-request-id", "req_1".parse().expect("a value"));
+        let answer = Answer { status: 200, version: http::Version::HTTP_11, headers, body: Vec::new() };
+        let shown = answer.shown();
+        assert!(!shown.contains("canary"), "{shown}");
+        assert!(
+            shown.contains("x-api-key: [redacted]\n") && shown.contains("x-request-id: req_1\n"),
+            "{shown}"
+        );
     }
 }

@@ -127,8 +127,13 @@ impl BaseUrl {
 fn push_parameter(path: &mut String, operation: &Operation, name: &str, value: &str) -> Result<(), Error> {
     let slashed = operation.slashed_parameters.contains(&name);
     let before = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    let repeated = value.strip_prefix(before).and_then(|rest| rest.strip_prefix('/'));
-    let value = repeated.filter(|_| slashed).unwrap_or(value);
+    let mut value = value;
+    // However often, so that a path which is read again stays as it is.
+    while let Some(rest) =
+        value.strip_prefix(before).and_then(|rest| rest.strip_prefix('/')).filter(|_| slashed)
+    {
+        value = rest;
+    }
     check_parameter(operation, name, value)?;
     write!(path, "{}", utf8_percent_encode(value, ESCAPED)).expect("a String takes all");
     Ok(())
@@ -272,6 +277,19 @@ mod tests {
             ["models/", "models/..", "../admin", "a/../b", "a//b", "/a", "a/", "a/.", "a\\b", "a/%2e%2e"]
         {
             assert!(url(&operations::RETRIEVE_MODEL, model).is_err(), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_read_again_stays_as_it_is() {
+        let base = base("http://h/p");
+        for model in
+            ["x", "models", "models/x", "models/models", "models/models/x", "models/a/models/x", "a/models/x"]
+        {
+            for operation in [&operations::GENERATE_CONTENT, &operations::RETRIEVE_MODEL] {
+                let url = base.join(operation, &[("model".to_owned(), model.to_owned())]).expect(model);
+                assert_eq!(base.check(operation, &url).expect(model), url.path(), "{model}");
+            }
         }
     }
 

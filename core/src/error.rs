@@ -193,6 +193,13 @@ impl Error {
         self
     }
 
+    /// Without anything that the answer said, but for its status.
+    pub(crate) fn without_answer(mut self) -> Self {
+        let Foreign { quoted, cause, .. } = std::mem::take(&mut self.inner.foreign);
+        self.inner.foreign = Foreign { quoted, cause, ..Foreign::default() };
+        self
+    }
+
     /// Adds to our message, after a colon, a text that came from outside or quotes what did.
     pub(crate) fn quoting(mut self, text: impl fmt::Display) -> Self {
         self.inner.foreign.quoted = Some(text.to_string());

@@ -82,7 +82,7 @@ impl Client {
         let secrets = Secrets::of_address(&url, self.transport().known_keys());
         match self.get(url, HeaderMap::new()).await {
             Ok(response) => Ok(Download { response, secrets }),
-            Err(error) => Err(error.shown(&secrets.redactor())),
+            Err(error) => Err(secrets.show(error)),
         }
     }
 
@@ -128,7 +128,7 @@ impl Client {
                 Err(Error::new(ErrorKind::Timeout, message))
             }),
         };
-        saved.map_err(|error| error.shown(&secrets.redactor()))
+        saved.map_err(|error| secrets.show(error))
     }
 
     /// Errors: as they came about, not redacted.
@@ -296,7 +296,7 @@ impl Download {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let shown = shown(self.response.url());
         let chunk = self.response.chunk().await;
-        chunk.map_err(|error| transfer_error(error, &shown).shown(&self.secrets.redactor()))
+        chunk.map_err(|error| self.secrets.show(transfer_error(error, &shown)))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::operations::{GENERATE_CONTENT, RETRIEVE_VIDEO};
 use crate::response::Head;
+use crate::secret::Secrets;
 use crate::{files, retry, transport};
 
 /// The address that a base URL stands for, and those of two operations with this parameter under it, where it can be
@@ -25,8 +26,10 @@ pub fn base_url(text: &str, parameter: &str) -> Result<(String, Vec<String>), Er
 /// The error that an answer becomes which is none.
 pub fn status_error(status: u16, headers: HeaderMap, body: Bytes, now: SystemTime) -> Error {
     let retry_after = retry::retry_after(&headers, now);
-    let head = Head { status, headers, attempts: 1, elapsed: Duration::ZERO };
-    transport::status_error(head, body).with_retry_after(retry_after)
+    let secrets = Secrets::default();
+    let redactor = secrets.redactor();
+    let head = Head { status, headers, attempts: 1, elapsed: Duration::ZERO, secrets };
+    transport::status_error(head, body).with_retry_after(retry_after).shown(&redactor)
 }
 
 /// Whether a part of a file, by its headers, goes on at this place of a file of that size.

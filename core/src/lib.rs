@@ -27,7 +27,8 @@
 //! one [`Error`] with an [`ErrorKind`]. Types keep members they do not know in `extra`.
 //!
 //! [`limits`] checks requests against the specification and the catalog; [`report`] validates reports; [`sse`] is
-//! the decoder of event streams; [`redact`] takes secrets out of texts and [`visible`] what a terminal would act on. All of it runs on a Tokio runtime.
+//! the decoder of event streams; [`redact`] takes secrets out of texts and [`visible`] what a terminal would act on.
+//! All of it runs on a Tokio runtime.
 
 mod base_url;
 mod chat;

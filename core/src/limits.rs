@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use self::schema::REQUESTS;
 use crate::operation::Operation;
+use crate::visible::visible;
 
 pub use self::address::is_public;
 pub use self::calls::unmatched_calls;
@@ -58,7 +59,8 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.pointer.is_empty() {
-            write!(f, "{}: ", self.pointer)?;
+            // Its members may have any name.
+            write!(f, "{}: ", visible(&self.pointer))?;
         }
         write!(f, "{} ({})", self.message, self.section)
     }
@@ -167,8 +169,11 @@ pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violatio
     let mut limits = catalog::check(operation, body);
     limits.extend(webhook_url::check(operation, body, rules));
     limits.extend(calls::check(operation, body));
-    // Where a field breaks a rule for all models, what its own model says is no news.
-    limits.retain(|limit| violations.iter().all(|rule| rule.pointer != limit.pointer));
+    // Where a field breaks a rule for all models, what its own model says is no news; another member that is missing is.
+    limits.retain(|limit| {
+        let says = |rule: &Violation| limit.missing.is_none() || rule.missing == limit.missing;
+        !violations.iter().any(|rule| rule.pointer == limit.pointer && says(rule))
+    });
     for limit in limits {
         violations.push(limit);
     }

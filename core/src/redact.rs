@@ -59,8 +59,11 @@ enum Whose {
 impl Redactor {
     /// Knows these secrets; empty ones are none.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
-        let secrets = secrets.into_iter().filter(|secret| !secret.trim().is_empty()).map(Secret::new);
-        Self { secrets: secrets.collect() }
+        let mut secrets: Vec<&str> = secrets.into_iter().map(str::trim).collect();
+        secrets.sort_unstable();
+        secrets.dedup();
+        secrets.retain(|secret| !secret.is_empty());
+        Self { secrets: secrets.into_iter().map(Secret::new).collect() }
     }
 
     /// Whether a text holds one of the known secrets in some form.
@@ -167,19 +170,12 @@ impl Redactor {
             for at in (0..text.len()).step_by(STEP_BYTES) {
                 let step = at.saturating_sub(margin)..text.len().min(at + STEP_BYTES + margin);
                 self.find(text, step, &mut spans);
+                merge(text, &mut spans);
             }
         }
         spans.extend(self.secrets.iter().filter_map(|secret| secret.beginning_at_end_of(text)));
-        spans.sort_by_key(|span| span.start);
-        let mut merged: Vec<Range<usize>> = Vec::new();
-        for span in spans {
-            let span = whole_characters(text, span);
-            match merged.last_mut() {
-                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-                _ => merged.push(span),
-            }
-        }
-        merged
+        merge(text, &mut spans);
+        spans
     }
 
     /// Looks through a part of a text.
@@ -191,6 +187,10 @@ impl Redactor {
             for secret in &self.secrets {
                 let found = secret.find(&level, open);
                 spans.extend(found.map(|span| span.start + part.start..span.end + part.start));
+                // Many secrets may stand at the same places.
+                if spans.len() > STEP_BYTES {
+                    merge(text, spans);
+                }
             }
             match level.unescaped() {
                 Some(next) if depth < LEVELS => level = next,
@@ -208,9 +208,10 @@ impl fmt::Debug for Redactor {
 }
 
 impl Secret {
+    /// secret: without space around it.
     fn new(secret: &str) -> Self {
-        let plain = secret.trim().to_ascii_lowercase().into_bytes();
-        let encoded = if plain.len() < SHORTEST_DISTINCT { Vec::new() } else { encodings(secret.trim()) };
+        let plain = secret.to_ascii_lowercase().into_bytes();
+        let encoded = if plain.len() < SHORTEST_DISTINCT { Vec::new() } else { encodings(secret) };
         Self { plain, encoded }
     }
 
@@ -240,6 +241,21 @@ impl Secret {
             text[start..].eq_ignore_ascii_case(&self.plain[..length]).then_some(start..text.len())
         })
     }
+}
+
+/// Puts spans in order, makes one of those that touch, and widens them to whole characters.
+fn merge(text: &[u8], spans: &mut Vec<Range<usize>>) {
+    spans.sort_unstable_by_key(|span| span.start);
+    for span in spans.iter_mut() {
+        *span = whole_characters(text, span.clone());
+    }
+    spans.dedup_by(|span, last| {
+        let touches = span.start <= last.end;
+        if touches {
+            last.end = last.end.max(span.end);
+        }
+        touches
+    });
 }
 
 /// The range widened to whole characters of UTF-8.
@@ -407,6 +423,18 @@ mod tests {
         let short = Redactor::new(["key"]);
         let words = "monkey ".repeat(STEP_BYTES / 3);
         assert_eq!(short.redact(&words), words);
+    }
+
+    #[test]
+    fn many_secrets_at_the_same_places_take_memory_for_one() {
+        let alike = Redactor::new(["canary-1", " canary-1", "canary-2", "canary-1", "", " "]);
+        assert_eq!(alike.secrets.len(), 2);
+        let secrets: Vec<String> =
+            (SHORTEST_DISTINCT..SHORTEST_DISTINCT + 32).map(|n| "a".repeat(n)).collect();
+        let text = "a".repeat(1 << 20);
+        let redactor = Redactor::new(secrets.iter().map(String::as_str));
+        let used = allocation_counter::measure(|| assert_eq!(redactor.redact(&text), REDACTED));
+        assert!(used.bytes_max < 8 << 20, "{used:?}");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
 use url::Url;
@@ -44,6 +46,11 @@ impl ApiKey {
     }
 }
 
+/// So many values of an address are looked for in an answer, and so many bytes of them: signed addresses have about
+/// ten, in 2 kB.
+const MAX_QUERY_VALUES: usize = 32;
+const MAX_QUERY_BYTES: usize = 4096;
+
 /// So many keys of a client are remembered: of a provider's, the latest.
 const MAX_KNOWN_KEYS: usize = 8;
 
@@ -66,7 +73,8 @@ impl KnownKeys {
 
     fn redactor_with(&self, others: &[String]) -> Redactor {
         let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let secrets = keys.iter().filter_map(credential).chain(others.iter().map(String::as_str));
+        let secrets = keys.iter().flat_map(credentials).collect::<Vec<_>>();
+        let secrets = secrets.iter().chain(others).map(String::as_str);
         // What is shorter may well be a word of our own messages.
         Redactor::new(secrets.filter(|secret| secret.len() >= SHORTEST_DISTINCT))
     }
@@ -78,38 +86,87 @@ impl fmt::Debug for KnownKeys {
     }
 }
 
-/// What is secret of a header's value: without the scheme, such as Bearer.
-fn credential(value: &HeaderValue) -> Option<&str> {
-    value.to_str().ok()?.rsplit(' ').next()
+/// With or without padding.
+const BASIC: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// What is secret of a header's value, whole and in parts, since a service may quote a part alone: what follows a
+/// scheme such as Bearer, user and password of Basic (RFC 7617), the values of cookies and other parameters.
+fn credentials(value: &HeaderValue) -> Vec<String> {
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let text = text.trim();
+    let (scheme, rest) = text.split_once(' ').map_or(("", text), |(scheme, rest)| (scheme, rest.trim()));
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return vec![rest.to_owned()];
+    }
+    let mut secrets = vec![rest.to_owned()];
+    if scheme.eq_ignore_ascii_case("basic") {
+        if let Ok(decoded) = BASIC.decode(rest) {
+            let pair = String::from_utf8_lossy(&decoded).into_owned();
+            secrets.extend(
+                pair.split_once(':')
+                    .into_iter()
+                    .flat_map(|(user, password)| [user, password])
+                    .map(str::to_owned),
+            );
+            secrets.push(pair);
+        }
+        return secrets;
+    }
+    secrets.push(text.to_owned());
+    let parameters = text.split([';', ',']).filter_map(|parameter| parameter.split_once('='));
+    secrets.extend(parameters.map(|(_, value)| value.trim().trim_matches('"').to_owned()));
+    secrets
 }
 
 /// The secrets that a gateway may quote in its answer to a request: the client's keys, and what the request carried.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Secrets {
     known: Arc<KnownKeys>,
     carried: Arc<[String]>,
+    /// Whether they are few and short enough to be looked for one by one in an answer.
+    are_bounded: bool,
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Self { known: Arc::default(), carried: Arc::default(), are_bounded: true }
+    }
 }
 
 impl Secrets {
     pub(crate) fn of(request: &reqwest::Request, known: &Arc<KnownKeys>) -> Self {
-        let headers = request.headers().iter().filter_map(|(name, value)| {
-            let is_secret = value.is_sensitive() || is_secret_name(name.as_str());
-            if is_secret { credential(value).map(str::to_owned) } else { None }
-        });
+        let headers = request.headers().iter();
+        let headers = headers.filter(|(name, value)| value.is_sensitive() || is_secret_name(name.as_str()));
+        let headers = headers.flat_map(|(_, value)| credentials(value));
         let query = request.url().query_pairs().filter(|(name, _)| is_secret_name(name));
         let carried = headers.chain(query.map(|(_, value)| value.into_owned())).collect();
-        Self { known: Arc::clone(known), carried }
+        Self { known: Arc::clone(known), carried, are_bounded: true }
     }
 
     /// The client's keys alone.
     pub(crate) fn known(known: &Arc<KnownKeys>) -> Self {
-        Self { known: Arc::clone(known), carried: Arc::default() }
+        Self { known: Arc::clone(known), ..Self::default() }
     }
 
     /// Of a file's address: its query is what gives access.
     pub(crate) fn of_address(url: &Url, known: &Arc<KnownKeys>) -> Self {
-        let carried = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
-        Self { known: Arc::clone(known), carried }
+        let query = url.query().unwrap_or_default();
+        let are_bounded = query.len() <= MAX_QUERY_BYTES && url.query_pairs().count() <= MAX_QUERY_VALUES;
+        let carried = if are_bounded {
+            url.query_pairs().map(|(_, value)| value.into_owned()).collect()
+        } else {
+            [query.to_owned()].into()
+        };
+        Self { known: Arc::clone(known), carried, are_bounded }
+    }
+
+    /// An error as it may be shown. Where there is more that is secret than is looked for, nothing of the answer is.
+    pub(crate) fn show(&self, error: Error) -> Error {
+        let error = if self.are_bounded { error } else { error.without_answer() };
+        error.shown(&self.redactor())
     }
 
     /// Knows them, and the keys that the client has had since.
@@ -251,13 +308,72 @@ mod tests {
             known.remember(&ApiKey::new("canary-19").expect("a key"));
         }
         known.remember(&ApiKey::new("short").expect("a key"));
-        let secrets = Secrets { known, carried: ["carried-secret".to_owned()].into() };
+        let secrets = Secrets { known, carried: ["carried-secret".to_owned()].into(), are_bounded: true };
         let text = "canary-11 canary-12 canary-13 canary-19 short carried-secret";
         assert_eq!(
             secrets.redactor().redact(text),
             "canary-11 canary-12 [redacted] [redacted] short [redacted]"
         );
         assert_eq!(format!("{secrets:?}"), "[redacted]");
+    }
+
+    #[test]
+    fn every_part_of_a_header_that_is_a_secret_is_taken_out() {
+        let basic = |pair: &str| format!("Basic {}", base64::prelude::BASE64_STANDARD.encode(pair));
+        for (name, value, quoted) in [
+            ("authorization", "Bearer canary-1".to_owned(), vec!["canary-1"]),
+            (
+                "cookie",
+                "a=canary-1; b=\"canary-2\"; c=canary=3".to_owned(),
+                vec!["canary-1", "canary-2", "canary=3"],
+            ),
+            ("authorization", basic("canary-user:canary:word"), vec!["canary-user", "canary:word"]),
+            (
+                "proxy-authorization",
+                "Digest username=\"canary-1\", response=canary-2".to_owned(),
+                vec!["canary-1", "canary-2"],
+            ),
+            ("x-api-key", "canary-1 and canary-2".to_owned(), vec!["canary-1 and canary-2"]),
+            ("x-api-key", "canäry-1".to_owned(), vec!["canäry-1"]),
+        ] {
+            let mut request =
+                reqwest::Request::new(http::Method::GET, Url::parse("https://h").expect("a URL"));
+            request.headers_mut().insert(name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
+            let redactor = Secrets::of(&request, &Arc::default()).redactor();
+            for quoted in quoted {
+                assert_eq!(redactor.redact(&format!("wrong: {quoted}!")), "wrong: [redacted]!", "{value}");
+            }
+            let whole = redactor.redact(&value);
+            assert!(!whole.contains("can"), "{whole}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_many_values_is_one_secret_and_nothing_of_the_answer_is_shown() {
+        let known = Arc::new(KnownKeys::default());
+        let address = |values: usize, value: &str| {
+            let query = vec![format!("a={value}"); values].join("&");
+            Secrets::of_address(&Url::parse(&format!("https://h/f?{query}")).expect("a URL"), &known)
+        };
+        let told = |secrets: &Secrets| {
+            let body = r#"{"error":{"message":"canary is no signature"}}"#.into();
+            secrets.show(Error::from_body(ErrorKind::Status, body, String::new).with_status(403))
+        };
+        let few = address(MAX_QUERY_VALUES, "canary");
+        assert_eq!(few.carried.len(), MAX_QUERY_VALUES);
+        assert_eq!(told(&few).message(), "[redacted] is no signature");
+        for many in [address(MAX_QUERY_VALUES + 1, "canary"), address(1, &"canary".repeat(1000))] {
+            assert_eq!(many.carried.len(), 1);
+            let error = told(&many);
+            assert!(error.body().is_none() && error.headers().is_none(), "{error}");
+            assert!(!error.to_string().contains("canary"), "{error}");
+            assert_eq!(error.status(), Some(403));
+        }
+        let used = allocation_counter::measure(|| {
+            let secrets = address(10_000, "canary");
+            drop(told(&secrets));
+        });
+        assert!(used.bytes_total < 4 << 20, "{used:?}");
     }
 
     #[test]

@@ -175,6 +175,11 @@ impl Transport {
         &self.settings.known_keys
     }
 
+    /// An error of what is around the attempts, such as of building the request.
+    fn shown(&self, error: Error) -> Error {
+        error.shown(&Secrets::known(self.known_keys()).redactor())
+    }
+
     /// Time and chance, for what waits beside this transport.
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.settings.clock
@@ -183,6 +188,10 @@ impl Transport {
     /// Sends a raw call and reads its answer whole.
     pub(crate) async fn call(&self, call: Call) -> Result<RawResponse, Error> {
         may_panic_on_purpose!(Call);
+        self.whole(call).await.map_err(|error| self.shown(error))
+    }
+
+    async fn whole(&self, call: Call) -> Result<RawResponse, Error> {
         let (operation, options) = (call.operation, call.options.clone());
         let request = self.build(call, Form::Document).map_err(|error| error.with_operation(operation))?;
         let answer = self.exchange(request, operation, Form::Document, &options).await?;
@@ -210,6 +219,10 @@ impl Transport {
     /// Sends a raw call and gives its answer as a stream.
     pub(crate) async fn open(&self, call: Call) -> Result<RawStream, Error> {
         may_panic_on_purpose!(Call);
+        self.streamed(call).await.map_err(|error| self.shown(error))
+    }
+
+    async fn streamed(&self, call: Call) -> Result<RawStream, Error> {
         let (operation, options) = (call.operation, call.options.clone());
         let request = self.build(call, Form::Stream).map_err(|error| error.with_operation(operation))?;
         let answer = self.exchange(request, operation, Form::Stream, &options).await?;
@@ -240,7 +253,7 @@ impl Transport {
         let span = CallSpan::begin(operation, &request, form == Form::Stream, self.settings.telemetry);
         let answer = self.attempts(request, operation, form, options).instrument(span.span()).await;
         // Those of an attempt have been redacted; these are of what is around it, such as a key provider.
-        let answer = answer.map_err(|error| error.shown(&Secrets::known(self.known_keys()).redactor()));
+        let answer = answer.map_err(|error| self.shown(error));
         let (head, success) = answer.inspect_err(|error| span.failed(error))?;
         let body = match success {
             Success::Whole(body) => {

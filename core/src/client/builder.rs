@@ -242,8 +242,8 @@ impl ClientBuilder {
 
     /// Whether requests for models of the catalog are checked before they are sent: against the rules of the
     /// specification, the limits of the model and the endpoint that serves it. Answers are checked for the members that
-    /// 2.7 and 2.11 promise. Off by default. What is never checked:
-    /// requests for other models, and what [`crate::limits::check`] leaves to the gateway.
+    /// 2.7 and 2.11 promise. Off by default. Never checked are requests for other models, and what
+    /// [`crate::limits::check`] leaves to the gateway.
     pub fn validate(mut self, validate: bool) -> Self {
         self.validate = validate;
         self

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{MOST_VIOLATIONS as MOST, Violation, Violations};
+use super::words::brief;
+use super::{MOST_VIOLATIONS, Violation, Violations};
 use crate::operation::Operation;
 use crate::operations;
 
 /// Rule of a violation: a result that answers no call, or a call that no result answers.
 const RULE: &str = "unmatched";
-/// Longest id that a message repeats, in characters.
-const LONGEST_ID: usize = 64;
+/// Finding ends at one more than is told, which says that there are more.
+const MOST: usize = MOST_VIOLATIONS + 1;
 
 /// What of a request's own conversation does not match.
 pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
@@ -58,7 +59,7 @@ fn of_messages(messages: &[Value]) -> Vec<Violation> {
                 if let Some(answered) = open.calls.get_mut(id.as_str()) {
                     *answered = true;
                 } else {
-                    let id = brief(id);
+                    let id = quoted(id);
                     let message = format!(
                         "tool_call_id is {id}, which is no call of the assistant's message before it"
                     );
@@ -99,7 +100,7 @@ impl<'m> Open<'m> {
             0 => String::new(),
             others => format!(" and {others} more"),
         };
-        let message = format!("no tool message after it answers the call {}{others}", brief(first));
+        let message = format!("no tool message after it answers the call {}{others}", quoted(first));
         Some(violation(format!("/messages/{}/tool_calls", self.message), message))
     }
 }
@@ -132,7 +133,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
                             Some(index) => format!("/input/{index}/call_id"),
                             None => "/previous_response_id".to_owned(),
                         };
-                        let message = format!("no {kind} before it has the call_id {}", brief(id));
+                        let message = format!("no {kind} before it has the call_id {}", quoted(id));
                         found.push(violation(pointer, message));
                     }
                 }
@@ -157,7 +158,7 @@ struct Call {
 
 /// `index`: place of the call in the input; none where an earlier response made it.
 fn unanswered(index: Option<usize>, kind: &str, id: &str) -> Violation {
-    let id = brief(id);
+    let id = quoted(id);
     match index {
         Some(index) => violation(
             format!("/input/{index}/call_id"),
@@ -170,11 +171,8 @@ fn unanswered(index: Option<usize>, kind: &str, id: &str) -> Violation {
     }
 }
 
-fn brief(id: &str) -> String {
-    match id.char_indices().nth(LONGEST_ID) {
-        Some((end, _)) => format!("{:?}…", &id[..end]),
-        None => format!("{id:?}"),
-    }
+fn quoted(id: &str) -> String {
+    brief(format_args!("{id:?}"))
 }
 
 fn violation(pointer: String, message: String) -> Violation {
@@ -216,10 +214,33 @@ mod tests {
         let body = json!({"messages": vec![message; 200]});
         let found = check(&operations::CREATE_CHAT_COMPLETION, &body);
         assert_eq!(found.len(), MOST);
-        assert!(found.iter().all(|violation| violation.message.len() < 400));
+        assert!(found.iter().all(|violation| violation.message.len() < 200));
         let calls: Vec<Value> = (0..1_000)
             .map(|n| json!({"type": "function_call", "call_id": n.to_string(), "name": "f", "arguments": ""}))
             .collect();
         assert_eq!(check(&operations::CREATE_RESPONSE, &json!({"input": calls})).len(), MOST);
+    }
+
+    #[test]
+    fn a_hundred_violations_are_all_and_of_one_more_it_is_said_that_there_are_more() {
+        let result = json!({"role": "tool", "tool_call_id": "c", "content": ""});
+        let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
+        let output = json!({"type": "function_call_output", "call_id": "d", "output": ""});
+        for (number, complete) in [(MOST_VIOLATIONS, true), (MOST_VIOLATIONS + 1, false)] {
+            let chat = json!({"model": "model-sol", "messages": vec![result.clone(); number]});
+            let mut items = vec![output.clone(); number - 1];
+            items.push(call.clone());
+            let told = [
+                super::super::check(&operations::CREATE_CHAT_COMPLETION, &chat),
+                super::super::check(
+                    &operations::CREATE_RESPONSE,
+                    &json!({"model": "model-sol", "input": items}),
+                ),
+                unmatched_calls(&items, 0),
+            ];
+            for told in told {
+                assert_eq!((told.len(), told.is_complete()), (MOST_VIOLATIONS, complete));
+            }
+        }
     }
 }

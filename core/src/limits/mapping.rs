@@ -4,9 +4,10 @@
 //! A member goes by its name or by its other spelling (`inlineData`, `inline_data`), null is absence, and a number may
 //! be text (`"3"`). Objects without members of their own, such as the arguments of a function, are left as they are.
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 use super::schema::{Additional, REQUESTS, Schema, Type};
+use super::walk::MOST_POINTER_BYTES;
 use crate::operation::Operation;
 
 /// The body in the form that the schemas are written in; `None` where it is in that form already.
@@ -24,13 +25,18 @@ pub(super) fn as_sent(operation: &Operation, body: &Value, pointer: &str) -> Str
     for segment in pointer.split('/').skip(1) {
         let name = segment.replace("~1", "/").replace("~0", "~");
         let spelled = match place {
-            Value::Object(members) if !members.contains_key(&name) => {
-                schema.and_then(|schema| other_spelling(schema, &name))
+            // Null is absence.
+            Value::Object(members) if members.get(&name).is_none_or(Value::is_null) => {
+                schema.and_then(|schema| other_spelling(schema, &name, members))
             }
             _ => None,
         };
+        let step = spelled.unwrap_or(segment);
+        if sent.len() + 1 + step.len() > MOST_POINTER_BYTES {
+            break;
+        }
         sent.push('/');
-        sent.push_str(spelled.unwrap_or(segment));
+        sent.push_str(step);
         schema = schema.and_then(|schema| match place {
             Value::Array(_) => schema.items.as_deref().map(resolved),
             _ => member(schema, &name),
@@ -67,16 +73,17 @@ fn member(schema: &'static Schema, name: &str) -> Option<&'static Schema> {
     schema.properties.get(name).or(each).map(resolved)
 }
 
-/// The other spelling of a member.
-fn other_spelling(schema: &'static Schema, name: &str) -> Option<&'static str> {
-    schema.spellings.iter().find(|(_, plain)| *plain == name).map(|(spelling, _)| spelling.as_str())
+/// The other spelling of a member, in which it is among these.
+fn other_spelling(schema: &'static Schema, name: &str, members: &Map<String, Value>) -> Option<&'static str> {
+    let mut spellings = schema.spellings.iter().filter(|(_, plain)| *plain == name);
+    spellings.find(|(spelling, _)| members.contains_key(*spelling)).map(|(spelling, _)| spelling.as_str())
 }
 
 /// A value rewritten by its schema; `None` where nothing changes.
 fn rewrite(value: &Value, schema: &'static Schema) -> Option<Value> {
     match value {
         Value::Object(members) => {
-            let mut changed: Option<serde_json::Map<String, Value>> = None;
+            let mut changed: Option<Map<String, Value>> = None;
             for (index, (name, value)) in members.iter().enumerate() {
                 let plain = schema.spellings.get(name).map(String::as_str);
                 let taken = plain.and_then(|plain| members.get(plain)).is_some_and(|other| !other.is_null());
@@ -173,5 +180,31 @@ mod tests {
         assert_eq!(as_sent(&GENERATE_CONTENT, &body, plain), sent);
         assert_eq!(body.pointer(sent), Some(&json!(-1)));
         assert_eq!(as_sent(&GENERATE_CONTENT, &body, "/nothing/here"), "/nothing/here");
+    }
+
+    #[test]
+    fn a_pointer_leads_past_a_null_to_the_member_in_its_other_spelling() {
+        let part = json!({ "inlineData": null, "inline_data": { "mime_type": 1 } });
+        let body = json!({ "contents": [{ "parts": [part] }] });
+        let sent = as_sent(&GENERATE_CONTENT, &body, "/contents/0/parts/0/inlineData/mimeType");
+        assert_eq!(sent, "/contents/0/parts/0/inline_data/mime_type");
+        assert_eq!(body.pointer(&sent), Some(&json!(1)));
+        let null = json!({ "contents": null });
+        assert_eq!(as_sent(&GENERATE_CONTENT, &null, "/contents"), "/contents");
+    }
+
+    #[test]
+    fn a_pointer_in_another_spelling_is_as_short_as_any() {
+        let (mut schema, mut plain) = (json!({}), String::new());
+        for _ in 0..40 {
+            schema = json!({ "any_of": [schema] });
+            plain.push_str("/anyOf/0");
+        }
+        let body = json!({ "generation_config": { "response_schema": schema } });
+        let plain = format!("/generationConfig/responseSchema{}", &plain[..27 * "/anyOf/0".len()]);
+        assert!(plain.len() <= MOST_POINTER_BYTES);
+        let sent = as_sent(&GENERATE_CONTENT, &body, &plain);
+        assert!((MOST_POINTER_BYTES - 8..=MOST_POINTER_BYTES).contains(&sent.len()), "{}", sent.len());
+        assert!(body.pointer(&sent).is_some(), "{sent}");
     }
 }

@@ -8,7 +8,7 @@ use super::words::{brief, plain, size_of, type_of, types};
 use super::{MOST_VIOLATIONS, Violation, Violations};
 
 /// Longest pointer, in bytes; a longer one ends at the container of what is meant.
-const MOST_POINTER_BYTES: usize = 256;
+pub(super) const MOST_POINTER_BYTES: usize = 256;
 
 /// Every rule of the schema that a value breaks, up to [`MOST_VIOLATIONS`].
 pub(super) fn walk(schema: &Schema, value: &Value) -> Violations {

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use serde_json::Value;
 
 use super::schema::Type;
+use crate::visible::visible;
 
 /// Longest piece of a request that a message repeats, in bytes.
 const MOST_ECHOED_BYTES: usize = 100;
@@ -26,13 +27,14 @@ impl Write for Cut {
     }
 }
 
-/// A piece of a request as a message may repeat it: whole where it is short (100 bytes), else its beginning and `…`.
+/// A piece of a request as a message may repeat it: whole where it is short (100 bytes), else its beginning and `…`. What a
+/// terminal would act on is written as an escape.
 pub fn brief(value: impl fmt::Display) -> String {
     let mut cut = Cut { text: String::new() };
     if write!(cut, "{value}").is_err() {
         cut.text.push('…');
     }
-    cut.text
+    visible(&cut.text).into_owned()
 }
 
 /// What a value is where another type is wanted.
@@ -89,5 +91,6 @@ mod tests {
         let long = brief(json!("é".repeat(1_000_000)));
         assert!(long.len() <= MOST_ECHOED_BYTES + '…'.len_utf8() && long.ends_with("é…"), "{long}");
         assert!(brief(json!(vec![0; 1_000_000])).ends_with('…'));
+        assert_eq!(brief(json!("a\u{202e}b")), "\"a\\u{202e}b\"");
     }
 }

@@ -20,9 +20,6 @@ pub(crate) const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 /// Beyond the deadline, middleware has so long to take note of an attempt that it cut short.
 const AFTER_TIME: Duration = Duration::from_secs(5);
 
-/// The place that an answer redirects to is shown so far, in characters.
-const MAX_LOCATION_CHARS: usize = 500;
-
 /// An attempt that failed.
 pub(super) struct Failed {
     pub(super) error: Error,
@@ -266,7 +263,6 @@ pub(crate) fn status_error(head: Head, body: Bytes) -> Error {
         let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         match location {
             Some(location) if (300..400).contains(&status) => {
-                let location: String = location.chars().take(MAX_LOCATION_CHARS).collect();
                 format!("the gateway redirects to {location}, which is not followed: check the base URL")
             }
             _ => http::StatusCode::from_u16(status)

@@ -88,6 +88,7 @@ impl ClientHooks<CallContext> for GeneratedClient {
             context.client.options(),
         );
         prepared.map_err(|error| {
+            let error = context.client.transport().shown(error);
             let message = error.message().to_owned();
             context.set_outcome(Outcome::Failed(error.with_operation(context.operation)));
             progenitor_client::Error::Custom(message)

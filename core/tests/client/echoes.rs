@@ -159,6 +159,28 @@ async fn no_error_shows_a_secret_that_a_service_echoes() {
     }
 }
 
+/// What a request carries in parts may come back in parts.
+#[tokio::test]
+async fn no_error_shows_a_part_of_a_header_that_the_request_carried() {
+    let basic = BASE64_STANDARD.encode("canary-user:canary-password");
+    let headers = [
+        ("cookie", "session=canary-session; theme=canary-theme"),
+        ("proxy-authorization", &*format!("Basic {basic}")),
+        ("x-api-key", "canary key of two words"),
+    ];
+    let body = format!(
+        r#"{{"error":{{"message":"{basic}: canary-user, canary-password; canary-session and canary-theme"}},
+        "more":"canary key of two words"}}"#
+    );
+    let server = Server::start([Script::whole(403, &[("x-echo", "canary-session")], body)]).await;
+    let extra_headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let client = client(&server).with_options(RequestOptions { extra_headers, ..RequestOptions::default() });
+    let error = client.call(chat_call()).await.expect_err("refused");
+    assert_eq!(error.message(), "[redacted]: [redacted], [redacted]; [redacted] and [redacted]");
+    assert_no_secret(&shown(&error), "parts of headers");
+    assert!(!shown(&error).contains(&basic), "{error:?}");
+}
+
 /// Typed calls read the answer into a type, whose errors quote it.
 #[tokio::test]
 async fn no_error_of_a_typed_call_shows_a_secret() {

@@ -167,6 +167,23 @@ async fn headers_of_any_length_make_no_message_that_long() {
 }
 
 #[tokio::test]
+async fn a_key_is_taken_out_of_a_redirect_wherever_it_stands() {
+    let key = "canary7-".repeat(13);
+    let places: Vec<usize> = (380..=540).step_by(4).collect();
+    let answers = places.iter().map(|place| {
+        let location = format!("https://h/{}/{key}/{}", "x".repeat(*place), "y".repeat(200));
+        Script::whole(301, &[("location", &*location)], "")
+    });
+    let server = Server::start(answers).await;
+    let client = server.builder().api_key(&key).build().unwrap();
+    for place in places {
+        let error = client.call(chat_call()).await.unwrap_err();
+        assert_eq!(error.status(), Some(301));
+        assert!(!error.to_string().contains("canary"), "{place}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn bodies_beyond_the_bound_are_refused() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(2000));
     let server = Server::start([Script::json(&long), Script::json(&long)]).await;

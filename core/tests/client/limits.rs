@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::server::Server;
 use crate::vectors;
 
 #[derive(Debug, Deserialize)]
@@ -189,6 +190,28 @@ fn no_violation_repeats_a_large_value_or_a_large_name() {
     assert!(limits::check(&operations::CREATE_IMAGE, &body).to_string().len() < 2_000);
     let body = json!({ "model": "video_model_1", "prompt": "x", "resolution": large, "webhook_url": large });
     assert!(limits::check(&operations::CREATE_VIDEO, &body).to_string().len() < 2_000);
+}
+
+/// Names of members are strangers' words.
+#[tokio::test]
+async fn a_name_in_a_refused_request_steers_no_terminal() {
+    let server = Server::start([]).await;
+    let client = server.builder().validate(true).build().unwrap();
+    let body = json!({
+        "model": "model-sol", "messages": [{"role": "user", "content": "hi"}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "\u{202e}\u{1b}[2J": 1}},
+        "metadata": {"\u{202e}\u{1b}[2J": 1},
+    });
+    let call = || Call::new(&operations::CREATE_CHAT_COMPLETION).body(body.to_string());
+    let told = [
+        client.call(call()).await.map(drop).unwrap_err().to_string(),
+        client.open(call()).await.map(drop).unwrap_err().to_string(),
+        gatewright::limits::check(&operations::CREATE_CHAT_COMPLETION, &body).to_string(),
+    ];
+    for told in told {
+        assert!(told.contains("\\u{1b}[2J"), "{told:?}");
+        assert!(!told.contains(['\u{202e}', '\u{1b}']), "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -206,6 +206,8 @@ export interface NativeMade {
   readonly error?: string;
   readonly text?: string;
   readonly verdict?: string;
+  /** Why there is no text, on one line. */
+  readonly summary?: string;
 }
 
 export interface NativeValidatorOptions {

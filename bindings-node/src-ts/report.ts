@@ -167,10 +167,8 @@ export class InvalidReport extends Error {
   /** What is wrong with it. */
   readonly outcome: ValidationOutcome;
 
-  constructor(outcome: ValidationOutcome) {
-    const found = [...outcome.violations, ...outcome.advisories];
-    const more = found.length + outcome.more_violations + outcome.more_advisories - 1;
-    super(`${found[0]?.message}${more > 0 ? ` (and ${more} more)` : ""}`);
+  constructor(message: string, outcome: ValidationOutcome) {
+    super(message);
     Object.defineProperty(this, "name", { value: "InvalidReport", configurable: true, writable: true });
     this.outcome = outcome;
   }
@@ -399,15 +397,26 @@ function readBounded(path: string, most: number): Buffer {
     const chunks: Buffer[] = [];
     for (let room = most + 1; room > 0; ) {
       const chunk = Buffer.allocUnsafe(Math.min(room, CHUNK_BYTES));
-      const length = readSync(file, chunk);
-      if (length === 0) break;
+      const length = fill(chunk, file);
       chunks.push(chunk.subarray(0, length));
+      if (length < chunk.length) break;
       room -= length;
     }
     return Buffer.concat(chunks);
   } finally {
     closeSync(file);
   }
+}
+
+/** Reads until the chunk is full or the file ends: a pipe gives little at a time. Gives how much there was. */
+function fill(chunk: Buffer, file: number): number {
+  let filled = 0;
+  while (filled < chunk.length) {
+    const length = readSync(file, chunk, filled, chunk.length - filled, null);
+    if (length === 0) break;
+    filled += length;
+  }
+  return filled;
 }
 
 function contentOf(source: ReportSource, most: number): Uint8Array {
@@ -425,7 +434,7 @@ function outcomeOf({ error, verdict }: NativeMade): ValidationOutcome {
 }
 
 function textOf(made: NativeMade): string {
-  if (made.text === undefined) throw new InvalidReport(outcomeOf(made));
+  if (made.text === undefined) throw new InvalidReport(made.summary ?? "", outcomeOf(made));
   return made.text;
 }
 

@@ -41,6 +41,8 @@ pub struct Made {
     pub text: Option<String>,
     /// JSON of the outcome.
     pub verdict: Option<String>,
+    /// Why there is no text, on one line.
+    pub summary: Option<String>,
 }
 
 /// A validator, made once and used for many documents.
@@ -166,7 +168,7 @@ fn made(work: impl FnOnce() -> Result<Made, Error>) -> Made {
 fn text(text: Result<String, Box<Outcome>>) -> Made {
     match text {
         Ok(text) => Made { text: Some(text), ..Made::default() },
-        Err(outcome) => verdict(&outcome),
+        Err(outcome) => Made { summary: Some(outcome.summary()), ..verdict(&outcome) },
     }
 }
 

@@ -22,8 +22,8 @@ pub(crate) struct ReportValidator {
     validator: Validator,
 }
 
-/// What was made of documents, or the verdict that says why nothing was.
-type Made<'py> = (Option<String>, Option<Bound<'py, PyAny>>);
+/// What was made of documents, or why nothing was: on one line, and the verdict.
+type Made<'py> = (Option<String>, Option<(String, Bound<'py, PyAny>)>);
 
 #[pymethods]
 impl ReportValidator {
@@ -154,7 +154,10 @@ fn within<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> 
 fn made(py: Python<'_>, text: Result<String, Box<Outcome>>) -> PyResult<Made<'_>> {
     Ok(match text {
         Ok(text) => (Some(text), None),
-        Err(outcome) => (None, Some(record::parse_plain(py, outcome.to_json().as_bytes())?)),
+        Err(outcome) => {
+            let verdict = record::parse_plain(py, outcome.to_json().as_bytes())?;
+            (None, Some((outcome.summary(), verdict)))
+        }
     })
 }
 

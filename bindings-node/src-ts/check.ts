@@ -1,7 +1,7 @@
 /** The check kit: is a service compatible, and the report about it (specification 2.12). */
 
-import { CallSite, failureOf } from "./failure";
-import { type NativeCheckRun, native } from "./native";
+import { CallSite, failure, failureOf } from "./failure";
+import { type NativeCheckRun, type NativeWritten, native } from "./native";
 import { refuseUnknown } from "./options";
 
 /** The six checks. */
@@ -137,7 +137,9 @@ export class CheckResult {
   readonly interrupted: boolean;
 
   constructor(run: NativeCheckRun) {
-    const { report, evidence, interrupted } = run.outcome();
+    const outcome = run.outcome();
+    if (typeof outcome === "string") throw failure(outcome, new CallSite(CheckResult));
+    const { report, evidence, interrupted } = outcome;
     this.#run = run;
     this.json = report;
     this.report = JSON.parse(report) as CheckReport;
@@ -151,15 +153,15 @@ export class CheckResult {
   }
 
   /** Writes the report, whole or not at all. Errors: `FileError`. */
-  write(path: string): Promise<void> {
+  async write(path: string): Promise<void> {
     const site = new CallSite(this.write);
-    return this.#run.writeReport(path).catch((cause: unknown) => unwritable(cause, site));
+    namesOf(await this.#run.writeReport(path), site);
   }
 
   /** Writes one JSON file per piece of evidence into a folder, and gives their names. Errors: `FileError`. */
-  writeEvidence(folder: string): Promise<string[]> {
+  async writeEvidence(folder: string): Promise<string[]> {
     const site = new CallSite(this.writeEvidence);
-    return this.#run.writeEvidence(folder).catch((cause: unknown) => unwritable(cause, site));
+    return namesOf(await this.#run.writeEvidence(folder), site);
   }
 }
 
@@ -182,11 +184,12 @@ export async function check(
   if (signal?.aborted) throw cancelled(site, signal.reason);
   const key = apiKey ?? process.env["GATEWRIGHT_API_KEY"] ?? "";
   const run = native.NativeCheckRun.create(kitOptions(endpoint, options), key);
-  if (typeof run === "string") throw failureOf({ kind: "configuration", message: run }, site);
+  if (typeof run === "string") throw failure(run, site);
   const stop = (): void => run.cancel();
   signal?.addEventListener("abort", stop);
   try {
     for (let step = await run.next(); !step.done; step = await run.next()) {
+      if (step.error !== undefined) throw failure(step.error, site);
       if (step.event !== undefined) onProgress?.(JSON.parse(step.event) as CheckProgress);
     }
   } catch (error) {
@@ -245,6 +248,7 @@ function cancelled(site: CallSite, cause: unknown, result?: CheckResult): Error 
   return failureOf({ kind: "cancelled", message: "check: aborted by its signal", cause, result }, site);
 }
 
-function unwritable(cause: unknown, site: CallSite): never {
-  throw failureOf({ kind: "io", message: cause instanceof Error ? cause.message : String(cause) }, site);
+function namesOf({ error, names }: NativeWritten, site: CallSite): string[] {
+  if (error !== undefined) throw failure(error, site);
+  return names;
 }

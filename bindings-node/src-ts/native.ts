@@ -148,17 +148,24 @@ export interface NativeCancellation {
 /** A run of the check kit, on its own threads. */
 export interface NativeCheckRun {
   /** The next event as JSON, if one comes within a second. */
-  next(): Promise<{ readonly done: boolean; readonly event?: string }>;
+  next(): Promise<{ readonly error?: string; readonly done: boolean; readonly event?: string }>;
   cancel(): void;
-  /** Report and evidence as JSON, once the run is done. */
-  outcome(): { readonly report: string; readonly evidence: string; readonly interrupted: boolean };
-  writeReport(path: string): Promise<void>;
-  writeEvidence(folder: string): Promise<string[]>;
+  /** Report and evidence as JSON, once the run is done, or JSON of the failure. */
+  outcome(): { readonly report: string; readonly evidence: string; readonly interrupted: boolean } | string;
+  writeReport(path: string): Promise<NativeWritten>;
+  writeEvidence(folder: string): Promise<NativeWritten>;
+}
+
+/** What came of writing. */
+export interface NativeWritten {
+  /** JSON of the failure. */
+  readonly error?: string;
+  readonly names: string[];
 }
 
 export interface NativeModule {
   NativeCheckRun: {
-    /** Begins a run, or tells why the kit refuses. */
+    /** Begins a run, or gives a JSON description of why the kit refuses. */
     create(options: string, apiKey: string): NativeCheckRun | string;
   };
   NativeClient: {
@@ -166,7 +173,10 @@ export interface NativeModule {
     create(options: NativeClientOptions, callback?: Callback): NativeClient | string;
   };
   Cancellation: new (call?: number) => NativeCancellation;
-  NativeValidator: new (options: NativeValidatorOptions) => NativeValidator;
+  NativeValidator: {
+    /** Makes a validator, or a JSON description of why it cannot be made. */
+    create(options: NativeValidatorOptions): NativeValidator | string;
+  };
   /** JSON of the failure, if it is one. Headers are flat pairs. */
   verifyWebhook(body: Uint8Array, headers: string[], secrets?: string[]): string | null;
   /** JSON of the failure, if it is one. */
@@ -178,12 +188,12 @@ export interface NativeModule {
 export interface NativeValidator {
   /** Largest document that is read, in bytes. */
   readonly maxBytes: number;
-  /** JSON of the outcome. */
-  validate(document: Uint8Array): string;
-  /** As `validate`, on another thread. */
-  judge(document: Uint8Array): Promise<string>;
-  /** As `judge`, of a file. Rejects if it cannot be read. */
-  judgeFile(path: string): Promise<string>;
+  /** The verdict. */
+  validate(document: Uint8Array): NativeMade;
+  /** As `validate`, on another thread. Never rejects. */
+  judge(document: Uint8Array): Promise<NativeMade>;
+  /** As `judge`, of a file. */
+  judgeFile(path: string): Promise<NativeMade>;
   html(document: Uint8Array, evidence?: string, page?: string): NativeMade;
   junit(document: Uint8Array): NativeMade;
   annotations(document: Uint8Array): NativeMade;
@@ -191,10 +201,13 @@ export interface NativeValidator {
   diff(old: Uint8Array, now: Uint8Array, percent: number, ms: number, asHtml: boolean): NativeMade;
 }
 
-/** Text made of a document, or the JSON of the outcome that says why there is none. */
+/** Text made of a document, or the JSON of the outcome of judging it, or of the failure. */
 export interface NativeMade {
+  readonly error?: string;
   readonly text?: string;
   readonly verdict?: string;
+  /** Why there is no text, on one line. */
+  readonly summary?: string;
 }
 
 export interface NativeValidatorOptions {

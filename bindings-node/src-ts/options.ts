@@ -64,8 +64,11 @@ export interface ClientOptions {
   /** What runs around every attempt of every call, the outermost first. */
   middleware?: readonly Middleware[] | undefined;
   /**
-   * Whether requests for models of the catalog are checked against their limits before they are sent, and answers for
-   * what 2.7 and 2.11 promise. Default: `false`.
+   * Whether a request for a model of the catalog is checked before it is sent: against the rules of the specification,
+   * the limits of the model and the endpoint that serves it; then `InvalidRequestError` tells all violations at once, at
+   * most 100. Never checked: requests for other models, members the specification does not describe, and what only the
+   * gateway knows, such as whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise;
+   * then `DecodeError` tells them. Default: `false`.
    */
   validate?: boolean | undefined;
 }
@@ -99,8 +102,8 @@ export interface CallDefaults {
    * Whether a request for a model of the catalog is checked before it is sent: against the rules of the specification,
    * the limits of the model and the endpoint that serves it; then `InvalidRequestError` tells all violations at once, at
    * most 100. Never checked: requests for other models, members the specification does not describe, and what only the
-   * gateway knows, such as whether a response that is named exists. An answer is checked
-   * for what 2.7 and 2.11 promise; then `DecodeError` tells them.
+   * gateway knows, such as whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise;
+   * then `DecodeError` tells them.
    */
   validate?: boolean | undefined;
 }

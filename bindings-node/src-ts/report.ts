@@ -4,7 +4,8 @@ import { closeSync, createReadStream, openSync, readSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { Transform } from "node:stream";
 
-import { FileError } from "./generated/errors";
+import { CallSite, failure } from "./failure";
+import { FileError, InternalError } from "./generated/errors";
 import { type NativeMade, type NativeValidator, type NativeValidatorOptions, native } from "./native";
 import { isBlank, lineTransform, NEWLINE } from "./report-lines";
 
@@ -79,14 +80,15 @@ export interface ValidateOptions {
  */
 export type ReportSource = Uint8Array | string | { readonly path: string } | { readonly text: string };
 
-/** One result of `validateMany`: a verdict, or why the file could not be read. */
+/** One result of `validateMany`: a verdict, or why there is none, which is that the file could not be read. */
 export interface Judged {
   /** How many items came before this one. */
   readonly position: number;
   /** The document as it was given. */
   readonly source: ReportSource;
   readonly outcome?: ValidationOutcome;
-  readonly error?: FileError;
+  /** An `InternalError` is a defect of Gatewright. */
+  readonly error?: FileError | InternalError;
 }
 
 export interface ManyOptions {
@@ -165,10 +167,8 @@ export class InvalidReport extends Error {
   /** What is wrong with it. */
   readonly outcome: ValidationOutcome;
 
-  constructor(outcome: ValidationOutcome) {
-    const found = [...outcome.violations, ...outcome.advisories];
-    const more = found.length + outcome.more_violations + outcome.more_advisories - 1;
-    super(`${found[0]?.message}${more > 0 ? ` (and ${more} more)` : ""}`);
+  constructor(message: string, outcome: ValidationOutcome) {
+    super(message);
     Object.defineProperty(this, "name", { value: "InvalidReport", configurable: true, writable: true });
     this.outcome = outcome;
   }
@@ -185,7 +185,9 @@ export class Validator {
     if (options.kitName !== undefined) settings.kitName = options.kitName;
     if (options.maxBytes !== undefined) settings.maxBytes = options.maxBytes;
     if (options.maxFindings !== undefined) settings.maxFindings = options.maxFindings;
-    this.#native = new native.NativeValidator(settings);
+    const made = native.NativeValidator.create(settings);
+    if (typeof made === "string") throw failure(made, new CallSite(Validator));
+    this.#native = made;
   }
 
   /**
@@ -246,21 +248,14 @@ export class Validator {
     return lineTransform({
       maxBytes: this.#native.maxBytes,
       ahead: readAhead(),
-      judge: async (line) => parseOutcome(await this.#native.judge(line)),
+      judge: async (line) => outcomeOf(await this.#native.judge(line)),
     });
   }
 
   /** The report as one HTML page that needs nothing else. Errors: `InvalidReport`, `FileError`. */
   html(source: ReportSource, options: PageOptions = {}): string {
     const document = this.#contentOf(source);
-    const make = () => {
-      try {
-        return this.#native.html(document, options.evidence, options.page);
-      } catch (error) {
-        throw fileError(error);
-      }
-    };
-    return textOf(make());
+    return textOf(this.#native.html(document, options.evidence, options.page));
   }
 
   /** The report as JUnit XML, one suite per model. Errors: `InvalidReport`. */
@@ -303,7 +298,7 @@ export class Validator {
   }
 
   #judge(document: Uint8Array): ValidationOutcome {
-    return parseOutcome(this.#native.validate(document));
+    return outcomeOf(this.#native.validate(document));
   }
 
   /** Never rejects: whoever breaks off leaves no rejection behind. */
@@ -311,9 +306,9 @@ export class Validator {
     try {
       const place = typeof source === "string" ? { path: source } : source;
       const judging = isPath(place) ? this.#native.judgeFile(place.path) : this.#native.judge(bytesOf(place));
-      return { position, source, outcome: parseOutcome(await judging) };
+      return { position, source, outcome: outcomeOf(await judging) };
     } catch (error) {
-      return { position, source, error: fileError(error) };
+      return { position, source, error: error instanceof InternalError ? error : fileError(error) };
     }
   }
 }
@@ -402,15 +397,26 @@ function readBounded(path: string, most: number): Buffer {
     const chunks: Buffer[] = [];
     for (let room = most + 1; room > 0; ) {
       const chunk = Buffer.allocUnsafe(Math.min(room, CHUNK_BYTES));
-      const length = readSync(file, chunk);
-      if (length === 0) break;
+      const length = fill(chunk, file);
       chunks.push(chunk.subarray(0, length));
+      if (length < chunk.length) break;
       room -= length;
     }
     return Buffer.concat(chunks);
   } finally {
     closeSync(file);
   }
+}
+
+/** Reads until the chunk is full or the file ends: a pipe gives little at a time. Gives how much there was. */
+function fill(chunk: Buffer, file: number): number {
+  let filled = 0;
+  while (filled < chunk.length) {
+    const length = readSync(file, chunk, filled, chunk.length - filled, null);
+    if (length === 0) break;
+    filled += length;
+  }
+  return filled;
 }
 
 function contentOf(source: ReportSource, most: number): Uint8Array {
@@ -422,16 +428,18 @@ function contentOf(source: ReportSource, most: number): Uint8Array {
   }
 }
 
-function parseOutcome(json: string): ValidationOutcome {
-  return JSON.parse(json) as ValidationOutcome;
+function outcomeOf({ error, verdict }: NativeMade): ValidationOutcome {
+  if (error !== undefined) throw failure(error, new CallSite(outcomeOf));
+  return JSON.parse(verdict ?? "") as ValidationOutcome;
 }
 
-function textOf({ text, verdict }: NativeMade): string {
-  if (text === undefined) throw new InvalidReport(parseOutcome(verdict ?? ""));
-  return text;
+function textOf(made: NativeMade): string {
+  if (made.text === undefined) throw new InvalidReport(made.summary ?? "", outcomeOf(made));
+  return made.text;
 }
 
 function fileError(error: unknown): FileError {
+  if (error instanceof FileError) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new FileError({ kind: "io", message, cause: error });
 }

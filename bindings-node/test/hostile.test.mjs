@@ -5,7 +5,15 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
-import { APITimeoutError, Client, ConfigurationError, InternalError } from "gatewright";
+import {
+  APITimeoutError,
+  Client,
+  ConfigurationError,
+  check,
+  InternalError,
+  report,
+  webhooks,
+} from "gatewright";
 
 import { startGateway } from "./support/gateway.mjs";
 import { runModule } from "./support/process.mjs";
@@ -149,4 +157,47 @@ test("a panic around a callback or in making a client is an error", async (t) =>
   await assert.rejects(client.models.list(), broke);
   panicAt(t, "build");
   assert.throws(() => new Client(gateway), broke);
+});
+
+test("a panic in work on reports is an error of it", async (t) => {
+  const validator = new report.Validator();
+  panicAt(t, "report");
+  const makes = [
+    () => validator.validate("{}"),
+    () => validator.html("{}"),
+    () => validator.junit("{}"),
+    () => validator.githubAnnotations("{}"),
+    () => validator.canonical("{}"),
+    () => validator.diff("{}", "{}"),
+  ];
+  for (const make of makes) assert.throws(make, broke);
+  const judged = [];
+  for await (const one of validator.validateMany([Buffer.from("{}")])) judged.push(one);
+  assert.ok(judged.length === 1 && broke(judged[0].error));
+  const lines = validator.ndjson();
+  lines.end("{}\n");
+  await assert.rejects(lines.toArray(), broke);
+  native.panicAt("nowhere");
+  assert.equal(validator.validate("{}").valid, false);
+});
+
+test("a panic in work on webhooks is an error of it", (t) => {
+  const body = JSON.stringify(TASK);
+  panicAt(t, "webhook");
+  assert.throws(() => webhooks.unwrap(body, {}, "whsec_c2VjcmV0"), broke);
+  assert.throws(() => webhooks.parseUnsigned(body), broke);
+  native.panicAt("nowhere");
+  assert.equal(webhooks.parseUnsigned(body).id, "t1");
+});
+
+test("a panic of a check run is its error", async (t) => {
+  const { baseUrl, apiKey } = await startGateway(t);
+  const run = () => check(baseUrl, { apiKey, only: ["models_endpoint"] });
+  panicAt(t, "check");
+  await assert.rejects(run(), broke);
+  native.panicAt("nowhere");
+  const result = await run();
+  panicAt(t, "check");
+  await assert.rejects(result.write("/nowhere/report.json"), broke);
+  await assert.rejects(result.writeEvidence("/nowhere"), broke);
 });

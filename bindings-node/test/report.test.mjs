@@ -1,6 +1,8 @@
 // The report validator (2.12), by the vectors that all three languages read.
 
 import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -120,6 +122,27 @@ test("no more of a file is read than the bound asks for", async (t) => {
     );
   }
   assert.throws(() => validator.canonical({ path }), { name: "InvalidReport", message });
+});
+
+test("a pipe that gives little at a time takes no more memory than the bound", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const pipe = join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  // As many writes, a moment apart, so that a read finds a byte or a few.
+  const write = `exec 3>"$0"; for i in $(seq 60); do printf x >&3; sleep 0.005; done`;
+  const writer = spawn("sh", ["-c", write, pipe]);
+  let allocated = 0;
+  const { allocUnsafe } = Buffer;
+  t.mock.method(Buffer, "allocUnsafe", (size) => {
+    allocated += size;
+    return allocUnsafe(size);
+  });
+  const { violations } = new report.Validator({ maxBytes: 1000 }).validate({ path: pipe });
+  assert.equal(violations[0].rule, "syntax");
+  // The chunk, and what was read of it once more.
+  assert.ok(allocated <= 1001 + 60, `${allocated} bytes`);
+  if (writer.exitCode === null) await once(writer, "exit");
 });
 
 test("a file that cannot be read is an error, not a verdict", async () => {

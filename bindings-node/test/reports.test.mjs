@@ -234,6 +234,19 @@ for (const { name, text, canonical } of readVectors("report-forms/canonical.json
   test(`canonical form: ${name}`, () => assert.equal(report.canonical(text), canonical));
 }
 
+for (const { name, strict, set, says } of readVectors("report-forms/refused.json").cases) {
+  test(`refusal: ${name}`, () => {
+    const document = JSON.parse(full);
+    for (const [pointer, value] of Object.entries(set)) {
+      const steps = pointer.slice(1).split("/");
+      const last = steps.pop();
+      steps.reduce((parent, step) => parent[step], document)[last] = value;
+    }
+    const validator = new report.Validator({ strict, maxFindings: 1 });
+    assert.throws(() => validator.junit(JSON.stringify(document)), { name: "InvalidReport", message: says });
+  });
+}
+
 for (const vector of readVectors("report-forms/diff.json").cases) {
   test(`comparison: ${vector.name}`, () => {
     const document = (edits) => {

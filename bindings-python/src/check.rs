@@ -1,6 +1,7 @@
 //! The check kit: a run under way, asked for its events.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gatewright_checkkit::{
@@ -9,6 +10,7 @@ use gatewright_checkkit::{
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::error::{self, caught};
 use crate::interpreter;
 
 /// A run on its own threads. Dropping it cancels it.
@@ -28,18 +30,20 @@ impl CheckRun {
             let kit = CheckKit::new(options, &key).map_err(|refused| refused.to_string())?;
             BackgroundRun::start(kit).map_err(|error| format!("no thread for the run: {error}"))
         };
-        Ok(Self { run: interpreter::detached(py, begin).map_err(PyValueError::new_err)? })
+        caught(py, || Ok(Self { run: interpreter::detached(py, begin).map_err(PyValueError::new_err)? }))
     }
 
     /// Whether the run goes on, and the next event as JSON if one came within so many milliseconds.
-    fn next(&self, py: Python<'_>, wait_ms: u64) -> (bool, Option<String>) {
-        match interpreter::detached(py, || self.run.next(Duration::from_millis(wait_ms))) {
-            Next::Event(event) => {
-                (true, Some(serde_json::to_string(&event).expect("strings and numbers serialise")))
-            }
-            Next::Pending => (true, None),
-            Next::Done => (false, None),
-        }
+    fn next(&self, py: Python<'_>, wait_ms: u64) -> PyResult<(bool, Option<String>)> {
+        caught(py, || {
+            Ok(match interpreter::detached(py, || self.run.next(Duration::from_millis(wait_ms))) {
+                Next::Event(event) => {
+                    (true, Some(serde_json::to_string(&event).expect("strings and numbers serialise")))
+                }
+                Next::Pending => (true, None),
+                Next::Done => (false, None),
+            })
+        })
     }
 
     /// Ends the run early; the report is whole all the same.
@@ -48,33 +52,46 @@ impl CheckRun {
     }
 
     /// The report in canonical form, the evidence as a JSON array, and whether the run was cut short. Once it is done.
-    fn result(&self) -> PyResult<(String, String, bool)> {
-        let finished = self.finished()?;
-        let evidence: Vec<_> = finished.evidence.iter().map(|(_, evidence)| evidence).collect();
-        let evidence = serde_json::to_string(&evidence).expect("strings serialise");
-        Ok((finished.report.to_json(), evidence, finished.interrupted))
+    fn result(&self, py: Python<'_>) -> PyResult<(String, String, bool)> {
+        caught(py, || {
+            let finished = self.finished(py)?;
+            let evidence: Vec<_> = finished.evidence.iter().map(|(_, evidence)| evidence).collect();
+            let evidence = serde_json::to_string(&evidence).expect("strings serialise");
+            Ok((finished.report.to_json(), evidence, finished.interrupted))
+        })
     }
 
     /// Writes the report, whole or not at all. Raises OSError.
     #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
     fn write_report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let finished = self.finished()?;
-        interpreter::detached(py, || write_file(&path, finished.report.to_json().as_bytes()))
-            .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", path.display())))
+        self.write(py, &path, |finished| write_file(&path, finished.report.to_json().as_bytes()))
     }
 
     /// Writes one file per piece of evidence, and gives their names. Raises OSError.
     #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
     fn write_evidence(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<String>> {
-        let finished = self.finished()?;
-        interpreter::detached(py, || write_evidence(&folder, &finished.evidence))
-            .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", folder.display())))
+        self.write(py, &folder, |finished| write_evidence(&folder, &finished.evidence))
     }
 }
 
 impl CheckRun {
-    fn finished(&self) -> PyResult<&Finished> {
-        let finished = self.run.finished();
-        finished.ok_or_else(|| PyRuntimeError::new_err("the run is not done, or the check kit broke"))
+    fn write<T: Send>(
+        &self,
+        py: Python<'_>,
+        place: &Path,
+        write: impl FnOnce(&Finished) -> io::Result<T> + Send,
+    ) -> PyResult<T> {
+        caught(py, || {
+            #[cfg(debug_assertions)]
+            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Check);
+            let finished = self.finished(py)?;
+            interpreter::detached(py, || write(finished))
+                .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", place.display())))
+        })
+    }
+
+    fn finished(&self, py: Python<'_>) -> PyResult<&Finished> {
+        let finished = self.run.finished().ok_or_else(|| PyRuntimeError::new_err("the run is not done"))?;
+        finished.map_err(|broke| error::to_python(py, broke))
     }
 }

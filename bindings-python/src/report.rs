@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::error::caught;
 use crate::interpreter;
 use crate::record;
 use crate::runtime::SIGNAL_TICK;
@@ -21,8 +22,8 @@ pub(crate) struct ReportValidator {
     validator: Validator,
 }
 
-/// What was made of documents, or the verdict that says why nothing was.
-type Made<'py> = (Option<String>, Option<Bound<'py, PyAny>>);
+/// What was made of documents, or why nothing was: on one line, and the verdict.
+type Made<'py> = (Option<String>, Option<(String, Bound<'py, PyAny>)>);
 
 #[pymethods]
 impl ReportValidator {
@@ -35,7 +36,7 @@ impl ReportValidator {
         kit_name: Option<String>,
         max_bytes: Option<usize>,
         max_findings: Option<usize>,
-    ) -> Self {
+    ) -> PyResult<Self> {
         let mut builder = Validator::builder().strict(strict);
         if let Some(models) = models {
             builder = builder.models(models);
@@ -49,7 +50,7 @@ impl ReportValidator {
         if let Some(max_findings) = max_findings {
             builder = builder.max_findings(max_findings);
         }
-        Self { validator: interpreter::detached(py, || builder.build()) }
+        caught(py, || Ok(Self { validator: interpreter::detached(py, || builder.build()) }))
     }
 
     /// Largest document that is read, in bytes.
@@ -60,9 +61,11 @@ impl ReportValidator {
 
     /// The verdict in plain dicts and lists: valid, violations, advisories, more_violations, more_advisories.
     fn validate<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
-        let document = document.as_bytes();
-        let outcome = interpreter::detached(py, || self.validator.check(document).to_json());
-        record::parse_plain(py, outcome.as_bytes())
+        within(py, || {
+            let document = document.as_bytes();
+            let outcome = interpreter::detached(py, || self.validator.check(document).to_json());
+            record::parse_plain(py, outcome.as_bytes())
+        })
     }
 
     /// The page of a report. evidence: folder with the check kit's evidence; page: where the page will be, for links.
@@ -74,30 +77,35 @@ impl ReportValidator {
         evidence: Option<PathBuf>,
         page: Option<PathBuf>,
     ) -> PyResult<Made<'py>> {
-        let evidence = match evidence {
-            Some(folder) => {
-                let files = interpreter::detached(py, || EvidenceFile::read_folder(&folder, page.as_deref()));
-                files.map_err(|error| PyOSError::new_err(error.to_string()))?
-            }
-            None => Vec::new(),
-        };
-        self.make(py, document, |report| html(report, &evidence))
+        within(py, || {
+            let evidence = match evidence {
+                Some(folder) => {
+                    let files =
+                        interpreter::detached(py, || EvidenceFile::read_folder(&folder, page.as_deref()));
+                    files.map_err(|error| PyOSError::new_err(error.to_string()))?
+                }
+                None => Vec::new(),
+            };
+            self.make(py, document, |report| html(report, &evidence))
+        })
     }
 
     /// JUnit XML.
     fn junit<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
-        self.make(py, document, junit)
+        within(py, || self.make(py, document, junit))
     }
 
     /// Workflow commands of GitHub Actions for the failed checks.
     fn annotations<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
-        self.make(py, document, annotations)
+        within(py, || self.make(py, document, annotations))
     }
 
     /// The canonical form.
     fn canonical<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
-        let document = document.as_bytes();
-        made(py, interpreter::detached(py, || self.validator.canonical(document)))
+        within(py, || {
+            let document = document.as_bytes();
+            made(py, interpreter::detached(py, || self.validator.canonical(document)))
+        })
     }
 
     /// The comparison of two reports: JSON text, or a page. thresholds: percent and milliseconds.
@@ -111,12 +119,14 @@ impl ReportValidator {
     ) -> PyResult<Made<'py>> {
         let (old, new) = (old.as_bytes(), new.as_bytes());
         let thresholds = Thresholds { percent: thresholds.0, ms: thresholds.1 };
-        let text = interpreter::detached(py, || {
-            let (old, new) = (self.validator.read(old)?, self.validator.read(new)?);
-            let diff = Diff::of(&old, &new, thresholds);
-            Ok(if as_html { diff.to_html() } else { diff.to_json() })
-        });
-        made(py, text)
+        within(py, || {
+            let text = interpreter::detached(py, || {
+                let (old, new) = (self.validator.read(old)?, self.validator.read(new)?);
+                let diff = Diff::of(&old, &new, thresholds);
+                Ok(if as_html { diff.to_html() } else { diff.to_json() })
+            });
+            made(py, text)
+        })
     }
 }
 
@@ -132,10 +142,22 @@ impl ReportValidator {
     }
 }
 
+/// Work on a report, whose panic raises InternalError.
+fn within<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    caught(py, || {
+        #[cfg(debug_assertions)]
+        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
+        work()
+    })
+}
+
 fn made(py: Python<'_>, text: Result<String, Box<Outcome>>) -> PyResult<Made<'_>> {
     Ok(match text {
         Ok(text) => (Some(text), None),
-        Err(outcome) => (None, Some(record::parse_plain(py, outcome.to_json().as_bytes())?)),
+        Err(outcome) => {
+            let verdict = record::parse_plain(py, outcome.to_json().as_bytes())?;
+            (None, Some((outcome.summary(), verdict)))
+        }
     })
 }
 
@@ -152,44 +174,53 @@ type Fetched<'py> = (usize, Option<Bound<'py, PyAny>>, Option<String>);
 #[pymethods]
 impl ReportPool {
     #[new]
-    fn new(validator: &ReportValidator, threads: usize, ordered: bool) -> PyResult<Self> {
-        let make = |(): &(), _: &[u8], outcome: Outcome| outcome.to_json();
-        let pool = Pool::new(&validator.validator, threads, ordered, make)
-            .map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
-        Ok(Self { pool: Mutex::new(pool) })
+    fn new(py: Python<'_>, validator: &ReportValidator, threads: usize, ordered: bool) -> PyResult<Self> {
+        let make = |(): &(), _: &[u8], outcome: Outcome| {
+            #[cfg(debug_assertions)]
+            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
+            outcome.to_json()
+        };
+        caught(py, || {
+            let pool = Pool::new(&validator.validator, threads, ordered, make)
+                .map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
+            Ok(Self { pool: Mutex::new(pool) })
+        })
     }
 
     /// Hands a document to the threads, the bytes themselves or the path of a file. Returns whether there is room for
     /// another before a result is fetched.
-    fn submit(&self, py: Python<'_>, document: Option<Vec<u8>>, path: Option<PathBuf>) -> bool {
+    fn submit(&self, py: Python<'_>, document: Option<Vec<u8>>, path: Option<PathBuf>) -> PyResult<bool> {
         let source = match (document, path) {
             (Some(document), _) => Source::Bytes(document),
             (None, path) => Source::File(path.unwrap_or_default()),
         };
-        interpreter::detached(py, || {
+        let submit = || {
             let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
             pool.submit((), source);
             pool.has_room()
-        })
+        };
+        caught(py, || Ok(interpreter::detached(py, submit)))
     }
 
     /// The next result, or nothing when none is pending. Waits with the interpreter released; signals are attended to.
     fn fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Fetched<'py>>> {
-        loop {
-            let (judged, pending) = interpreter::detached(py, || {
-                let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-                (pool.fetch(Some(SIGNAL_TICK)), pool.pending())
-            });
-            match judged {
-                Some(Judged { index, result: Ok(json), .. }) => {
-                    return Ok(Some((index, Some(record::parse_plain(py, json.as_bytes())?), None)));
+        caught(py, || {
+            loop {
+                let (judged, pending) = interpreter::detached(py, || {
+                    let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+                    (pool.fetch(Some(SIGNAL_TICK)), pool.pending())
+                });
+                match judged {
+                    Some(Judged { index, result: Ok(json), .. }) => {
+                        return Ok(Some((index, Some(record::parse_plain(py, json.as_bytes())?), None)));
+                    }
+                    Some(Judged { index, result: Err(error), .. }) => {
+                        return Ok(Some((index, None, Some(error.to_string()))));
+                    }
+                    None if pending == 0 => return Ok(None),
+                    None => py.check_signals()?,
                 }
-                Some(Judged { index, result: Err(error), .. }) => {
-                    return Ok(Some((index, None, Some(error.to_string()))));
-                }
-                None if pending == 0 => return Ok(None),
-                None => py.check_signals()?,
             }
-        }
+        })
     }
 }

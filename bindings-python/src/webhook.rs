@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::error;
+use crate::error::{self, caught};
 use crate::record;
 
 /// What begins the names of the headers that matter; the values of others are not looked at.
@@ -19,21 +19,29 @@ pub(crate) fn unwrap_webhook(
     headers: &Bound<'_, PyAny>,
     secrets: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PyAny>> {
-    let (body, headers) = (raw(body)?, pairs(headers)?);
-    let secrets = secrets.map(texts).transpose()?;
-    let verified = secrets
-        .map_or_else(Secret::from_env, |texts| texts.iter().map(|text| Secret::new(text)).collect())
-        .and_then(|secrets: Vec<Secret>| webhook::verify(&body, headers, &secrets));
-    verified.map_err(|error| error::to_python(py, &error))?;
-    to_record(py, &body)
+    caught(py, || {
+        #[cfg(debug_assertions)]
+        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Webhook);
+        let (body, headers) = (raw(body)?, pairs(headers)?);
+        let secrets = secrets.map(texts).transpose()?;
+        let verified = secrets
+            .map_or_else(Secret::from_env, |texts| texts.iter().map(|text| Secret::new(text)).collect())
+            .and_then(|secrets: Vec<Secret>| webhook::verify(&body, headers, &secrets));
+        verified.map_err(|error| error::to_python(py, &error))?;
+        to_record(py, &body)
+    })
 }
 
 /// The record of a webhook that nobody has signed.
 #[pyfunction]
 pub(crate) fn read_webhook(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    let body = raw(body)?;
-    webhook::check_record(&body).map_err(|error| error::to_python(py, &error))?;
-    to_record(py, &body)
+    caught(py, || {
+        #[cfg(debug_assertions)]
+        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Webhook);
+        let body = raw(body)?;
+        webhook::check_record(&body).map_err(|error| error::to_python(py, &error))?;
+        to_record(py, &body)
+    })
 }
 
 fn to_record(py: Python<'_>, body: &[u8]) -> PyResult<Py<PyAny>> {

@@ -8,12 +8,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gatewright
 import pytest
 from conftest import Connection, Gateway
-from gatewright import AsyncClient, Client, _native
+from gatewright import AsyncClient, Client, _native, report, webhooks
 
 Serve = Callable[[Callable[[Connection], None]], str]
 
@@ -246,3 +247,51 @@ def test_a_panic_around_a_callback_or_in_making_a_client_is_an_error(
     panic_at("build")
     with raises():
         Client(gateway.base_url, gateway.key)
+
+
+def test_a_panic_in_work_on_reports_is_an_error_of_it(panic_at: Callable[[str], None]) -> None:
+    validator = report.Validator()
+    panic_at("report")
+    makes: list[Callable[[bytes], object]] = [
+        validator.validate,
+        validator.html,
+        validator.junit,
+        validator.github_annotations,
+        validator.canonical,
+        lambda document: validator.diff(document, document),
+        lambda document: list(validator.validate_many([document], ordered=True)),
+    ]
+    for make in makes:
+        with raises():
+            make(b"{}")
+    panic_at("nowhere")
+    assert not validator.validate(b"{}").valid
+
+
+def test_a_panic_in_work_on_webhooks_is_an_error_of_it(panic_at: Callable[[str], None]) -> None:
+    body = json.dumps(TASK)
+    panic_at("webhook")
+    with raises():
+        webhooks.unwrap(body, {}, "whsec_c2VjcmV0")
+    with raises():
+        webhooks.parse_unsigned(body)
+    panic_at("nowhere")
+    assert webhooks.parse_unsigned(body).id == "t1"
+
+
+def test_a_panic_of_a_check_run_is_its_error(
+    gateway: Gateway, panic_at: Callable[[str], None], tmp_path: Path
+) -> None:
+    def run() -> gatewright.CheckResult:
+        return gatewright.check(gateway.base_url, api_key=gateway.key, only=["models_endpoint"])
+
+    panic_at("check")
+    with raises():
+        run()
+    panic_at("nowhere")
+    result = run()
+    panic_at("check")
+    with raises():
+        result.write(tmp_path / "report.json")
+    with raises():
+        result.write_evidence(tmp_path)

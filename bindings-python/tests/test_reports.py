@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -239,6 +240,20 @@ def cases(topic: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize("case", cases("canonical"), ids=lambda case: case["name"])
 def test_canonical_vectors(case: dict[str, str]) -> None:
     assert report.canonical(case["text"]) == case["canonical"]
+
+
+@pytest.mark.parametrize("case", cases("refused"), ids=lambda case: case["name"])
+def test_refusal_vectors(case: dict[str, Any]) -> None:
+    document = json.loads(FULL)
+    for pointer, value in case["set"].items():
+        *parents, name = pointer.split("/")[1:]
+        target = document
+        for step in parents:
+            target = target[step]
+        target[name] = value
+    with pytest.raises(report.InvalidReport) as raised:
+        report.Validator(strict=case["strict"], max_findings=1).junit(json.dumps(document))
+    assert str(raised.value) == case["says"]
 
 
 @pytest.mark.parametrize("case", cases("diff"), ids=lambda case: case["name"])

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use gatewright::Error;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,7 @@ const WORKERS: usize = 2;
 #[derive(Debug)]
 pub struct BackgroundRun {
     events: Mutex<Receiver<Progress>>,
-    finished: Arc<OnceLock<Finished>>,
+    finished: Arc<OnceLock<Result<Finished, Error>>>,
     cancel: CancellationToken,
 }
 
@@ -45,7 +46,12 @@ impl BackgroundRun {
         std::thread::Builder::new().name("gatewright-check".to_owned()).spawn(move || {
             // Nobody listening is no reason to stop.
             let tell = |progress| drop(sender.try_send(progress));
-            let run = runtime.block_on(kit.run(&tell, &cancelled));
+            let run = async {
+                #[cfg(debug_assertions)]
+                gatewright::on_purpose::reach(gatewright::on_purpose::Place::Check);
+                Ok(kit.run(&tell, &cancelled).await)
+            };
+            let run = runtime.block_on(gatewright::contained(run));
             runtime.shutdown_background();
             // Set before the sender goes, which says that it is there.
             let _ = outcome.set(run);
@@ -68,9 +74,9 @@ impl BackgroundRun {
         self.cancel.cancel();
     }
 
-    /// What the run left behind, once it is done. None then only if the kit itself broke.
-    pub fn finished(&self) -> Option<&Finished> {
-        self.finished.get()
+    /// What the run left behind, once it is done. Errors (Internal): the kit itself broke.
+    pub fn finished(&self) -> Option<Result<&Finished, &Error>> {
+        self.finished.get().map(Result::as_ref)
     }
 }
 

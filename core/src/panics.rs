@@ -52,6 +52,12 @@ pub mod on_purpose {
         Callback,
         /// What a binding makes of an answer.
         Answer,
+        /// What a binding has done with a report.
+        Report,
+        /// A run of the check kit, and the writing of what it left behind.
+        Check,
+        /// What a binding has done with a webhook.
+        Webhook,
     }
 
     impl Place {
@@ -63,6 +69,9 @@ pub mod on_purpose {
                 "stream" => Self::Stream,
                 "callback" => Self::Callback,
                 "answer" => Self::Answer,
+                "report" => Self::Report,
+                "check" => Self::Check,
+                "webhook" => Self::Webhook,
                 _ => Self::Nowhere,
             }
         }

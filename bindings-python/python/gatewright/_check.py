@@ -11,7 +11,7 @@ import platform
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from gatewright._native import CheckRun
-from gatewright.generated.errors import ConfigurationError, FileError
+from gatewright.generated.errors import ConfigurationError, FileError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -199,7 +199,7 @@ def _hand_over(run: CheckRun, interruption: BaseException) -> None:
     cancellations that it asked for by their very class.
     """
     # Only a kit that broke leaves nothing behind; that must not hide the interruption.
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(RuntimeError, InternalError):
         interruption.result = CheckResult(run)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -188,12 +188,12 @@ class Client(_Configured, Resources):
         default_headers: Headers of every request.
         default_query: Query parameters of every request.
         middleware: Objects with `before(attempt)` and `after(attempt, outcome)`; see `gatewright.middleware`.
-        validate: Whether requests for models of the catalog are checked before they are sent, against the
-            rules of the specification, the limits of the model and the endpoint that serves it: raises
-            InvalidRequestError with the violations, at most 100, and their sections. Never checked:
-            requests for other models, members the specification does not describe, and what only the
-            gateway knows, such as whether a response that is named exists. Answers are checked for what
-            2.7 and 2.11 promise: DecodeError, with the violations. Default no.
+        validate: Whether a request for a model of the catalog is checked before it is sent: against the rules
+            of the specification, the limits of the model and the endpoint that serves it; then
+            InvalidRequestError tells all violations at once, at most 100. Never checked: requests for other
+            models, members the specification does not describe, and what only the gateway knows, such as
+            whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise; then
+            DecodeError tells them. Default no.
         pickle_key: Whether a pickle of the client holds the key and the other secrets. Default no.
 
     Raises:

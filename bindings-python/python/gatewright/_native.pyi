@@ -249,8 +249,8 @@ class ReportValidator:
     def canonical(self, document: bytes) -> _Made: ...
     def diff(self, old: bytes, new: bytes, thresholds: tuple[int, int], as_html: bool) -> _Made: ...
 
-_Made: TypeAlias = tuple[str, None] | tuple[None, dict[str, Any]]
-"""What was made of a document, or the verdict that says why nothing was."""
+_Made: TypeAlias = tuple[str, None] | tuple[None, tuple[str, dict[str, Any]]]
+"""What was made of a document, or why nothing was: on one line, and the verdict."""
 
 @final
 class ReportPool:

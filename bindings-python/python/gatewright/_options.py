@@ -36,8 +36,11 @@ if TYPE_CHECKING:
         idempotency_key: str | None
         """The key that makes the attempts of a call one to the gateway, in place of one made up for it."""
         validate: bool | None
-        """Whether a request for a model of the catalog is checked against its limits before it is sent, and
-        an answer for what 2.7 and 2.11 promise."""
+        """Whether a request for a model of the catalog is checked before it is sent: against the rules of the
+        specification, the limits of the model and the endpoint that serves it; then InvalidRequestError tells
+        all violations at once, at most 100. Never checked: requests for other models, members the
+        specification does not describe, and what only the gateway knows, such as whether a response that is
+        named exists. An answer is checked for what 2.7 and 2.11 promise; then DecodeError tells them."""
 
 else:
     CallOptions = dict

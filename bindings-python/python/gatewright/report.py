@@ -265,14 +265,12 @@ class Judged(NamedTuple):
 class InvalidReport(ValueError):
     """A document of which something was to be made is no valid report."""
 
-    def __init__(self, outcome: Outcome) -> None:
-        first = outcome.violations or outcome.advisories
-        more = len(outcome.violations) + outcome.more_violations - 1
-        super().__init__(first[0].message + (f" (and {more} more)" if more > 0 else ""))
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
         self.outcome = outcome
 
-    def __reduce__(self) -> tuple[type[InvalidReport], tuple[Outcome]]:
-        return InvalidReport, (self.outcome,)
+    def __reduce__(self) -> tuple[type[InvalidReport], tuple[str, Outcome]]:
+        return InvalidReport, (str(self), self.outcome)
 
 
 def _validator(options: dict[str, Any]) -> Validator:
@@ -389,10 +387,12 @@ def _is_blank_line(document: Document) -> bool:
     )
 
 
-def _text(made: tuple[str, None] | tuple[None, dict[str, Any]]) -> str:
-    text, verdict = made
-    if text is None:
-        raise InvalidReport(_outcome(verdict or {}))
+def _text(made: tuple[str, None] | tuple[None, tuple[str, dict[str, Any]]]) -> str:
+    text, refused = made
+    if refused is not None:
+        message, verdict = refused
+        raise InvalidReport(message, _outcome(verdict))
+    assert text is not None
     return text
 
 

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use gatewright::report::{AgentMode, CheckId, Profile, Status};
+use gatewright::{ErrorKind, on_purpose};
 use gatewright_checkkit::{BackgroundRun, CancellationToken, CheckKit, Next, Options, Progress};
 use serde_json::json;
 
@@ -185,13 +186,27 @@ async fn run_in_the_background_tells_the_same_and_can_be_cancelled() {
                 Next::Done => break,
             }
         }
-        let finished = run.finished().expect("it is done");
+        let finished = run.finished().expect("it is done").expect("the kit is whole");
         assert!(finished.interrupted);
         valid_document(&finished.report, &Profile::default());
         assert_eq!(events.len(), 1 + 6 + 4, "{events:#?}");
     })
     .await
     .expect("it ends");
+}
+
+/// Ours: a panic of the run is kept for whoever asks what it left behind.
+#[test]
+fn run_in_the_background_that_panics_leaves_an_internal_error_behind() {
+    let options = json!({ "endpoint": "http://127.0.0.1:1", "models": ["model-sol"] });
+    let options = Options::read(&options.to_string()).expect("options");
+    let kit = CheckKit::new(options, &key()).expect("within bounds");
+    on_purpose::panic_at(on_purpose::Place::Check);
+    let run = BackgroundRun::start(kit).expect("a thread");
+    while !matches!(run.next(Duration::from_millis(100)), Next::Done) {}
+    on_purpose::panic_at(on_purpose::Place::Nowhere);
+    let broke = run.finished().expect("it is done").expect_err("it panicked");
+    assert_eq!(broke.kind(), ErrorKind::Internal);
 }
 
 #[test]

@@ -311,6 +311,21 @@ impl Outcome {
         !self.valid && self.violations.is_empty()
     }
 
+    /// Why the document is invalid, on one line: the first finding that makes it so, and how many more do. Violations
+    /// do, advisories only where there is nothing else that did. Empty if nothing does.
+    pub fn summary(&self) -> String {
+        let (listed, more) = if self.advisories_count() {
+            (&self.advisories, self.more_advisories)
+        } else {
+            (&self.violations, self.more_violations)
+        };
+        let Some((first, others)) = listed.split_first() else { return String::new() };
+        match others.len() + more {
+            0 => first.message.clone(),
+            more => format!("{} (and {more} more)", first.message),
+        }
+    }
+
     /// What is counted and not listed, in words: `not listed: 4000 violations, 2 advisories`. `None` if there is nothing.
     pub fn more(&self) -> Option<String> {
         let counts = [

@@ -23,6 +23,20 @@ fn canonical_vectors() {
 }
 
 #[test]
+fn refusal_vectors() {
+    for case in cases("refused") {
+        let mut document: Value = serde_json::from_str(&bases::text("full")).expect("JSON");
+        for (pointer, value) in case["set"].as_object().expect("edits") {
+            *document.pointer_mut(pointer).expect("the member is there") = value.clone();
+        }
+        let strict = case["strict"].as_bool().expect("a switch");
+        let validator = Validator::builder().strict(strict).max_findings(1).build();
+        let refused = validator.read(document.to_string().as_bytes()).expect_err("it is refused");
+        assert_eq!(refused.summary(), case["says"].as_str().expect("text"), "{}", case["name"]);
+    }
+}
+
+#[test]
 fn diff_vectors() {
     for case in cases("diff") {
         let report = |edits: &Value| {

@@ -18,7 +18,7 @@ pub(crate) struct ClientSchema(Value);
 /// A bound that a client's schema breaks, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{pointer}: {breach}; this gateway takes schemas of at most {VALUES} values, {DEPTH} levels, {REFERENCES} \
+    "{breach}; this gateway takes schemas of at most {VALUES} values, {DEPTH} levels, {REFERENCES} \
          references and patterns of {PATTERN} bytes"
 )]
 pub(crate) struct OutOfBounds {

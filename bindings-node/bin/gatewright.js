@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 
 // The program is the one the Rust package builds; signals keep their default meaning.
-const { native } = require("../dist/native");
+const { runProgram } = require("../dist/cli");
 
-process.exitCode = native.runProgram(process.argv.slice(2));
+process.exitCode = runProgram(process.argv.slice(2));

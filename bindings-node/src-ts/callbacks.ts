@@ -1,28 +1,30 @@
 /**
- * The caller's own functions: middleware and the key's source. The core asks for them on this thread, by call; what
- * one throws is kept with its call, so that whoever made the call gets that very error.
+ * Functions of the caller: middleware and the key provider. The core invokes them on this thread during a call. An
+ * error that one throws is stored with its call, so that the caller gets the original error.
  */
 
 import { AsyncResource } from "node:async_hooks";
 
 import type { GatewrightError } from "./error";
-import { type CallSite, failureFrom, type NativeFailure } from "./failure";
+import { type CallSite, type EngineFailure, failureFrom } from "./failure";
 import type { ErrorKind } from "./generated/errors";
-import type { ApiKeyFunction, ClientOptions } from "./options";
+import type { ClientOptions } from "./generated/options";
+import type { ApiKeyFunction } from "./options";
 
 /**
- * What runs around every attempt of every call of a client, retries included. Either function may return a promise; the
- * call's deadline counts on. Of several, the first is the outermost. They run in the asynchronous context of the call.
+ * Code that runs around every attempt of every call of a client, retries included. Either function may return a
+ * promise, which counts against the call's deadline. With several, the first is the outermost. They run in the
+ * asynchronous context of the call.
  */
 export interface Middleware {
   /**
-   * Before an attempt is sent; it may change the attempt's headers, for this attempt alone. What it throws, the call
-   * throws at once.
+   * Runs before an attempt is sent. It may change the headers of this attempt only. If it throws, the call throws the
+   * same error at once.
    */
   before?(attempt: Attempt): void | Promise<void>;
   /**
-   * After an attempt was answered, by a document or by a stream's head, or has failed. What it throws, the call
-   * throws in place of the outcome.
+   * Runs after an attempt that got a whole response or the headers of a stream, or that failed. If it throws, the call
+   * throws the same error instead of the outcome.
    */
   after?(attempt: Attempt, outcome: Outcome): void | Promise<void>;
 }
@@ -33,37 +35,37 @@ export interface Attempt {
   readonly operation: string;
   /** 1 for the first attempt of a call. */
   readonly number: number;
-  /** Attempts the call may make after the first one. */
+  /** Maximum number of attempts after the first one. */
   readonly maxRetries: number;
-  /** Time left of the call's deadline when the attempt began, in milliseconds. */
+  /** Time that remained until the call's deadline when the attempt started, in milliseconds. */
   readonly remainingMs: number;
-  /** Why the attempt before this one failed; null for the first. */
+  /** Why the previous attempt failed; null for the first. */
   readonly previous: ErrorKind | null;
   readonly method: string;
-  /** The whole address, query included. */
+  /** The full URL, including the query. */
   readonly url: string;
-  /** The headers to be sent, the key among them; to be changed in `before`. */
+  /** The headers to send, including the key; `before` may change them. */
   readonly headers: Headers;
-  /** The JSON text that is sent; null where the operation has no body. */
+  /** The JSON text to send; null if the operation has no body. */
   readonly body: string | null;
 }
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export interface Outcome {
-  /** HTTP status; null where there was no answer. */
+  /** HTTP status; null if there was no response. */
   readonly status: number | null;
-  /** Headers of the answer; null where there was none. */
+  /** Response headers; null if there was no response. */
   readonly headers: Headers | null;
   readonly requestId: string | null;
-  /** Text of the answer, where it has been read: not of a stream, and cut where the attempt failed. */
+  /** Text of the response, if it was read: null for a stream, truncated if the attempt failed. */
   readonly body: string | null;
-  /** The failure, where the attempt failed. Whether it is tried again is not decided yet. */
+  /** The failure, if the attempt failed. Whether it is retried is not decided yet. */
   readonly error: GatewrightError | null;
-  /** From the attempt's beginning to the end of the answer, or to the head of its stream. */
+  /** From the start of the attempt to the end of the response, or to the headers of a stream. */
   readonly elapsedMs: number;
 }
 
-/** What the core calls; it never rejects, and gives null where a callback threw. */
+/** The function that the core calls; it never rejects, and returns null if a callback threw. */
 export type Callback = (
   call: number,
   index: number,
@@ -72,16 +74,16 @@ export type Callback = (
   body: string | null | undefined,
 ) => Promise<string | null>;
 
-/** A call as its callbacks know it. */
+/** The state of a call for its callbacks. */
 export class CallbackCall {
-  /** What the core calls it by. */
+  /** The core's number for it. */
   readonly id: number;
   readonly #site: CallSite;
-  // Callbacks run in the caller's asynchronous context: its AsyncLocalStorage reaches them.
+  // Callbacks run in the caller's asynchronous context, so they see its AsyncLocalStorage.
   readonly #context = new AsyncResource("GatewrightCall");
-  /** By middleware: the attempt under way, as `before` was given it. */
+  /** The current attempt for each middleware, as passed to `before`. */
   readonly #attempts = new Map<number, Attempt>();
-  /** What a callback has thrown, the first one's if there are several. */
+  /** The first error that a callback threw. */
   error: unknown;
   failed = false;
 
@@ -101,9 +103,9 @@ export class CallbackCall {
     }
   }
 
-  /** Calls `before`. Gives the headers as JSON if they were changed, else nothing. */
+  /** Calls `before`. Returns the headers as JSON if they changed, else nothing. */
   async before(index: number, middleware: Middleware, details: string, body: string | null): Promise<string> {
-    const attempt = attemptOf(JSON.parse(details) as NativeAttempt, body);
+    const attempt = attemptOf(JSON.parse(details) as EngineAttempt, body);
     this.#attempts.set(index, attempt);
     const given = JSON.stringify([...attempt.headers]);
     await middleware.before?.(attempt);
@@ -111,9 +113,9 @@ export class CallbackCall {
     return wanted === given ? "" : wanted;
   }
 
-  /** Calls `after`, with the attempt that `before` was given. */
+  /** Calls `after`, with the same attempt as `before`. */
   async after(index: number, middleware: Middleware, details: string, body: string | null): Promise<string> {
-    const { attempt, outcome } = JSON.parse(details) as { attempt: NativeAttempt; outcome: NativeOutcome };
+    const { attempt, outcome } = JSON.parse(details) as { attempt: EngineAttempt; outcome: EngineOutcome };
     const known = this.#attempts.get(index);
     this.#attempts.delete(index);
     await middleware.after?.(known ?? attemptOf(attempt, null), {
@@ -126,7 +128,10 @@ export class CallbackCall {
   }
 }
 
-/** The callbacks of a client. Knows no client: what the core holds on to must not hold the client in turn. */
+/**
+ * The callbacks of a client. Does not refer to the client: the core keeps this object, which must not keep the client
+ * alive.
+ */
 export class Callbacks {
   readonly #apiKey: ApiKeyFunction | undefined;
   readonly #middleware: readonly Middleware[];
@@ -138,30 +143,30 @@ export class Callbacks {
     this.#middleware = middleware;
   }
 
-  /** Those the options name, if any. */
+  /** The callbacks in the options, if any. */
   static of({ apiKey, middleware }: ClientOptions): Callbacks | undefined {
     const ask = typeof apiKey === "function" ? apiKey : undefined;
     const list = [...(middleware ?? [])];
     return ask === undefined && list.length === 0 ? undefined : new Callbacks(ask, list);
   }
 
-  /** Notes a call that begins. */
+  /** Registers a call that starts. */
   begin(site: CallSite): CallbackCall {
-    // 0 is no call; a number comes again only after four billion others.
+    // 0 means no call; a number repeats only after four billion others.
     this.#last = (this.#last + 1) % 0xffffffff || 1;
     const call = new CallbackCall(this.#last, site);
     this.#calls.set(call.id, call);
     return call;
   }
 
-  /** Forgets a call that has ended. */
+  /** Removes a call that has ended. */
   end(call: CallbackCall): void {
     this.#calls.delete(call.id);
   }
 
-  /** What the core is given to call. */
+  /** The function for the core to call. */
   readonly callback: Callback = async (id, index, stage, details, body) => {
-    // A call that has been aborted is forgotten; nobody waits for what its callbacks would say.
+    // An aborted call is already removed; nobody waits for its callbacks.
     const call = this.#calls.get(id);
     if (call === undefined) return null;
     return call.run(async () => {
@@ -179,16 +184,16 @@ export class Callbacks {
   }
 }
 
-/** An attempt as the core describes it. */
-interface NativeAttempt extends Omit<Attempt, "headers" | "body"> {
+/** The core's description of an attempt. */
+interface EngineAttempt extends Omit<Attempt, "headers" | "body"> {
   readonly headers: [string, string][];
 }
 
-interface NativeOutcome extends Omit<Outcome, "headers" | "body" | "error"> {
+interface EngineOutcome extends Omit<Outcome, "headers" | "body" | "error"> {
   readonly headers: [string, string][] | null;
-  readonly error: NativeFailure | null;
+  readonly error: EngineFailure | null;
 }
 
-function attemptOf({ headers, ...attempt }: NativeAttempt, body: string | null): Attempt {
+function attemptOf({ headers, ...attempt }: EngineAttempt, body: string | null): Attempt {
   return { ...attempt, headers: new Headers(headers), body };
 }

@@ -2,13 +2,13 @@
 
 import { Connection } from "./connection";
 import { CallSite } from "./failure";
-import type { CallDefaults, ClientOptions } from "./options";
+import type { CallDefaults, ClientOptions } from "./generated/options";
 import { Resources } from "./resources";
 
 const { version: VERSION } = require("../package.json") as { version: string };
 
 /**
- * A client of one gateway. Holds a pool of connections: make one and share it.
+ * A client of one gateway. It has a connection pool, so create one client and share it.
  *
  * Errors: `ConfigurationError` if an option is missing or malformed; TypeError for one that does not exist.
  */
@@ -21,8 +21,8 @@ export class Client extends Resources {
   }
 
   /**
-   * This client with other options for the calls made through it; it shares the connections. What `options` leaves
-   * open stays as it is; headers, query parameters and members of the body add up.
+   * A client with other options for its calls, which shares the connections of this client. Missing options stay
+   * unchanged; headers, query parameters and members of the body are merged.
    *
    * Errors: `ConfigurationError` if an option is malformed.
    */
@@ -30,7 +30,7 @@ export class Client extends Resources {
     return new Client(this.connection.withOptions(options, new CallSite(this.withOptions)));
   }
 
-  /** The bare host requests go to. */
+  /** The base URL of the gateway, without a path. */
   get baseUrl(): string {
     return this.connection.baseUrl;
   }

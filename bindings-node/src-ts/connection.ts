@@ -1,68 +1,72 @@
-/** The way to the gateway that all resources of a client share: parameters in, results out. */
+/** The connection to the gateway that all resources of a client share: parameters in, results out. */
 
 import { Callbacks } from "./callbacks";
+import {
+  type EngineAnswer,
+  type EngineCall,
+  type EngineCancellation,
+  type EngineClient,
+  type EngineResponse,
+  type EngineSaving,
+  type EngineWait,
+  type EngineWatch,
+  engine,
+} from "./engine";
 import { type CallSite, cancelled, failure } from "./failure";
-import { nativeSaving, type SaveOptions } from "./files";
-import { type Operation, operations } from "./generated/operations";
+import { engineSaving } from "./files";
+import { operations } from "./generated/operations";
 import {
-  type NativeAnswer,
-  type NativeCall,
-  type NativeCancellation,
-  type NativeClient,
-  type NativeResponse,
-  type NativeSaving,
-  type NativeWait,
-  type NativeWatch,
-  native,
-} from "./native";
-import {
-  addPair,
   type CallDefaults,
   type ClientOptions,
-  nativeCallDefaults,
-  nativeClientOptions,
-  nativeRequestOptions,
   type RequestOptions,
-} from "./options";
+  type SaveOptions,
+  WAIT_OPTIONS,
+  type WaitOptions,
+} from "./generated/options";
+import type { Operation } from "./operation";
+import { addPair, crossing, engineCallDefaults, engineClientOptions, engineRequestOptions } from "./options";
 import { ApiPromise } from "./promise";
-import { ResponseInfo, remember, resultOf } from "./response";
+import { ResponseInfo, remember } from "./response";
+import { resultOf } from "./result";
 import { Stream, type StreamClass } from "./stream";
-import type { WaitOptions } from "./videos";
 
 type Members = Record<string, unknown>;
 
-/** Starts native work. `cancellation`: to be passed on. */
-export type Start = (cancellation?: NativeCancellation) => Promise<NativeAnswer>;
+/** Starts work of the engine. `cancellation`: pass it on. */
+export type Start = (cancellation?: EngineCancellation) => Promise<EngineAnswer>;
 
 export class Connection {
-  readonly #native: NativeClient;
+  readonly #engine: EngineClient;
   readonly #callbacks: Callbacks | undefined;
 
-  private constructor(made: NativeClient | string, callbacks: Callbacks | undefined, site: CallSite) {
+  private constructor(made: EngineClient | string, callbacks: Callbacks | undefined, site: CallSite) {
     if (typeof made === "string") throw failure(made, site);
-    this.#native = made;
+    this.#engine = made;
     this.#callbacks = callbacks;
   }
 
-  /** A connection of its own. Errors: `ConfigurationError`, placed at `site`. */
+  /** Creates a new connection. Errors: `ConfigurationError`, with the stack of `site`. */
   static open(options: ClientOptions, userAgent: string, site: CallSite): Connection {
     const callbacks = Callbacks.of(options);
-    const given = nativeClientOptions(options, userAgent);
-    return new Connection(native.NativeClient.create(given, callbacks?.callback), callbacks, site);
+    const given = engineClientOptions(options, userAgent);
+    return new Connection(engine.EngineClient.create(given, callbacks?.callback), callbacks, site);
   }
 
-  /** This one with other defaults for its calls. Errors: `ConfigurationError`, placed at `site`. */
+  /** This connection with other defaults for its calls. Errors: `ConfigurationError`, with the stack of `site`. */
   withOptions(options: CallDefaults, site: CallSite): Connection {
-    const given = nativeCallDefaults(options);
-    return new Connection(this.#native.withOptions(given), this.#callbacks, site);
+    const given = engineCallDefaults(options);
+    return new Connection(this.#engine.withOptions(given), this.#callbacks, site);
   }
 
-  /** The bare host requests go to. */
+  /** The base URL of the gateway, without a path. */
   get baseUrl(): string {
-    return this.#native.baseUrl;
+    return this.#engine.baseUrl;
   }
 
-  /** Sends one operation. `path`: its positional parameters; `stream`: its events' class. Errors are placed at `site`. */
+  /**
+   * Sends one operation. `path`: its positional parameters; `stream`: the class of its events. Errors have the stack of
+   * `site`.
+   */
   send<T>(
     operation: Operation,
     path: readonly unknown[],
@@ -73,42 +77,42 @@ export class Connection {
   ): ApiPromise<T> {
     const start: Start = (cancellation) => {
       const { call, streams } = assemble(operation, path, (params ?? {}) as Members, options);
-      return streams ? this.#native.open(call, cancellation) : this.#native.call(call, cancellation);
+      return streams ? this.#engine.open(call, cancellation) : this.#engine.call(call, cancellation);
     };
     return this.run<T>(operation, options?.signal, site, start, stream);
   }
 
-  /** Begins a wait for a video task. Errors are placed at `site`. */
-  watchVideo(
-    taskId: string,
-    { intervalMs, timeoutMs }: WaitOptions,
-    submitted: boolean,
-    site: CallSite,
-  ): NativeWatch {
+  /** Starts a wait for a video task. Errors have the stack of `site`. */
+  watchVideo(taskId: string, options: WaitOptions, submitted: boolean, site: CallSite): EngineWatch {
     const operation = operations.retrieve_video;
     const [name] = operation.path;
-    const wait: NativeWait = { taskId: pathValue(operation, name, taskId), submitted };
-    if (intervalMs !== undefined) wait.intervalMs = intervalMs;
-    if (timeoutMs !== undefined) wait.timeoutMs = timeoutMs;
-    const watch = this.#native.watchVideo(wait);
+    const wait: EngineWait = {
+      taskId: pathValue(operation, name, taskId),
+      submitted,
+      options: crossing(options, WAIT_OPTIONS),
+    };
+    const watch = this.#engine.watchVideo(wait);
     if (typeof watch === "string") throw failure(watch, site);
     return watch;
   }
 
-  /** Saves what a record points to; gives the size. Errors are placed at `site`. */
+  /** Saves the file that a record points to; returns the size. Errors have the stack of `site`. */
   async save(
-    kind: NativeSaving["kind"],
+    kind: EngineSaving["kind"],
     record: object,
     path: string | URL,
     options: SaveOptions,
     site: CallSite,
   ): Promise<number> {
-    const saving = nativeSaving(kind, record, path, options);
-    const start: Start = (cancellation) => this.#native.save(saving, cancellation);
-    return Number((await this.#settle("save", options.signal, site, start)).body);
+    const saving = engineSaving(kind, record, path, options);
+    const start: Start = (cancellation) => this.#engine.save(saving, cancellation);
+    return Number((await this.#settle({ id: "save", name: "save" }, options.signal, site, start)).body);
   }
 
-  /** Runs native work under the caller's signal, and makes its answer a result. Errors are placed at `site`. */
+  /**
+   * Runs work of the engine with the caller's signal, and converts its response to a result. Errors have the stack of
+   * `site`.
+   */
   run<T>(
     operation: Operation,
     signal: AbortSignal | undefined,
@@ -116,27 +120,29 @@ export class Connection {
     start: Start,
     stream: StreamClass = Stream,
   ): ApiPromise<T> {
-    return new ApiPromise<T>((resolve, reject) => {
-      this.#settle(operation.id, signal, site, start)
-        .then((answer) => receive<T>(operation, answer, signal, site, stream))
+    const promise: ApiPromise<T> = new ApiPromise<T>((resolve, reject) => {
+      this.#settle(operation, signal, site, start)
+        .then((answer) => receive<T>(operation, answer, signal, site, stream, promise))
         .then(resolve, reject);
     });
+    return promise;
   }
 
   /**
-   * Waits for native work. Errors: what a callback threw; what the core reports; `CancelledError` if the signal is
-   * the reason.
+   * Waits for work of the engine. Errors: an error that a callback threw; the core's error; `CancelledError` if the
+   * signal ended it.
    */
   async #settle(
-    operation: string,
+    operation: Pick<Operation, "id" | "name">,
     signal: AbortSignal | undefined,
     site: CallSite,
     start: Start,
-  ): Promise<NativeAnswer> {
-    if (signal?.aborted) throw cancelled({ operation, site }, signal.reason);
+  ): Promise<EngineAnswer> {
+    const origin = { operation: operation.id, method: operation.name, site };
+    if (signal?.aborted) throw cancelled(origin, signal.reason);
     const call = this.#callbacks?.begin(site);
     const cancellation =
-      signal === undefined && call === undefined ? undefined : new native.Cancellation(call?.id);
+      signal === undefined && call === undefined ? undefined : new engine.Cancellation(call?.id);
     const onAbort = () => cancellation?.cancel();
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
@@ -147,9 +153,9 @@ export class Connection {
       }
       if (answer.error === undefined) {
         if (!signal?.aborted) return answer;
-        // It had arrived, but nobody had it yet when the caller said that it is not wanted.
+        // The response arrived after the caller had aborted the call.
         answer.stream?.close();
-        throw cancelled({ operation, site }, signal.reason);
+        throw cancelled(origin, signal.reason);
       }
       throw failure(answer.error, site, signal?.aborted ? signal.reason : undefined);
     } finally {
@@ -159,28 +165,29 @@ export class Connection {
   }
 }
 
-/** The object a caller gets, with what came with it noted. */
+/** The object for the caller, with its response metadata recorded. */
 function receive<T>(
   operation: Operation,
-  answer: NativeAnswer,
+  answer: EngineAnswer,
   signal: AbortSignal | undefined,
   site: CallSite,
   Class: StreamClass,
+  promise: object,
 ): T {
-  if (answer.stream === undefined) return resultOf<T>(operation, answer, site);
-  const response = new ResponseInfo(answer as NativeResponse);
-  const origin = { operation: operation.id, site, signal };
+  if (answer.stream === undefined) return resultOf<T>(operation, answer, promise);
+  const response = new ResponseInfo(answer as EngineResponse);
+  const origin = { operation: operation.id, method: operation.name, site, signal };
   return remember(new Class(answer.stream, response, operation, origin) as T, response);
 }
 
-/** Sorts the members of `params` by the way they travel. */
+/** Sorts the members of `params` by where they are sent. */
 function assemble(
   operation: Operation,
   path: readonly unknown[],
   params: Members,
   options: RequestOptions | undefined,
-): { call: NativeCall; streams: boolean } {
-  const call: NativeCall = { operation: operation.id, path: [], query: [], headers: [] };
+): { call: EngineCall; streams: boolean } {
+  const call: EngineCall = { operation: operation.id, path: [], query: [], headers: [] };
   const rest = { ...params };
   const take = (name: string): unknown => {
     const value = rest[name];
@@ -194,20 +201,20 @@ function assemble(
   });
   for (const name of operation.query) addPair(call.query, name, take(name));
   for (const name of operation.headers) addPair(call.headers, name, take(name));
-  const given = nativeRequestOptions(operation.name, options);
+  const given = engineRequestOptions(operation.name, options);
   if (given !== undefined) call.options = given;
 
   if (operation.body) {
     call.body = JSON.stringify(rest);
   } else {
-    // Most likely options passed in the place of parameters; dropping them would hide it.
+    // Most likely options passed in place of parameters; ignoring them would hide the mistake.
     const [unknown] = Object.keys(rest);
     if (unknown !== undefined) throw new TypeError(`${operation.name}: no parameter is called ${unknown}`);
   }
   return { call, streams: streams(operation, rest, options) };
 }
 
-/** Whether the answer is to be a stream. */
+/** Whether the response is to be a stream. */
 function streams({ stream }: Operation, body: Members, options: RequestOptions | undefined): boolean {
   if (typeof stream === "boolean") return stream;
   return (options?.extraBody?.[stream] ?? body[stream]) === true;

@@ -1,53 +1,53 @@
 /**
- * The root of all error classes. The others are generated from `spec/errors.json`; `failure.ts` makes them
- * from what the native core reports.
+ * The root of all error classes. The others are generated from `spec/errors.json`; `failure.ts` creates them from the
+ * core's failures.
  */
 
 import type { CheckResult } from "./check";
 import type { ErrorKind } from "./generated/errors";
 import type { RequestViolation } from "./generated/types";
 
-/** Everything an error tells beside its message. Members that do not apply are `undefined`. */
+/** All members of an error besides its message. Members that do not apply are `undefined`. */
 export interface ErrorDetails {
   readonly kind: ErrorKind;
   readonly message: string;
   /** `operationId` of the call, as in the specification. */
   readonly operation?: string | undefined;
-  /** HTTP status of the answer, if there was one. */
+  /** HTTP status of the response, if there was one. */
   readonly status?: number | undefined;
-  /** Headers of the answer, if there was one. */
+  /** Headers of the response, if there was one. */
   readonly headers?: Headers | undefined;
   readonly requestId?: string | undefined;
   /** `code` of the error body. */
   readonly code?: string | undefined;
-  /** `param` of the error body: the request member it is about. */
+  /** `param` of the error body: the request member at fault. */
   readonly param?: string | undefined;
   /** `type` of the error body. */
   readonly type?: string | undefined;
-  /** How long the gateway asks to wait before the next attempt, in milliseconds. */
+  /** The time that the gateway asks clients to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
-  /** How many requests were sent for the call; 0 where it failed before the first. */
+  /** Number of requests sent for the call; 0 if it failed before the first. */
   readonly attempts?: number | undefined;
   /** From the start of the call to the failure, in milliseconds. */
   readonly elapsedMs?: number | undefined;
   /**
-   * Of a stream that failed: the document that its events add up to, as far as they came. Its form is that of the
-   * whole answer, with members missing.
+   * For a failed stream: the document that the events received so far add up to. It has the form of the whole response,
+   * with members missing.
    */
   readonly partial?: unknown;
-  /** Of a stream that failed: how many events, and bytes of the body, had arrived. */
+  /** For a failed stream: the number of events and of body bytes that arrived. */
   readonly received?: { readonly events: number; readonly bytes: number } | undefined;
-  /** The answer's body, or the event that told of the error: parsed if it was JSON, else its text. */
+  /** The response body or stream event that reported the error: parsed if it is JSON, else its text. */
   readonly body?: unknown;
-  /** Every rule a request breaks, where it was checked before it was sent. */
+  /** The rules that the request breaks, if it was validated before it was sent. */
   readonly violations?: readonly RequestViolation[] | undefined;
-  /** Of a `check` that its signal ended: what was done, with the cells that were not reached marked `aborted:`. */
+  /** For a `check` ended by its signal: the result so far; cells that were not reached are marked `aborted:`. */
   readonly result?: CheckResult | undefined;
-  /** What led to it: a chain of errors, or the reason given to an `AbortController`. */
+  /** The cause: a chain of errors, or the reason passed to an `AbortController`. */
   readonly cause?: unknown;
 }
 
-/** Base of every error this package throws, misuse of an argument (`TypeError`) aside. */
+/** Base class of every error that this package throws, except misuse of an argument (`TypeError`). */
 export class GatewrightError extends Error {
   /** The kind of failure; one class for each. */
   declare readonly kind: ErrorKind;
@@ -65,10 +65,10 @@ export class GatewrightError extends Error {
   declare readonly received: { readonly events: number; readonly bytes: number } | undefined;
   declare readonly body: unknown;
   declare readonly violations: readonly RequestViolation[] | undefined;
-  /** Of a `check` that its signal ended: what was done, with the cells that were not reached marked `aborted:`. */
+  /** For a `check` ended by its signal: the result so far; cells that were not reached are marked `aborted:`. */
   declare readonly result: CheckResult | undefined;
 
-  /** `requestId`, as other SDKs call it. */
+  /** `requestId` under the name in other SDKs. */
   get requestID(): string | undefined {
     return this.requestId;
   }
@@ -76,7 +76,7 @@ export class GatewrightError extends Error {
   constructor({ message, cause, ...details }: ErrorDetails) {
     super(message, cause === undefined ? undefined : { cause });
     Object.defineProperty(this, "name", { value: new.target.name, configurable: true, writable: true });
-    // Only what is known becomes a member: a printed error shows no row of undefined.
+    // Only known values become members, so that a printed error does not list undefined ones.
     for (const [name, value] of Object.entries(details)) {
       if (value !== undefined)
         Object.defineProperty(this, name, { value, enumerable: true, configurable: true });

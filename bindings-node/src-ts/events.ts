@@ -1,21 +1,19 @@
-/** Events that are JSON documents, and the ways to hand them on: twice, or as bytes. */
+/** Events that are JSON documents, and ways to pass them on: to two readers, or as bytes. */
 
-import { CallSite, cancelled, failureOf } from "./failure";
+import { CallSite, failureOf } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
+import { Lines } from "./lines";
 import type { ResponseInfo } from "./response";
 import { Tee } from "./tee";
 
-/** Longest line that `Events.fromReadableStream` reads, in UTF-16 code units: that of the largest event the client takes. */
-const MAX_LINE_LENGTH = 256 * 1024 * 1024;
-
-/** Events of one answer, in order, once: `for await (const event of events)`. */
+/** Events of one response, in order, once: `for await (const event of events)`. */
 export class Events<T> extends Feed<T> {
   readonly #origin: Origin;
   readonly #response: ResponseInfo | undefined;
   readonly #complete: ((event: unknown) => void) | undefined;
   #tee: Tee | undefined;
 
-  /** Made by the client. `complete`: adds to an event what is not on the wire. */
+  /** Created by the client. `complete`: adds members to an event that are not in the response. */
   constructor(
     source: Source,
     origin: Origin,
@@ -35,11 +33,11 @@ export class Events<T> extends Feed<T> {
       return event as T;
     } catch (cause) {
       this.close();
-      const { operation, site } = this.#origin;
+      const { operation, method = operation, site } = this.#origin;
       throw failureOf(
         {
           kind: "decode",
-          message: `${operation}: an event of the stream is not JSON`,
+          message: `${method}: an event of the stream is not JSON`,
           operation,
           status: this.#response?.status,
           requestId: this.#response?.requestId,
@@ -52,9 +50,9 @@ export class Events<T> extends Feed<T> {
   }
 
   /**
-   * Two readers, each of which gets every event. What the slower one has not read is held in memory: read both at about
-   * the same pace, or close the one that is not needed. One that is 256 MiB behind is given up with a RangeError. The
-   * connection is closed when both are; an error reaches both.
+   * Two readers, each of which gets every event. Events that the slower one has not read are buffered in memory: read
+   * both at about the same pace, or close the one that is not needed. A reader that falls 256 MiB behind fails with a
+   * RangeError. The connection closes when both are closed; an error reaches both.
    */
   tee(): [Events<T>, Events<T>] {
     const take = this.claim("tee()");
@@ -66,7 +64,7 @@ export class Events<T> extends Feed<T> {
     return [branch(), branch()];
   }
 
-  /** Reads on to the end for the branches, if there are any. Throws what they got. */
+  /** Reads to the end for the branches, if there are any. Throws the error that they got. */
   protected async drain(): Promise<void> {
     if (this.#tee === undefined) return;
     let end: Batch | undefined;
@@ -76,9 +74,9 @@ export class Events<T> extends Feed<T> {
   }
 
   /**
-   * The events as bytes, one line of JSON each, as other SDKs write them too: to pass them on in an HTTP response.
-   * Nothing is read before it is asked for; cancelling closes the connection, and an error is the stream's own.
-   * `Events.fromReadableStream` reads them again.
+   * The events as bytes, one line of JSON each, in the same format as other SDKs, to pass them on in an HTTP response.
+   * Nothing is read before it is requested. Cancelling closes the connection; an error becomes that of the stream.
+   * `Events.fromReadableStream` parses the bytes.
    */
   toReadableStream(): ReadableStream<Uint8Array> {
     const take = this.claim("toReadableStream()");
@@ -97,7 +95,7 @@ export class Events<T> extends Feed<T> {
   }
 
   /**
-   * Reads what `toReadableStream` wrote. `T` is taken on trust. Closing it, or aborting `signal`, cancels `readable`.
+   * Parses the output of `toReadableStream`. `T` is not checked. Closing it, or aborting `signal`, cancels `readable`.
    *
    * Errors: those of `readable`, `DecodeError` for a line that is not JSON, `CancelledError`.
    */
@@ -111,59 +109,7 @@ export class Events<T> extends Feed<T> {
   }
 }
 
-/** A document as a line; one written over several lines is written anew. */
+/** A document as one line; a document with line breaks is serialised again. */
 function line(document: string): string {
   return `${/[\r\n]/.test(document) ? JSON.stringify(JSON.parse(document)) : document}\n`;
-}
-
-/** Lines of a byte stream that are not empty. */
-class Lines implements Source {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #decoder = new TextDecoder();
-  /** The line that has begun. */
-  #rest = "";
-  #closed = false;
-  /** To be told once, where a signal has ended it. */
-  #failure: Error | undefined;
-  readonly #origin: Origin;
-
-  constructor(readable: ReadableStream<Uint8Array>, origin: Origin) {
-    this.#reader = readable.getReader();
-    this.#origin = origin;
-  }
-
-  async nextBatch(): Promise<Batch> {
-    try {
-      for (;;) {
-        if (this.#failure !== undefined) return { error: this.#failure };
-        const { done, value } = await this.#reader.read();
-        const text = done ? this.#decoder.decode() : this.#decoder.decode(value, { stream: true });
-        // Only what is new is searched: a long line may come in many packets.
-        const end = done ? text.length : text.lastIndexOf("\n");
-        const lines = end === -1 ? [] : (this.#rest + text.slice(0, end)).split("\n");
-        this.#rest = end === -1 ? this.#rest + text : text.slice(end + 1);
-        if (this.#rest.length > MAX_LINE_LENGTH) {
-          throw new RangeError(`fromReadableStream: a line is longer than ${MAX_LINE_LENGTH} characters`);
-        }
-        const documents = lines.filter((text) => text.trim() !== "");
-        if (documents.length > 0) return { documents };
-        if (done && this.#failure === undefined) return {};
-      }
-    } catch (error) {
-      this.close();
-      return { error };
-    }
-  }
-
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    // Its own failure is what the reader gets by `nextBatch`, or what nobody waits for any more.
-    this.#reader.cancel().catch(() => {});
-  }
-
-  cancel(reason: unknown): void {
-    this.#failure = cancelled(this.#origin, reason);
-    this.close();
-  }
 }

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/** Reading what arrives bit by bit: batches come from a source, values leave one at a time. */
+/** Reads incremental data: batches come from a source, values are returned one at a time. */
 
 import type { CallSite } from "./failure";
 
@@ -8,7 +8,7 @@ import type { CallSite } from "./failure";
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
 
-/** What a source hands over: documents, or its failure, or, at its end, neither. */
+/** What a source returns: documents, a failure, or, at its end, neither. */
 export interface Batch {
   readonly documents?: readonly string[] | undefined;
   readonly error?: unknown;
@@ -16,52 +16,54 @@ export interface Batch {
 
 /** Where documents come from. */
 export interface Source {
-  /** Waits for at least one document, then gives all that are ready. Never rejects. */
+  /** Waits for at least one document, then returns all that are ready. Never rejects. */
   nextBatch(): Promise<Batch>;
-  /** Gives up what has not arrived; a `nextBatch` that waits ends. */
+  /** Discards everything that has not arrived; a waiting `nextBatch` ends. */
   close(): void;
-  /** As `close`, but the `nextBatch` that waits, or the next one, tells of it by an error. */
+  /** Like `close`, but the waiting or next `nextBatch` returns an error. */
   cancel(reason: unknown): void;
 }
 
 /** Which call a feed belongs to, for its errors. */
 export interface Origin {
   readonly operation: string;
+  /** The method as the caller writes it; defaults to `operation`. */
+  readonly method?: string;
   readonly site: CallSite;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Values in order, once: `for await (const value of feed)`. Leaving the loop closes the connection at once, as do
- * `close()`, `await using` and the `signal` the call was given.
+ * `close()`, `await using` and the `signal` of the call.
  */
 export abstract class Feed<T> implements AsyncIterableIterator<T> {
   readonly #source: Source;
   readonly #origin: Origin;
   #onAbort: (() => void) | undefined;
-  /** Documents that have arrived and were not asked for yet, from `#position` on. */
+  /** Documents that have arrived but are not read yet, from `#position` on. */
   #ready: readonly string[] = [];
   #position = 0;
-  /** The hop under way, if there is one; it never rejects. */
+  /** The pending fetch from the source, if any; it never rejects. */
   #hop: Promise<void> | undefined;
-  /** To be thrown once the documents before it are handed over. */
+  /** The error to throw after the documents before it. */
   #failure: unknown;
   #failed = false;
   #done = false;
   #aborted = false;
-  /** Whether anything was asked of the source. */
+  /** Whether reading from the source has started. */
   #begun = false;
-  /** What hands the documents on in place of `next`. */
+  /** The method that passes the documents on in place of `next`. */
   #claimed: string | undefined;
 
-  /** Made by the client. */
+  /** Created by the client. */
   constructor(source: Source, origin: Origin) {
     this.#source = source;
     this.#origin = origin;
     if (origin.signal !== undefined) this.#listen(origin.signal);
   }
 
-  /** A document as the reader gets it. */
+  /** A document in the form for the reader. */
   protected abstract decode(document: string): T;
 
   [Symbol.asyncIterator](): this {
@@ -87,7 +89,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Ends the feed and closes the connection at once. What was not handed over yet is dropped. */
+  /** Ends the feed and closes the connection at once. Discards unread documents. */
   close(): void {
     this.#ready = [];
     this.#position = 0;
@@ -103,8 +105,8 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   }
 
   /**
-   * The documents themselves, for a way of handing them on: all that are ready, once there is one; `undefined` after
-   * the last. Errors: as `next`, which is of no use from then on.
+   * The documents themselves, for methods that pass them on: all that are ready, once there is one; `undefined` after
+   * the last. Errors: as `next`, which cannot be used from then on.
    */
   protected claim(way: string): () => Promise<readonly string[] | undefined> {
     if (this.#claimed !== undefined) throw new TypeError(`${way}: the stream is read by ${this.#claimed}`);
@@ -112,7 +114,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     return () => this.#take();
   }
 
-  /** As `claim`, where whoever reads goes to the source itself: nothing may have been read before. */
+  /** Like `claim`, for readers that use the source directly: nothing may have been read before. */
   protected claimWhole(way: string): void {
     if (this.#begun) throw new TypeError(`${way}: events of the stream have been read; call it before`);
     this.claim(way);
@@ -130,7 +132,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     return undefined;
   }
 
-  /** Waits until something has changed; whether it is worth looking again. Throws the failure, once. */
+  /** Waits for a change; returns whether to look again. Throws the failure, once. */
   async #more(): Promise<boolean> {
     if (this.#failed) {
       const error = this.#failure;
@@ -148,7 +150,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     this.#begun = true;
     const { documents, error } = await this.#source.nextBatch();
     this.#hop = undefined;
-    // Closed meanwhile, or aborted: what arrived last is not wanted any more.
+    // Closed or aborted meanwhile: the last batch is no longer wanted.
     if (this.#done) return;
     if (documents !== undefined) {
       if (this.#aborted) return;
@@ -160,7 +162,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
       this.#failure = error;
       this.#failed = true;
     }
-    // The source is not closed: it may have more to say of what it has read.
+    // The source stays open: it may still return the document of what it has read.
     this.#finish();
   }
 

@@ -1,23 +1,23 @@
-/** `client.images`: saving images (specification 2.11), beside the generated methods. */
+/** `client.images`: saves images (specification 2.11), in addition to the generated methods. */
 
 import { CallSite } from "./failure";
-import type { SaveOptions } from "./files";
+import type { SaveOptions } from "./generated/options";
 import { ImagesResource } from "./generated/resources";
 import type { Image } from "./generated/types";
 
 /** `client.images`, with a method that saves. */
 export class Images extends ImagesResource {
   /**
-   * Saves an image of an answer's `data`, in whichever form it came; gives its size in bytes.
+   * Saves an image of a response's `data`; returns its size in bytes.
    *
-   * Its `b64_json` is decoded, its `url` streamed to disk. The file is there whole or not at all: it is written beside
-   * its place and renamed at the end. A transfer that breaks off is taken up again once, where it stopped if the server
-   * can tell that the file is still the same. The key is not sent. The image is stored as it is, whatever the path ends
-   * in.
+   * Decodes its `b64_json`, or streams its `url` to disk. The file appears whole or not at all: the data goes to a
+   * temporary file, which is renamed at the end. A broken transfer is resumed once: at the same place if the server can
+   * confirm that the file is unchanged, else from the start. The API key is not sent. The format is not converted,
+   * whatever the extension of the path.
    *
-   * Errors: `FileError` for trouble with the disk or with what is at `path`, `InvalidRequestError` where there is neither
-   * `b64_json` nor `url`, `DecodeError` where `b64_json` is not base64 or the file longer than allowed, `APIStatusError`
-   * where the address has expired (8: one hour), say, `APIConnectionError`.
+   * Errors: `FileError` for a problem with the disk or with `path`, `InvalidRequestError` if there is neither
+   * `b64_json` nor `url`, `DecodeError` if `b64_json` is not base64 or the file is longer than allowed,
+   * `APIStatusError` if, for example, the URL has expired (it is valid for one hour), `APIConnectionError`.
    *
    * Source: specification 2.11, 4.
    *

@@ -4,7 +4,6 @@ export type { Attempt, Middleware, Outcome } from "./callbacks";
 export {
   type CheckEvidence,
   type CheckId,
-  type CheckOptions,
   type CheckProgress,
   type CheckRecord,
   type CheckReport,
@@ -16,16 +15,22 @@ export { Client } from "./client";
 export { type ErrorDetails, GatewrightError } from "./error";
 export { Events } from "./events";
 export type { Feed } from "./feed";
-export type { SaveOptions } from "./files";
-// The generated parts are re-exported whole: what the specification gains must appear here by itself.
+// The generated modules are re-exported as a whole, so that additions to the specification appear here automatically.
 export * from "./generated/errors";
+export type {
+  CallDefaults,
+  CheckOptions,
+  ClientOptions,
+  RequestOptions,
+  SaveOptions,
+  WaitOptions,
+} from "./generated/options";
 export type * from "./generated/resources";
 export * from "./generated/streams";
 export type * from "./generated/types";
-export type { ApiKeyFunction, CallDefaults, ClientOptions, RequestOptions } from "./options";
+export type { ApiKeyFunction } from "./options";
 export { ApiPromise } from "./promise";
 export * as report from "./report";
 export { ResponseInfo, responseOf } from "./response";
 export { type RawEvent, Stream } from "./stream";
-export type { WaitOptions } from "./videos";
 export * as webhooks from "./webhooks";

@@ -1,4 +1,4 @@
-/** What the native module of a platform is called. Also used by `scripts/place-native.cjs`, which puts it there. */
+/** The name of the engine's file on a platform. `scripts/place-engine.cjs`, which puts it there, uses it too. */
 
 /** `linux-x64-gnu`, `darwin-arm64`, …: operating system, processor and, on Linux, the C library. */
 export function platformName(): string {
@@ -8,7 +8,7 @@ export function platformName(): string {
   return `${name}-${header.glibcVersionRuntime === undefined ? "musl" : "gnu"}`;
 }
 
-/** File of the native module in the package's folder. */
-export function nativeFile(): string {
+/** The engine's file in the package's folder. */
+export function engineFile(): string {
   return `gatewright.${platformName()}.node`;
 }

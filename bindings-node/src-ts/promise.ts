@@ -2,24 +2,24 @@
 
 import { type ResponseInfo, responseOf } from "./response";
 
-/** What an iterable result iterates over; nothing if it is not iterable. */
+/** The items of an iterable result; nothing if it is not iterable. */
 type Iterated<T> = T extends AsyncIterable<infer I> | Iterable<infer I> ? I : never;
 
-/** A promise of a result that can also give what came with it. */
+/** A promise of a result, which can also return the response metadata. */
 export class ApiPromise<T> extends Promise<T> {
-  /** `then` and the like give plain promises. */
+  /** `then` and similar methods return plain promises. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
 
-  /** The same promise as one of these. */
+  /** Converts a promise to this class. */
   static of<T>(promise: PromiseLike<T>): ApiPromise<T> {
     return new ApiPromise((resolve, reject) => promise.then(resolve, reject));
   }
 
   /**
-   * Over what the result iterates over: `for await (const model of client.models.list())`, or the events of a stream.
-   * Rejects with a TypeError where the result is not iterable.
+   * Iterates over the items of the result: `for await (const model of client.models.list())`, or the events of a
+   * stream. Rejects with a TypeError if the result is not iterable.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Iterated<T>, void, undefined> {
     yield* (await this) as AsyncIterable<Iterated<T>> | Iterable<Iterated<T>>;
@@ -28,7 +28,8 @@ export class ApiPromise<T> extends Promise<T> {
   /** The result together with status, headers, request id and attempts. */
   async withResponse(): Promise<{ data: T; response: ResponseInfo; request_id: string | undefined }> {
     const data = await this;
-    const response = responseOf(data as object);
+    // Strings and `undefined` have no identity to attach metadata to, but the promise has.
+    const response = responseOf(typeof data === "object" && data !== null ? data : this);
     return { data, response, request_id: response.requestId };
   }
 }

@@ -1,28 +1,41 @@
-/** Compatibility reports (specification 2.12): is a document one, and if not, why; pages and comparisons of them. */
+/** Compatibility reports (specification 2.12): validation, pages and comparisons. */
 
 import { closeSync, createReadStream, openSync, readSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import type { Transform } from "node:stream";
-
+import { type EngineMade, type EngineValidator, type EngineValidatorOptions, engine } from "./engine";
 import { CallSite, failure } from "./failure";
 import { FileError, InternalError } from "./generated/errors";
-import { type NativeMade, type NativeValidator, type NativeValidatorOptions, native } from "./native";
-import { isBlank, lineTransform, NEWLINE } from "./report-lines";
+import type { OverallStatus, Status } from "./generated/report";
+import { judgedLines } from "./report-lines";
+import { ReportPool } from "./report-pool";
 
+export type {
+  AgentMode,
+  Check,
+  CheckError,
+  CheckId,
+  Configuration,
+  Environment,
+  Kit,
+  Layer,
+  OverallStatus,
+  Report,
+  ResponseHeaders,
+  Retries,
+  Status,
+  Summary,
+  Usage,
+} from "./generated/report";
 export type { JudgedLine } from "./report-lines";
 
-/** Documents judged at a time and ahead of the results that were taken, per core. */
-const AHEAD_PER_CORE = 8;
-/** Bytes of a file that are read at a time. */
+/** Number of bytes to read from a file at a time. */
 const CHUNK_BYTES = 1 << 20;
-/** Most documents judged at a time. */
-const MAX_AHEAD = 256;
 
-/** One rule a document breaks, or one thing worth knowing about it. */
+/** One rule that a document breaks, or one advisory. */
 export interface Violation {
   /**
-   * JSON Pointer of the value at fault; of the object, where a property is missing or unknown. One of more than 256 code
-   * points is cut and ends in `…`; so is `property`.
+   * JSON Pointer of the value at fault, or of the object if a property is missing or unknown. A pointer longer than 256
+   * code points is truncated and ends in `…`; so is `property`.
    */
   readonly pointer: string;
   /** Line of the value in the input, from 1. */
@@ -36,55 +49,56 @@ export interface Violation {
   readonly rule: string;
   /** The property that is missing, unknown or repeated. */
   readonly property: string | null;
-  /** What should stand there, in words. */
+  /** The expected value, in words. */
   readonly expected: string | null;
-  /** What stands there: the document's own text, cut to 64 characters. */
+  /** The actual value: the document's own text, truncated to 64 characters. */
   readonly found: string | null;
-  /** One line for people: place, what is wrong, section. */
+  /** One line for people: location, problem, section. */
   readonly message: string;
   /** Section of the specification the rule comes from; `ours` for a rule it does not state. */
   readonly section: string;
 }
 
-/** What the validator says of a document. */
+/** The verdict on a document. */
 export interface ValidationOutcome {
   readonly valid: boolean;
   /** In document order: the first 1000, or `maxFindings`. */
   readonly violations: readonly Violation[];
-  /** Not against any rule, yet suspicious; with `strict` they make a document invalid. As many at most. */
+  /** Suspicious content that breaks no rule; invalid only with `strict`. Limited like `violations`. */
   readonly advisories: readonly Violation[];
-  /** Violations that were counted and are not listed. */
+  /** Number of further violations that are not listed. */
   readonly more_violations: number;
-  /** Advisories that were counted and are not listed. */
+  /** Number of further advisories that are not listed. */
   readonly more_advisories: number;
 }
 
 export interface ValidateOptions {
-  /** Whether advisories count. Default: `false`. */
+  /** Whether advisories make a document invalid. Default: `false`. */
   strict?: boolean | undefined;
-  /** Model ids a deployment tests, in place of the standard ones. */
+  /** Ids of the models that a deployment tests, in place of the standard ones. */
   models?: readonly string[] | undefined;
   /** Name of a deployment's kit, in place of the standard one. */
   kitName?: string | undefined;
-  /** Largest document to read, in bytes, below 4 GiB. Default: 16 MiB. */
+  /** Maximum size of a document, in bytes, below 4 GiB. Default: 16 MiB. */
   maxBytes?: number | undefined;
   /**
-   * Most violations, and most advisories, that an outcome lists, 1 to 100,000; the rest is counted. Default: 1000.
+   * Maximum number of violations that an outcome lists, and likewise of advisories: 1 to 100,000; the rest are only
+   * counted. Default: 1000.
    */
   maxFindings?: number | undefined;
 }
 
 /**
- * A document: its bytes, its text, or the file that holds it. A string is text where one document is taken, and a path
- * in `validateMany`.
+ * A document: its bytes, its text, or its file. A string is text in functions that take one document, and a path in
+ * `validateMany`.
  */
 export type ReportSource = Uint8Array | string | { readonly path: string } | { readonly text: string };
 
-/** One result of `validateMany`: a verdict, or why there is none, which is that the file could not be read. */
+/** One result of `validateMany`: a verdict, or the error why the file could not be read. */
 export interface Judged {
-  /** How many items came before this one. */
+  /** Number of items before this one. */
   readonly position: number;
-  /** The document as it was given. */
+  /** The document as it was passed. */
   readonly source: ReportSource;
   readonly outcome?: ValidationOutcome;
   /** An `InternalError` is a defect of Gatewright. */
@@ -97,14 +111,14 @@ export interface ManyOptions {
 }
 
 export interface PageOptions {
-  /** Folder with the evidence that the check kit wrote: shown in the cells, and linked. */
+  /** Folder with the check kit's evidence, which the page shows in the cells and links to. */
   evidence?: string | undefined;
-  /** Where the page will be written, from which the links lead. Default: the working folder. */
+  /** The file to which the page will be written; links are relative to it. Default: the working folder. */
   page?: string | undefined;
 }
 
 export interface DiffOptions {
-  /** Slower is longer by more than this, in percent of the old time, and … Default: 50. */
+  /** A cell is slower if it takes longer by more than this, in percent of the old time, and … Default: 50. */
   slowerPercent?: number | undefined;
   /** … by more than this, in milliseconds. Default: 200. */
   slowerMs?: number | undefined;
@@ -118,19 +132,19 @@ export interface ComparedCell {
 
 /** A cell whose result changed. */
 export interface Turn extends ComparedCell {
-  readonly old: "pass" | "fail" | "skip";
-  readonly new: "pass" | "fail" | "skip";
-  /** Why the new result is no pass, or the old one was none. */
+  readonly old: Status;
+  readonly new: Status;
+  /** Why the new result is not a pass, or why the old one was not. */
   readonly explanation: string | null;
 }
 
-/** A cell that says something else. */
+/** A cell whose value differs. */
 export interface Reworded extends ComparedCell {
   readonly old: string;
   readonly new: string;
 }
 
-/** A cell that took another time. */
+/** A cell whose duration changed. */
 export interface Timing extends ComparedCell {
   readonly old_ms: number;
   readonly new_ms: number;
@@ -140,31 +154,31 @@ export interface Timing extends ComparedCell {
 export interface Side {
   readonly endpoint: string;
   readonly generated_at: string;
-  readonly overall_status: "pass" | "fail";
+  readonly overall_status: OverallStatus;
 }
 
-/** What changed from one report to another. A cell that a report does not have counts as skipped. */
+/** The changes from one report to another. A missing cell counts as skipped. */
 export interface Comparison {
   readonly old: Side;
   readonly new: Side;
-  /** What was set otherwise, by JSON Pointer. */
+  /** Settings that differ, by JSON Pointer. */
   readonly settings: readonly { readonly pointer: string; readonly old: unknown; readonly new: unknown }[];
   readonly better: readonly Turn[];
   readonly worse: readonly Turn[];
-  /** Failed, and was not run now. */
+  /** Failed before, and was not run now. */
   readonly hidden: readonly Turn[];
   /** Fails in both, for different reasons. */
   readonly fails_otherwise: readonly Reworded[];
   readonly slower: readonly Timing[];
   readonly faster: readonly Timing[];
-  /** Another model says that it answered. */
+  /** The reported model differs. */
   readonly other_model: readonly Reworded[];
   readonly thresholds: { readonly percent: number; readonly ms: number };
 }
 
-/** A document of which something was to be made is no valid report. */
+/** A document that should be converted is not a valid report. */
 export class InvalidReport extends Error {
-  /** What is wrong with it. */
+  /** The verdict on the document. */
   readonly outcome: ValidationOutcome;
 
   constructor(message: string, outcome: ValidationOutcome) {
@@ -174,20 +188,20 @@ export class InvalidReport extends Error {
   }
 }
 
-/** Judges reports by one set of options. Making one compiles the schema, so keep it for many documents. */
+/** Validates reports with one set of options. Creating one compiles the schema, so keep it for many documents. */
 export class Validator {
-  readonly #native: NativeValidator;
+  readonly #engine: EngineValidator;
 
   constructor(options: ValidateOptions = {}) {
-    const settings: NativeValidatorOptions = {};
+    const settings: EngineValidatorOptions = {};
     if (options.strict !== undefined) settings.strict = options.strict;
     if (options.models !== undefined) settings.models = [...options.models];
     if (options.kitName !== undefined) settings.kitName = options.kitName;
     if (options.maxBytes !== undefined) settings.maxBytes = options.maxBytes;
     if (options.maxFindings !== undefined) settings.maxFindings = options.maxFindings;
-    const made = native.NativeValidator.create(settings);
+    const made = engine.EngineValidator.create(settings);
     if (typeof made === "string") throw failure(made, new CallSite(Validator));
-    this.#native = made;
+    this.#engine = made;
   }
 
   /**
@@ -196,24 +210,24 @@ export class Validator {
    * Errors: those of the file system, if a path is given.
    */
   validate(source: ReportSource): ValidationOutcome {
-    return this.#judge(isPath(source) ? readBounded(source.path, this.#native.maxBytes) : bytesOf(source));
+    return this.#judge(isPath(source) ? readBounded(source.path, this.#engine.maxBytes) : bytesOf(source));
   }
 
-  /** As `validate`, of a file that is read without blocking. */
+  /** Like `validate`, for a file that is read without blocking. */
   async validateFile(path: string): Promise<ValidationOutcome> {
     const chunks: Buffer[] = [];
-    // One byte over the bound is enough to be refused.
-    for await (const chunk of createReadStream(path, { end: this.#native.maxBytes }))
+    // One byte over the limit is enough to refuse it.
+    for await (const chunk of createReadStream(path, { end: this.#engine.maxBytes }))
       chunks.push(chunk as Buffer);
     return this.#judge(Buffer.concat(chunks));
   }
 
   /**
-   * Validates documents on other threads, and gives the results as they come. A string is a path, and bytes are a
-   * document; its text is given as `{ text }`.
+   * Validates documents on other threads, and yields the results as they arrive. A string is a path, and bytes are a
+   * document; pass its text as `{ text }`.
    *
-   * At most 8 documents per core are taken ahead of the results that were taken. A file that cannot be read is a
-   * result with an `error`; an error of the iterable itself is thrown.
+   * Takes at most 8 documents per core ahead of the results. A file that cannot be read yields a result with an
+   * `error`; an error of the iterable itself is thrown.
    */
   async *validateMany(
     sources: Iterable<ReportSource> | AsyncIterable<ReportSource>,
@@ -222,110 +236,109 @@ export class Validator {
     if (typeof sources === "string" || sources instanceof Uint8Array) {
       throw new TypeError("validateMany: it takes an iterable of documents, not one");
     }
-    const pending = new Map<number, Promise<Judged>>();
-    const next = async (): Promise<Judged> => {
-      const [oldest] = pending.values();
-      const judged = await (options.ordered === true ? oldest : Promise.race(pending.values()));
-      pending.delete((judged as Judged).position);
-      return judged as Judged;
+    const pool = new ReportPool(this.#engine, options.ordered === true);
+    const given = new Map<number, ReportSource>();
+    const next = async (): Promise<Judged | undefined> => {
+      const fetched = await pool.fetch();
+      if (fetched === undefined) return undefined;
+      const position = fetched.number;
+      const source = given.get(position) as ReportSource;
+      given.delete(position);
+      return judged(position, source, () => outcomeOf(fetched.made));
     };
-    let position = 0;
-    for await (const source of sources) {
-      if (!isBlankLine(source)) pending.set(position, this.#judged(position, source));
-      position += 1;
-      if (pending.size >= readAhead()) yield await next();
+    try {
+      let position = -1;
+      for await (const source of sources) {
+        position += 1;
+        if (source instanceof Uint8Array && engine.isBlankLine(source)) continue;
+        let room = true;
+        try {
+          room = pool.submit(position, typeof source === "string" ? source : placeOrBytes(source));
+          given.set(position, source);
+        } catch (error) {
+          yield { position, source, error: fileError(error) };
+        }
+        if (!room) yield (await next()) as Judged;
+      }
+      for (let one = await next(); one !== undefined; one = await next()) yield one;
+    } finally {
+      pool.close();
     }
-    while (pending.size > 0) yield await next();
   }
 
   /**
-   * A stream that takes the bytes of NDJSON (one document per line) and gives a `JudgedLine` for each line that is
-   * not blank, in order. `Duplex.toWeb(validator.ndjson())` makes a web stream of it.
+   * A stream that takes the bytes of NDJSON (one document per line) and yields a `JudgedLine` for each non-blank line,
+   * in order. `Duplex.toWeb(validator.ndjson())` converts it to a web stream.
    *
-   * Of a line over `maxBytes`, no more than that is held.
+   * Buffers no more than `maxBytes` of a line.
    */
   ndjson(): Transform {
-    return lineTransform({
-      maxBytes: this.#native.maxBytes,
-      ahead: readAhead(),
-      judge: async (line) => outcomeOf(await this.#native.judge(line)),
-    });
+    return judgedLines(new ReportPool(this.#engine, true), outcomeOf);
   }
 
-  /** The report as one HTML page that needs nothing else. Errors: `InvalidReport`, `FileError`. */
+  /** The report as one self-contained HTML page. Errors: `InvalidReport`, `FileError`. */
   html(source: ReportSource, options: PageOptions = {}): string {
     const document = this.#contentOf(source);
-    return textOf(this.#native.html(document, options.evidence, options.page));
+    return textOf(this.#engine.html(document, options.evidence, options.page));
   }
 
   /** The report as JUnit XML, one suite per model. Errors: `InvalidReport`. */
   junit(source: ReportSource): string {
-    return textOf(this.#native.junit(this.#contentOf(source)));
+    return textOf(this.#engine.junit(this.#contentOf(source)));
   }
 
   /** Workflow commands of GitHub Actions, one line per failed check. Errors: `InvalidReport`. */
   githubAnnotations(source: ReportSource): string {
-    return textOf(this.#native.annotations(this.#contentOf(source)));
+    return textOf(this.#engine.annotations(this.#contentOf(source)));
   }
 
   /**
-   * The document in canonical form: members in the order of the schema, two spaces per level. It need not be a valid
-   * report. Errors: `InvalidReport`, if it is no JSON.
+   * The document in canonical form: members in the order of the schema, two spaces per level. The document need not be
+   * a valid report. Errors: `InvalidReport`, if it is not JSON.
    */
   canonical(source: ReportSource): string {
-    return textOf(this.#native.canonical(this.#contentOf(source)));
+    return textOf(this.#engine.canonical(this.#contentOf(source)));
   }
 
-  /** What got better, worse or slower from one report to another. Errors: `InvalidReport`. */
+  /** The changes from one report to another: what got better, worse or slower. Errors: `InvalidReport`. */
   diff(old: ReportSource, now: ReportSource, options: DiffOptions = {}): Comparison {
     return JSON.parse(this.#diff(old, now, options, false)) as Comparison;
   }
 
-  /** As `diff`, as one HTML page that needs nothing else. */
+  /** Like `diff`, but returns one self-contained HTML page. */
   diffHtml(old: ReportSource, now: ReportSource, options: DiffOptions = {}): string {
     return this.#diff(old, now, options, true);
   }
 
   #diff(old: ReportSource, now: ReportSource, options: DiffOptions, asHtml: boolean): string {
-    const { slowerPercent = 50, slowerMs = 200 } = options;
+    const { slowerPercent, slowerMs } = options;
     return textOf(
-      this.#native.diff(this.#contentOf(old), this.#contentOf(now), slowerPercent, slowerMs, asHtml),
+      this.#engine.diff(this.#contentOf(old), this.#contentOf(now), slowerPercent, slowerMs, asHtml),
     );
   }
 
   #contentOf(source: ReportSource): Uint8Array {
-    return contentOf(source, this.#native.maxBytes);
+    return contentOf(source, this.#engine.maxBytes);
   }
 
   #judge(document: Uint8Array): ValidationOutcome {
-    return outcomeOf(this.#native.validate(document));
-  }
-
-  /** Never rejects: whoever breaks off leaves no rejection behind. */
-  async #judged(position: number, source: ReportSource): Promise<Judged> {
-    try {
-      const place = typeof source === "string" ? { path: source } : source;
-      const judging = isPath(place) ? this.#native.judgeFile(place.path) : this.#native.judge(bytesOf(place));
-      return { position, source, outcome: outcomeOf(await judging) };
-    } catch (error) {
-      return { position, source, error: error instanceof InternalError ? error : fileError(error) };
-    }
+    return outcomeOf(this.#engine.validate(document));
   }
 }
 
 let standard: Validator | undefined;
 
-/** Validates a report, as `Validator.validate` does. */
+/** Validates a report, like `Validator.validate`. */
 export function validate(source: ReportSource, options?: ValidateOptions): ValidationOutcome {
   return validator(options).validate(source);
 }
 
-/** Validates a report in a file, as `Validator.validateFile` does. */
+/** Validates a report in a file, like `Validator.validateFile`. */
 export function validateFile(path: string, options?: ValidateOptions): Promise<ValidationOutcome> {
   return validator(options).validateFile(path);
 }
 
-/** Validates documents, as `Validator.validateMany` does. */
+/** Validates documents, like `Validator.validateMany`. */
 export function validateMany(
   sources: Iterable<ReportSource> | AsyncIterable<ReportSource>,
   options: ValidateOptions & ManyOptions = {},
@@ -335,37 +348,37 @@ export function validateMany(
   return validator(given ? rest : undefined).validateMany(sources, { ordered });
 }
 
-/** A stream from NDJSON to verdicts, as `Validator.ndjson` makes it. */
+/** A stream from NDJSON to verdicts, like `Validator.ndjson`. */
 export function ndjson(options?: ValidateOptions): Transform {
   return validator(options).ndjson();
 }
 
-/** The report as one HTML page, as `Validator.html` makes it. */
+/** The report as one HTML page, like `Validator.html`. */
 export function html(source: ReportSource, options?: PageOptions): string {
   return validator(undefined).html(source, options);
 }
 
-/** The report as JUnit XML, as `Validator.junit` makes it. */
+/** The report as JUnit XML, like `Validator.junit`. */
 export function junit(source: ReportSource): string {
   return validator(undefined).junit(source);
 }
 
-/** Workflow commands of GitHub Actions, as `Validator.githubAnnotations` makes them. */
+/** Workflow commands of GitHub Actions, like `Validator.githubAnnotations`. */
 export function githubAnnotations(source: ReportSource): string {
   return validator(undefined).githubAnnotations(source);
 }
 
-/** The canonical form, as `Validator.canonical` makes it. */
+/** The canonical form, like `Validator.canonical`. */
 export function canonical(source: ReportSource): string {
   return validator(undefined).canonical(source);
 }
 
-/** What changed from one report to another, as `Validator.diff` tells it. */
+/** The changes from one report to another, like `Validator.diff`. */
 export function diff(old: ReportSource, now: ReportSource, options?: DiffOptions): Comparison {
   return validator(undefined).diff(old, now, options);
 }
 
-/** As `diff`, as one HTML page. */
+/** Like `diff`, but returns one HTML page. */
 export function diffHtml(old: ReportSource, now: ReportSource, options?: DiffOptions): string {
   return validator(undefined).diffHtml(old, now, options);
 }
@@ -385,12 +398,20 @@ function bytesOf(document: Exclude<ReportSource, { readonly path: string }>): Ui
   return Buffer.from(typeof document === "string" ? document : document.text, "utf8");
 }
 
-/** Whether it is a line of a file with nothing in it. Nothing at all is an empty document. */
-function isBlankLine(source: ReportSource): boolean {
-  return source instanceof Uint8Array && source.at(-1) === NEWLINE && source.every(isBlank);
+function placeOrBytes(source: Exclude<ReportSource, string>): Uint8Array | string {
+  return isPath(source) ? source.path : bytesOf(source);
 }
 
-/** The bytes of a file; of one over the bound just enough to be refused. */
+/** A result: the verdict, or why there is none. */
+function judged(position: number, source: ReportSource, outcome: () => ValidationOutcome): Judged {
+  try {
+    return { position, source, outcome: outcome() };
+  } catch (error) {
+    return { position, source, error: error instanceof InternalError ? error : fileError(error) };
+  }
+}
+
+/** The bytes of a file; of a file over the limit, just enough to refuse it. */
 function readBounded(path: string, most: number): Buffer {
   const file = openSync(path, "r");
   try {
@@ -408,7 +429,9 @@ function readBounded(path: string, most: number): Buffer {
   }
 }
 
-/** Reads until the chunk is full or the file ends: a pipe gives little at a time. Gives how much there was. */
+/**
+ * Reads until the chunk is full or the file ends: a pipe delivers little at a time. Returns the number of bytes read.
+ */
 function fill(chunk: Buffer, file: number): number {
   let filled = 0;
   while (filled < chunk.length) {
@@ -428,12 +451,12 @@ function contentOf(source: ReportSource, most: number): Uint8Array {
   }
 }
 
-function outcomeOf({ error, verdict }: NativeMade): ValidationOutcome {
+function outcomeOf({ error, verdict }: EngineMade): ValidationOutcome {
   if (error !== undefined) throw failure(error, new CallSite(outcomeOf));
   return JSON.parse(verdict ?? "") as ValidationOutcome;
 }
 
-function textOf(made: NativeMade): string {
+function textOf(made: EngineMade): string {
   if (made.text === undefined) throw new InvalidReport(made.summary ?? "", outcomeOf(made));
   return made.text;
 }
@@ -442,8 +465,4 @@ function fileError(error: unknown): FileError {
   if (error instanceof FileError) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new FileError({ kind: "io", message, cause: error });
-}
-
-function readAhead(): number {
-  return Math.min(AHEAD_PER_CORE * availableParallelism(), MAX_AHEAD);
 }

@@ -1,27 +1,27 @@
-/** What every generated resource class is built on. */
+/** The base of every generated resource class. */
 
 import type { Connection } from "./connection";
 import { CallSite } from "./failure";
-import type { Operation } from "./generated/operations";
-import type { RequestOptions } from "./options";
+import type { RequestOptions } from "./generated/options";
+import type { Operation } from "./operation";
 import type { ApiPromise } from "./promise";
 import { Stream, type StreamClass } from "./stream";
 
 export type { RequestOptions };
 
-/** A place on the client, with the methods that belong there. */
+/** A group of methods on the client. */
 export abstract class Resource {
   /** The connection all resources of a client share. */
   protected readonly connection: Connection;
 
-  /** Made by the client. */
+  /** Created by the client. */
   constructor(connection: Connection) {
     this.connection = connection;
-    // Not shown when a client is printed: it holds nothing a reader could use.
+    // Not shown when a client is printed: it contains nothing of use to the reader.
     Object.defineProperty(this, "connection", { enumerable: false });
   }
 
-  /** Sends one operation. `path`: its positional parameters, in path order. `stream`: what its events come as. */
+  /** Sends one operation. `path`: its positional parameters, in path order. `stream`: the class of its events. */
   protected send<T>(
     operation: Operation,
     path: readonly unknown[],

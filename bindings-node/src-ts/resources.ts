@@ -1,11 +1,11 @@
-/** What hangs on a client: the generated resources, and those with methods written by hand in their place. */
+/** The resources of a client: the generated ones, replaced in part by those with hand-written methods. */
 
 import { ClientResources } from "./generated/resources";
 import { Images } from "./images";
 import { Videos } from "./videos";
 import * as webhooks from "./webhooks";
 
-/** Everything a client offers; `Client` adds how it is made. */
+/** All resources of a client; `Client` adds the constructor. */
 export class Resources extends ClientResources {
   override readonly videos: Videos = new Videos(this.connection);
   override readonly images: Images = new Images(this.connection);

@@ -1,90 +1,91 @@
-/** An answer that arrives in events: as typed events, as frames, as text, or as the document they add up to. */
+/** A streamed response: as typed events, as frames, as text, or as the document that the events add up to. */
 
+import type { EngineBatch, EngineStream } from "./engine";
 import { Events } from "./events";
 import { CallSite, failure } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
-import type { Operation } from "./generated/operations";
-import type { NativeBatch, NativeStream } from "./native";
+import type { Operation } from "./operation";
 import { ApiPromise } from "./promise";
-import { completer, type ResponseInfo, resultOf } from "./response";
+import type { ResponseInfo } from "./response";
+import { completer, resultOf } from "./result";
 
-/** A frame of an event stream as it came. */
+/** A frame of an event stream as it arrived. */
 export interface RawEvent {
-  /** Name of the event; null where it has none. */
+  /** Name of the event; null if it has none. */
   readonly event: string | null;
-  /** Data, several lines joined by LF; null where the frame has none. */
+  /** Data, with several lines joined by LF; null if the frame has none. */
   readonly data: string | null;
-  /** The last id the stream has given; null before the first. */
+  /** The last id that the stream has sent; null before the first. */
   readonly id: string | null;
-  /** Reconnection time it asks for, in milliseconds. */
+  /** Requested reconnection time, in milliseconds. */
   readonly retryMs: number | null;
-  /** Comments of the frame, without their colon and the space after it. */
+  /** Comments of the frame, without the colon and the space after it. */
   readonly comments: readonly string[];
 }
 
 /**
- * The events of one answer, in order, once: `for await (const event of stream)`.
+ * The events of one response, in order, once: `for await (const event of stream)`.
  *
  * Leaving the loop early closes the connection at once, as do `close()`, `await using` and the `signal` the call was
- * given. A stream that ends before it is complete throws: nothing is lost in silence. `error.partial` then holds what
- * the events so far add up to.
+ * given. A stream that ends before it is complete throws, so data is never lost silently. `error.partial` is then the
+ * document that the events so far add up to.
  *
- * A stream is read in one way: as events, `rawEvents()`, `text()`, `tee()` or `toReadableStream()`.
+ * Read a stream in only one of these ways: as events, `rawEvents()`, `text()`, `tee()` or `toReadableStream()`.
  */
 export class Stream<T> extends Events<T> {
-  /** Status, headers and request id the stream began with. */
+  /** Status, headers and request id of the stream's response. */
   readonly response: ResponseInfo;
-  readonly #native: NativeStream;
+  readonly #engine: EngineStream;
   readonly #operation: Operation;
   readonly #origin: Origin;
-  readonly #source: NativeSource;
+  readonly #source: EngineSource;
 
-  /** Made by the client. */
-  constructor(native: NativeStream, response: ResponseInfo, operation: Operation, origin: Origin) {
-    const source = new NativeSource(native, origin.site, () => native.nextBatch());
+  /** Created by the client. */
+  constructor(engine: EngineStream, response: ResponseInfo, operation: Operation, origin: Origin) {
+    const source = new EngineSource(engine, origin.site, () => engine.nextBatch());
     super(source, origin, response, completer(operation));
     this.response = response;
-    this.#native = native;
+    this.#engine = engine;
     this.#operation = operation;
     this.#origin = origin;
     this.#source = source;
   }
 
-  /** The frames as they came, `[DONE]`, pings, comments and error events included. Call it before reading. */
+  /** The frames as they arrived, including `[DONE]`, pings, comments and error events. Call it before reading. */
   rawEvents(): Feed<RawEvent> {
-    return this.#level("rawEvents()", RawEvents, () => this.#native.nextFrames());
+    return this.#level("rawEvents()", RawEvents, () => this.#engine.nextFrames());
   }
 
-  /** The text alone, as it arrives: that of the first choice, output or candidate. Call it before reading. */
+  /** Only the text, as it arrives: that of the first choice, output or candidate. Call it before reading. */
   text(): Feed<string> {
-    return this.#level("text()", Text, () => this.#native.nextText());
+    return this.#level("text()", Text, () => this.#engine.nextText());
   }
 
   #level<F>(
     way: string,
     feed: new (source: Source, origin: Origin) => F,
-    next: () => Promise<NativeBatch>,
+    next: () => Promise<EngineBatch>,
   ): F {
     this.claimWhole(way);
-    return new feed(new NativeSource(this.#native, this.#origin.site, next), this.#origin);
+    return new feed(new EngineSource(this.#engine, this.#origin.site, next), this.#origin);
   }
 
-  /** Reads on to the end, and gives the document that all events add up to, those read before included. */
+  /** Reads to the end, and returns the document that all events add up to, including those read before. */
   protected finish<F>(): ApiPromise<F> {
     const site = new CallSite(this.finish);
     return new ApiPromise<F>((resolve, reject) => {
       this.drain()
-        .then(() => this.#native.finish())
+        .then(() => this.#engine.finish())
         .then((answer) => {
           if (answer.error !== undefined) throw failure(answer.error, site, this.#source.reason);
-          return resultOf<F>(this.#operation, answer, site);
+          return resultOf<F>(this.#operation, answer);
         })
         .then(resolve, reject);
     });
   }
 }
 
-/** `Stream`, or a class of it whose events add up to a known document. */
+/** `Stream`, or a subclass whose events add up to a known document. */
 export type StreamClass = new (...made: ConstructorParameters<typeof Stream>) => Stream<unknown>;
 
 class RawEvents extends Feed<RawEvent> {
@@ -99,16 +100,16 @@ class Text extends Feed<string> {
   }
 }
 
-/** A native stream, read at one level. */
-class NativeSource implements Source {
-  readonly #native: NativeStream;
+/** A stream of the engine, read at one level. */
+class EngineSource implements Source {
+  readonly #engine: EngineStream;
   readonly #site: CallSite;
-  readonly #next: () => Promise<NativeBatch>;
-  /** Why the signal was aborted, once it was. */
+  readonly #next: () => Promise<EngineBatch>;
+  /** Why the signal was aborted, if it was. */
   reason: unknown;
 
-  constructor(native: NativeStream, site: CallSite, next: () => Promise<NativeBatch>) {
-    this.#native = native;
+  constructor(engine: EngineStream, site: CallSite, next: () => Promise<EngineBatch>) {
+    this.#engine = engine;
     this.#site = site;
     this.#next = next;
   }
@@ -119,11 +120,11 @@ class NativeSource implements Source {
   }
 
   close(): void {
-    this.#native.close();
+    this.#engine.close();
   }
 
   cancel(reason: unknown): void {
     this.reason = reason;
-    this.#native.cancel();
+    this.#engine.cancel();
   }
 }

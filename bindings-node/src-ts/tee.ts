@@ -1,8 +1,8 @@
-/** One reader of documents split into branches that each get all of them. */
+/** Splits one reader of documents into branches that each get all of them. */
 
 import type { Batch, Source } from "./feed";
 
-/** Most that is held for a reader that falls behind, in UTF-16 code units. */
+/** Maximum buffer for a reader that falls behind, in UTF-16 code units. */
 const MAX_HELD_LENGTH = 256 * 1024 * 1024;
 
 export class Tee {
@@ -13,20 +13,24 @@ export class Tee {
   /** How the documents ended, once they have. */
   #end: Batch | undefined;
 
-  /** `take`: all documents that are ready, none at the end, or an error. `close`: nobody wants more. */
+  /**
+   * `take`: returns all documents that are ready, none at the end, or an error. `close`: no more documents are wanted.
+   */
   constructor(take: () => Promise<readonly string[] | undefined>, close: () => void) {
     this.#take = take;
     this.#close = close;
   }
 
-  /** A further reader; of what is pulled from now on. */
+  /** Adds a reader for everything pulled from now on. */
   branch(): Source {
     const branch = new Branch(this);
     this.#open.add(branch);
     return branch;
   }
 
-  /** Waits for more, and hands it to every open branch. Gives the end, once it has come. Never rejects. */
+  /**
+   * Waits for more documents, and passes them to every open branch. Returns the end, once it is reached. Never rejects.
+   */
   async pull(): Promise<Batch | undefined> {
     if (this.#end !== undefined) return this.#end;
     // Branches that wait at the same time wait for the same documents.
@@ -35,7 +39,7 @@ export class Tee {
     return undefined;
   }
 
-  /** A branch wants no more; the last one to leave closes the source. */
+  /** Removes a branch; the last one to leave closes the source. */
   leave(branch: Branch): void {
     this.#open.delete(branch);
     if (this.#open.size === 0) this.#close();
@@ -53,13 +57,13 @@ export class Tee {
   }
 }
 
-/** One of the readers: holds what it has not been asked for. */
+/** One of the readers: buffers unread documents. */
 class Branch implements Source {
   readonly #tee: Tee;
   #held: string[] = [];
   #heldLength = 0;
   #closed = false;
-  /** Why it was given up, to be told once. */
+  /** Why it was dropped, to report once. */
   #failure: Error | undefined;
 
   constructor(tee: Tee) {
@@ -83,7 +87,7 @@ class Branch implements Source {
     while (this.#held.length === 0) {
       if (this.#closed) return { error: this.#failure };
       const end = await this.#tee.pull();
-      // What the other branch pulled meanwhile comes before the end.
+      // Documents that the other branch pulled meanwhile come before the end.
       if (end !== undefined && this.#held.length === 0) return end;
     }
     const documents = this.#held;
@@ -99,7 +103,7 @@ class Branch implements Source {
     this.#tee.leave(this);
   }
 
-  /** Branches have no signal of their own: that of the whole reaches them as its error. */
+  /** Branches have no signal of their own: that of the stream reaches them as its error. */
   cancel(): void {
     this.close();
   }

@@ -1,36 +1,21 @@
-/** `client.videos`: waiting for tasks (specification 3) and saving their videos, beside the generated methods. */
+/** `client.videos`: waits for tasks (specification 3) and saves their videos, in addition to the generated methods. */
 
 import type { Connection } from "./connection";
 import { CallSite } from "./failure";
-import type { SaveOptions } from "./files";
 import { operations } from "./generated/operations";
+import type { SaveOptions, WaitOptions } from "./generated/options";
 import { VideosGenerationsResource, VideosResource } from "./generated/resources";
 import type { VideoGenerationRequest, VideoTask } from "./generated/types";
 import { ApiPromise } from "./promise";
 
-/** How a task is waited for. */
-export interface WaitOptions {
-  /** Pause between two look-ups, in milliseconds. Default: 5000, as in the specification. */
-  intervalMs?: number | undefined;
-  /** Bounds the whole wait, in milliseconds. Default: 1800000. */
-  timeoutMs?: number | undefined;
-  /**
-   * Called with the task as each look-up finds it, the last one included, and awaited. What it throws ends the wait and
-   * is what the caller gets.
-   */
-  onProgress?: ((task: VideoTask) => unknown) | undefined;
-  /** Aborting it stops waiting at once; the task goes on. */
-  signal?: AbortSignal | undefined;
-}
-
 /** `client.videos.generations`, with methods that wait and save. */
 export class VideoGenerations extends VideosGenerationsResource {
   /**
-   * Waits until a task is completed or failed, and gives it as it is when completed. Other states, unknown ones
-   * included, count as under way.
+   * Polls a task until it is completed or failed, and returns the completed task. Other states, unknown ones included,
+   * count as in progress.
    *
-   * Once the gateway has answered a look-up, the wait outlives look-ups that fail in a way that passes (no connection, a
-   * timeout, 408, 409, 429, 5xx but 501, each after the client's own retries): it looks again until the deadline.
+   * Once the gateway has answered a poll, temporary failures do not end the wait (no connection, a timeout, 408, 409,
+   * 429, 5xx except 501, each after the client's own retries): it polls again until the deadline.
    *
    * Errors: `TaskFailedError` with the task's own message, `APITimeoutError`, those of `retrieve`.
    *
@@ -54,14 +39,14 @@ export class VideoGenerations extends VideosGenerationsResource {
   }
 
   /**
-   * Saves the video of a completed task, by streaming it to disk; gives its size in bytes.
+   * Streams the video of a completed task to disk; returns its size in bytes.
    *
-   * The file is there whole or not at all: it is written beside its place and renamed at the end. A transfer that breaks
-   * off is taken up again once, where it stopped if the server can tell that the file is still the same. The key is not
-   * sent.
+   * The file appears whole or not at all: the data goes to a temporary file, which is renamed at the end. A broken
+   * transfer is resumed once: at the same place if the server can confirm that the file is unchanged, else from the
+   * start. The API key is not sent.
    *
-   * Errors: `FileError` for trouble with the disk or with what is at `path`, `InvalidRequestError` where the task has no
-   * video (yet), `APIStatusError` where the address has expired, say, `APIConnectionError`.
+   * Errors: `FileError` for a problem with the disk or with `path`, `InvalidRequestError` if the task has no video
+   * (yet), `APIStatusError` if, for example, the URL has expired, `APIConnectionError`.
    *
    * Source: specification 2.7, 4.
    *
@@ -77,7 +62,7 @@ export class Videos extends VideosResource {
   override readonly generations: VideoGenerations = new VideoGenerations(this.connection);
 }
 
-/** The task as the last look-up finds it. `submitted`: the gateway has just taken it. */
+/** The task at the last poll. `submitted`: the gateway has just accepted it. */
 async function last(
   connection: Connection,
   taskId: string,

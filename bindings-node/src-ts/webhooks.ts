@@ -1,31 +1,31 @@
 /**
- * Webhooks (specification 6): tells a gateway's notification from a forged one and reads it. Needs no client.
+ * Webhooks (specification 6): verifies and parses notifications of a gateway. Needs no client.
  *
- * Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of the body.
- * A notification may arrive twice; `webhook-id` is the same then.
+ * Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of the
+ * body. A notification may arrive twice, with the same `webhook-id`.
  */
 
+import { engine } from "./engine";
 import { CallSite, failure } from "./failure";
 import type { VideoTask } from "./generated/types";
-import { native } from "./native";
 
-/** A body as it arrived. Text stands for its UTF-8. */
+/** A body as it arrived. A string stands for its UTF-8 bytes. */
 export type WebhookBody = Uint8Array | ArrayBuffer | string;
 
-/** Headers of a request: as `fetch` has them, as `node:http` has them, or pairs. */
+/** Headers of a request: those of `fetch`, those of `node:http`, or pairs. */
 export type WebhookHeaders =
   | Headers
   | Readonly<Record<string, string | readonly string[] | undefined>>
   | Iterable<readonly [string, string]>;
 
 /**
- * Checks that a webhook was signed with one of the secrets within five minutes of now, and gives the task it tells of:
- * completed or failed.
+ * Checks that a webhook was signed with one of the secrets within five minutes of now, and returns its task: completed
+ * or failed.
  *
- * Errors: `WebhookSignatureError`, whose `code` tells why (`missing_header`, `duplicate_header`, `invalid_header`,
+ * Errors: `WebhookSignatureError`, whose `code` says why (`missing_header`, `duplicate_header`, `invalid_header`,
  * `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`) and whose `param` names the header; `DecodeError`
- * where the body is longer than 1 MiB or no task's record; `ConfigurationError` where there is no secret or a malformed
- * one; TypeError where the body has been parsed already.
+ * if the body is longer than 1 MiB or not a task; `ConfigurationError` if there is no secret or a malformed one;
+ * TypeError if the body is already parsed.
  *
  * Source: specification 2.7, 6.
  *
@@ -40,25 +40,20 @@ export function unwrap(
   secrets?: string | readonly string[],
 ): VideoTask {
   const bytes = bytesOf(body);
-  const given = secrets === undefined ? secretsOfEnvironment() : [secrets].flat();
-  return read(native.verifyWebhook(bytes, pairsOf(headers), given), bytes, new CallSite(unwrap));
-}
-
-/** As the core reads them; it does not see what a program sets in a worker, or on Bun, whose environments are copies. */
-function secretsOfEnvironment(): string[] | undefined {
-  const given = process.env.GATEWRIGHT_WEBHOOK_SECRET?.split(/\s+/).filter((secret) => secret !== "") ?? [];
-  return given.length > 0 ? given : undefined;
+  // Workers and Bun have copies of the environment, so the core does not see variables that a program sets there.
+  const environment = process.env.GATEWRIGHT_WEBHOOK_SECRET ?? "";
+  const given = secrets === undefined ? environment : [secrets].flat();
+  return read(engine.verifyWebhook(bytes, pairsOf(headers), given), bytes, new CallSite(unwrap));
 }
 
 /**
- * Reads a webhook of a gateway that does not sign. Anybody can have sent it: look the task up before acting on it.
+ * Parses a webhook of a gateway that does not sign. Anybody may have sent it: look up the task before acting on it.
  *
- * Errors: `DecodeError` where the body is longer than 1 MiB or no task's record; TypeError where it has been parsed
- * already.
+ * Errors: `DecodeError` if the body is longer than 1 MiB or not a task; TypeError if it is already parsed.
  */
 export function parseUnsigned(body: WebhookBody): VideoTask {
   const bytes = bytesOf(body);
-  return read(native.checkWebhook(bytes), bytes, new CallSite(parseUnsigned));
+  return read(engine.checkWebhook(bytes), bytes, new CallSite(parseUnsigned));
 }
 
 function read(error: string | null, bytes: Uint8Array, site: CallSite): VideoTask {
@@ -77,7 +72,7 @@ function bytesOf(body: unknown): Uint8Array {
   );
 }
 
-/** The headers that matter, flat. A list of values is several headers. */
+/** The relevant headers, as a flat list. A list of values counts as several headers. */
 function pairsOf(headers: WebhookHeaders): string[] {
   if (typeof headers !== "object" || headers === null) {
     throw new TypeError("headers must be those of the request: Headers, an object or pairs");
@@ -85,7 +80,7 @@ function pairsOf(headers: WebhookHeaders): string[] {
   const given = Symbol.iterator in headers ? headers : Object.entries(headers);
   const pairs: string[] = [];
   for (const [name, values] of given as Iterable<readonly [string, string | readonly string[] | undefined]>) {
-    if (values === undefined || !name.toLowerCase().startsWith("webhook-")) continue;
+    if (values === undefined || !engine.isWebhookHeader(name)) continue;
     for (const value of [values].flat()) pairs.push(name, String(value));
   }
   return pairs;

@@ -1,12 +1,11 @@
-//! The caller's own functions, called on the JavaScript thread and awaited: middleware and the key's source.
+//! Functions of the caller, called on the JavaScript thread and awaited: middleware and the key provider.
 //!
-//! One function of the package's stands for all of them; it never throws. What a callback throws stays in JavaScript
-//! with the call it belongs to, which is why every callback is told its call: the caller gets the very same error.
+//! One function of the package represents all of them; it never throws. An error that a callback throws stays in
+//! JavaScript with its call, so every callback gets the number of its call, and the caller gets the original error.
 
 use std::sync::Arc;
 
 use gatewright::{ApiKeyProvider, Attempt, BoxFuture, Error, ErrorKind, Middleware, Outcome};
-use http::{HeaderMap, HeaderName, HeaderValue};
 use napi::Status;
 use napi::bindgen_prelude::{Either, FnArgs, Null, Promise};
 use napi::threadsafe_function::ThreadsafeFunction;
@@ -14,14 +13,16 @@ use napi_derive::napi;
 use serde_json::{Value, json};
 
 use crate::error::{description, misconfigured};
-use crate::response::{header_pairs, lossy, milliseconds};
+use crate::headers::header_pairs;
+use crate::text::text;
+use crate::times::milliseconds;
 
 tokio::task_local! {
-    /// Which call the task runs, for its callbacks; see [`within`].
+    /// The call that the task runs, for its callbacks; see [`within`].
     static CALL: u32;
 }
 
-/// Runs the work of a call so that its callbacks are told which one it is.
+/// Runs the work of a call so that its callbacks know the call.
 pub(crate) async fn within<T>(call: Option<u32>, work: impl Future<Output = T>) -> T {
     match call {
         Some(call) => CALL.scope(call, work).await,
@@ -31,9 +32,9 @@ pub(crate) async fn within<T>(call: Option<u32>, work: impl Future<Output = T>) 
 
 /// Call, index of the middleware, stage, details as JSON, body.
 type Arguments = FnArgs<(u32, u32, String, String, Option<String>)>;
-/// What the callback gave, or null where it threw.
+/// The callback's result, or null if it threw.
 type Given = Promise<Either<String, Null>>;
-/// Weak: a process that has nothing else to do ends. Its queue is as long as there are calls under way.
+/// Weak, so that an idle process ends. Its queue has at most one entry per call in progress.
 pub(crate) type Function = ThreadsafeFunction<Arguments, Given, Arguments, Status, false, true>;
 
 /// The function behind all callbacks of a client.
@@ -49,10 +50,10 @@ impl Callbacks {
     ) -> Result<String, Error> {
         #[cfg(debug_assertions)]
         gatewright::on_purpose::reach(gatewright::on_purpose::Place::Callback);
-        // A call that was made without callbacks in mind has none that could take its error.
+        // A call without callbacks has nowhere to store an error.
         let call = CALL.try_with(|call| *call).unwrap_or_default();
         let arguments = FnArgs::from((call, index, stage.to_owned(), details.to_string(), body));
-        // The JavaScript side may end while it is asked: a worker that is terminated.
+        // The JavaScript side may end during the call: a worker may be terminated.
         let gone = |_| Error::new(ErrorKind::Cancelled, format!("{stage}: its thread has ended"));
         match self.0.call_async_catch(arguments).await.map_err(gone)?.await.map_err(gone)? {
             Either::A(text) => Ok(text),
@@ -61,7 +62,7 @@ impl Callbacks {
     }
 }
 
-/// Which functions a middleware has: the others cost no hop.
+/// The functions that a middleware has; missing ones cost nothing.
 #[napi(object, object_to_js = false)]
 pub struct Stages {
     /// Whether it wants to see attempts before they are sent.
@@ -83,9 +84,14 @@ impl Middleware for JsMiddleware {
             if !self.stages.before {
                 return Ok(());
             }
-            let body = attempt.body().map(lossy);
+            let body = attempt.body().map(text);
             let headers = self.callbacks.ask(self.index, "before", attempt_details(attempt), body).await?;
-            if headers.is_empty() { Ok(()) } else { replace(attempt.headers_mut(), &headers) }
+            if headers.is_empty() {
+                return Ok(());
+            }
+            let headers: Vec<(String, String)> = serde_json::from_str(&headers)
+                .map_err(|error| misconfigured(format!("middleware: headers: {error}")))?;
+            attempt.set_headers(&headers)
         })
     }
 
@@ -104,7 +110,7 @@ impl Middleware for JsMiddleware {
                     "error": outcome.error().map(description),
                 },
             });
-            let body = outcome.body().map(|body| lossy(body));
+            let body = outcome.body().map(|body| text(body));
             self.callbacks.ask(self.index, "after", details, body).await.map(drop)
         })
     }
@@ -121,27 +127,6 @@ fn attempt_details(attempt: &Attempt) -> Value {
         "url": attempt.url(),
         "headers": header_pairs(attempt.headers()),
     })
-}
-
-/// Puts these headers, JSON of `[name, value]` pairs, in the place of those there.
-fn replace(headers: &mut HeaderMap, pairs: &str) -> Result<(), Error> {
-    let pairs: Vec<(String, String)> = serde_json::from_str(pairs)
-        .map_err(|error| misconfigured(format!("middleware: headers: {error}")))?;
-    let old = std::mem::take(headers);
-    for (name, value) in pairs {
-        let unusable =
-            || misconfigured(format!("middleware: {name} or its value cannot be sent as a header"));
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
-        // One that stands as it was keeps its bytes.
-        let kept = old.get_all(&name).iter().find(|old| lossy(old.as_bytes()) == value).cloned();
-        let mut header = match kept {
-            Some(kept) => kept,
-            None => HeaderValue::from_str(&value).map_err(|_| unusable())?,
-        };
-        header.set_sensitive(header.is_sensitive() || old.get(&name).is_some_and(HeaderValue::is_sensitive));
-        headers.append(name, header);
-    }
-    Ok(())
 }
 
 /// The caller's function that gives the key.

@@ -1,4 +1,4 @@
-//! The check kit: a run under way, asked for its events.
+//! The check kit: a run in progress, polled for its events.
 
 #![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
 
@@ -7,21 +7,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright::whole_file::write_file;
 use gatewright::{Error, ErrorKind};
-use gatewright_checkkit::{
-    ApiKey, BackgroundRun, CheckKit, Finished, Next, Options, write_evidence, write_file,
-};
+use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Finished, Next, Options, write_evidence};
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw};
 use napi_derive::napi;
 
-use crate::error::{cancelled, describe, misconfigured};
-use crate::lifetime::{self, Outcome};
+use crate::error::{describe, misconfigured};
+use crate::lifetime::{Promised, spawn_blocking};
 
-/// How long one question for an event waits before JavaScript asks again.
+/// Timeout of one poll for an event; JavaScript then polls again.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What came of waiting for an event.
+/// The result of waiting for an event.
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct CheckStep {
@@ -33,18 +32,18 @@ pub struct CheckStep {
     pub event: Option<String>,
 }
 
-/// What a run left behind.
+/// The result of a run.
 #[napi(object, object_from_js = false)]
-pub struct CheckOutcome {
+pub struct CheckResult {
     /// The report in canonical form.
     pub report: String,
     /// JSON array.
     pub evidence: String,
-    /// Whether the run was cut short.
+    /// Whether the run was cancelled.
     pub interrupted: bool,
 }
 
-/// What came of writing.
+/// The result of writing.
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct Written {
@@ -54,27 +53,27 @@ pub struct Written {
     pub names: Vec<String>,
 }
 
-impl Outcome for CheckStep {
+impl Promised for CheckStep {
     fn failed(error: String) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
 }
 
-impl Outcome for Written {
+impl Promised for Written {
     fn failed(error: String) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
 }
 
 /// A run on its own threads. Dropping it cancels it.
-#[napi(js_name = "NativeCheckRun")]
+#[napi(js_name = "EngineCheckRun")]
 pub struct CheckRun {
     run: Arc<BackgroundRun>,
 }
 
 #[napi]
 impl CheckRun {
-    /// Begins a run, or tells as JSON why the kit refuses. options: those of the kit as a JSON object.
+    /// Starts a run, or returns as JSON why the kit refuses. options: those of the kit as a JSON object.
     #[napi]
     pub fn create(options: String, api_key: String) -> Either<CheckRun, String> {
         match gatewright::contain(|| begin(&options, &api_key).map_err(misconfigured)) {
@@ -83,11 +82,11 @@ impl CheckRun {
         }
     }
 
-    /// The next event, if one comes within a second. Never rejects.
+    /// The next event, if one arrives within a second. Never rejects.
     #[napi]
     pub fn next<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, CheckStep>> {
         let run = Arc::clone(&self.run);
-        blocking(env, move || {
+        spawn_blocking(env, move || {
             Ok(match run.next(WAIT) {
                 Next::Event(event) => {
                     let event = serde_json::to_string(&event).expect("strings and numbers serialise");
@@ -99,27 +98,27 @@ impl CheckRun {
         })
     }
 
-    /// Ends the run early; the report is whole all the same.
+    /// Ends the run early; the report is still complete.
     #[napi]
     pub fn cancel(&self) {
         self.run.cancel();
     }
 
-    /// What the run left behind, once it is done, or the failure as JSON.
+    /// The result of the run, once it is done, or the failure as JSON.
     #[napi]
-    pub fn outcome(&self) -> Either<CheckOutcome, String> {
-        let outcome = gatewright::contain(|| {
+    pub fn result(&self) -> Either<CheckResult, String> {
+        let result = gatewright::contain(|| {
             Ok(finished(&self.run).map(|finished| {
                 let evidence: Vec<_> = finished.evidence.iter().map(|(_, evidence)| evidence).collect();
-                CheckOutcome {
+                CheckResult {
                     report: finished.report.to_json(),
                     evidence: serde_json::to_string(&evidence).expect("strings serialise"),
                     interrupted: finished.interrupted,
                 }
             }))
         });
-        match outcome {
-            Ok(Ok(outcome)) => Either::A(outcome),
+        match result {
+            Ok(Ok(result)) => Either::A(result),
             Ok(Err(failure)) => Either::B(failure),
             Err(broke) => Either::B(describe(&broke)),
         }
@@ -137,7 +136,7 @@ impl CheckRun {
         })
     }
 
-    /// Writes one file per piece of evidence, and gives their names. Never rejects.
+    /// Writes one file per piece of evidence, and returns their names. Never rejects.
     #[napi]
     pub fn write_evidence<'env>(
         &self,
@@ -155,7 +154,7 @@ fn write<'env>(
     write: impl FnOnce(&Finished, &Path) -> io::Result<Vec<String>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'env, Written>> {
     let run = Arc::clone(run);
-    blocking(env, move || {
+    spawn_blocking(env, move || {
         #[cfg(debug_assertions)]
         gatewright::on_purpose::reach(gatewright::on_purpose::Place::Check);
         let finished = match finished(&run) {
@@ -168,26 +167,14 @@ fn write<'env>(
     })
 }
 
-/// Work that blocks, on a thread that may be. A panic of it is its failure, without the panic's message.
-fn blocking<T: Outcome + Send + napi::bindgen_prelude::ToNapiValue + 'static>(
-    env: &Env,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> napi::Result<PromiseRaw<'_, T>> {
-    lifetime::spawn(env, async move {
-        let done = tokio::task::spawn_blocking(move || gatewright::contain(work)).await;
-        // What is left is that the runtime ends.
-        done.unwrap_or_else(|_| Err(cancelled("the process ends")))
-    })
-}
-
 fn begin(options: &str, api_key: &str) -> Result<BackgroundRun, String> {
-    let key = ApiKey::new(api_key)?;
+    let key = ApiKey::trimmed(api_key).map_err(|error| error.to_string())?;
     let options = Options::read(options).map_err(|refused| refused.to_string())?;
     let kit = CheckKit::new(options, &key).map_err(|refused| refused.to_string())?;
     BackgroundRun::start(kit).map_err(|error| format!("no thread for the run: {error}"))
 }
 
-/// What the run left behind, or the failure as JSON.
+/// The result of the run, or the failure as JSON.
 fn finished(run: &BackgroundRun) -> Result<&Finished, String> {
     match run.finished() {
         Some(finished) => finished.map_err(describe),

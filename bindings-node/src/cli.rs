@@ -2,15 +2,23 @@
 
 use std::ffi::OsString;
 
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
-/// Runs the program with the arguments after its name and returns its exit code. Blocks until it is done. Signals
-/// have their default meaning from then on, unless the program handles them.
-#[napi(catch_unwind)]
-pub(crate) fn run_program(arguments: Vec<String>) -> u8 {
+use crate::error::describe;
+
+/// Runs the program with the arguments after its name and returns its exit code, or the failure as JSON. Blocks until
+/// it is done. Signals have their default meaning from then on, unless the program handles them.
+#[napi]
+pub(crate) fn run_program(arguments: Vec<String>) -> Either<u8, String> {
     reset_signals();
     let name = std::iter::once(OsString::from("gatewright"));
-    gatewright_cli::main(name.chain(arguments.into_iter().map(OsString::from)))
+    let code = gatewright::contain(|| {
+        #[cfg(debug_assertions)]
+        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Program);
+        Ok(gatewright_cli::main(name.chain(arguments.into_iter().map(OsString::from))))
+    });
+    code.map_or_else(|broke| Either::B(describe(&broke)), Either::A)
 }
 
 /// Takes Node's own handlers of SIGINT and SIGTERM away. They raise their signal once more, and the program's

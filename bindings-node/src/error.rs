@@ -1,23 +1,25 @@
-//! Failures as they cross over: one JSON document, from which `src-ts/failure.ts` makes an error object.
+//! Failures for JavaScript: one JSON document, from which `src-ts/failure.ts` makes an error object.
 
 use std::error::Error as _;
 
 use gatewright::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
-use crate::response::{header_pairs, milliseconds};
+use crate::headers::header_pairs;
+use crate::text::text;
+use crate::times::milliseconds;
 
 /// The failure as JSON text: [`description`].
 pub(crate) fn describe(error: &Error) -> String {
     description(error).to_string()
 }
 
-/// The failure as JSON: kind, message, everything known of it, and the messages of what led to it.
+/// The failure as JSON: kind, message, all known details, and the messages of its causes.
 pub(crate) fn description(error: &Error) -> Value {
     let mut description = Map::new();
     description.insert("kind".into(), error.kind().name().into());
     description.insert("message".into(), error.to_string().into());
-    // What is unknown is left out: `undefined` in JavaScript, not null.
+    // Unknown values are omitted: `undefined` in JavaScript, not null.
     let mut known = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
             description.insert(name.into(), value);
@@ -44,20 +46,20 @@ pub(crate) fn description(error: &Error) -> Value {
 /// An error body as its reader wants it: parsed if it is JSON that costs no more than any error's, else text.
 fn parsed(body: &[u8]) -> Value {
     let value = if gatewright::is_light(body) { serde_json::from_slice(body).ok() } else { None };
-    value.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned().into())
+    value.unwrap_or_else(|| text(body).into())
 }
 
-/// Messages of what led to the error, nearest first.
+/// Messages of the causes, nearest first.
 fn causes(error: &Error) -> Vec<String> {
     std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string).collect()
 }
 
-/// The failure of a call that its caller ended.
+/// The failure of a call that its caller cancelled.
 pub(crate) fn cancelled(how: &str) -> Error {
     Error::new(ErrorKind::Cancelled, how)
 }
 
-/// The failure for an option that does not hold.
+/// The failure for an invalid option.
 pub(crate) fn misconfigured(message: String) -> Error {
     Error::new(ErrorKind::Configuration, message)
 }

@@ -1,17 +1,17 @@
-//! Saving what images and video tasks point to. Everything of it is the core's.
+//! Saves the files that images and video tasks point to. The core does all the work.
 
 use std::path::Path;
 
-use gatewright::{Error, SaveOptions};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 
-use crate::client::{Answer, Cancellation, Client, answer};
+use crate::answer::{Answer, Cancellation, answer};
+use crate::client::Client;
 use crate::error::misconfigured;
-use crate::options::duration;
+use crate::generated::options::SaveOptions;
 
-/// What is to be saved, and where. What is missing has the core's default.
+/// What to save, and where.
 #[napi(object, object_to_js = false)]
 pub struct Saving {
     /// `image` (2.11) or `video` (2.7).
@@ -20,39 +20,13 @@ pub struct Saving {
     pub record: String,
     /// Where to.
     pub path: String,
-    /// Whether a file that is there is replaced.
-    pub overwrite: Option<bool>,
-    /// Bounds the file, in bytes.
-    pub max_bytes: Option<f64>,
-    /// Bounds all of it, in milliseconds.
-    pub timeout_ms: Option<f64>,
-}
-
-impl Saving {
-    fn options(&self) -> Result<SaveOptions, Error> {
-        let mut options = SaveOptions::default();
-        options.overwrite = self.overwrite.unwrap_or(options.overwrite);
-        options.timeout = duration("timeoutMs", self.timeout_ms)?;
-        if let Some(bytes) = self.max_bytes {
-            if bytes.fract() != 0.0 || bytes < 0.0 {
-                let message = format!("maxBytes: {bytes} is no number of bytes; give a whole number from 0");
-                return Err(misconfigured(message));
-            }
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "whole, not negative, and beyond the largest one a bound is none"
-            )]
-            let bytes = bytes as u64;
-            options.max_bytes = bytes;
-        }
-        Ok(options)
-    }
+    /// How.
+    pub options: SaveOptions,
 }
 
 #[napi]
 impl Client {
-    /// Saves what a record points to; the answer's body is the size of the file. Never rejects.
+    /// Saves what a record points to; the body of the response is the size of the file. Never rejects.
     #[napi]
     pub fn save<'env>(
         &self,
@@ -62,7 +36,7 @@ impl Client {
     ) -> napi::Result<PromiseRaw<'env, Answer>> {
         let client = self.client.clone();
         answer(env, cancellation, async move {
-            let (options, path) = (saving.options()?, Path::new(&saving.path));
+            let (options, path) = (saving.options.into_core()?, Path::new(&saving.path));
             let saved = match saving.kind.as_str() {
                 "image" => client.save_image(saving.record.as_bytes(), path, options).await?,
                 "video" => client.save_video(saving.record.as_bytes(), path, options).await?,

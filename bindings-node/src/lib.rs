@@ -1,18 +1,25 @@
-//! Native module of the Node package: registers what `src-ts/native.ts` types. Holds no behaviour of its own:
+//! The engine of the Node package: registers what `src-ts/engine.ts` types. Holds no behaviour of its own:
 //! requests, streams, reports and the program are the core's; JavaScript objects are made in `src-ts/`.
 
+mod answer;
 mod callbacks;
 mod check;
 mod cli;
 mod client;
 mod error;
 mod files;
+mod generated;
+mod headers;
 mod lifetime;
+mod lines;
 #[cfg(debug_assertions)]
 mod on_purpose;
 mod options;
 mod report;
-mod response;
+mod report_pool;
 mod stream;
+mod text;
+mod times;
+mod values;
 mod videos;
 mod webhook;

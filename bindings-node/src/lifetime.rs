@@ -8,21 +8,21 @@ use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, ToNapiValue};
 use tokio::sync::watch;
 
-use crate::error::describe;
+use crate::error::{cancelled, describe};
 
 thread_local! {
-    /// Tells when this thread's environment is torn down.
+    /// Resolves when this thread's environment is torn down.
     static ENDED: RefCell<Option<watch::Receiver<bool>>> = const { RefCell::new(None) };
 }
 
-/// What a promise gives in the place of a rejection.
-pub(crate) trait Outcome: Default {
+/// The value of a promise, also in place of a rejection.
+pub(crate) trait Promised: Default {
     /// With a failure as JSON.
     fn failed(error: String) -> Self;
 }
 
-/// A promise of what `work` gives. It never rejects: what fails, by a panic too, is an outcome.
-pub(crate) fn spawn<T: Outcome + Send + ToNapiValue + 'static>(
+/// A promise of the result of `work`. It never rejects: a failure or panic becomes a value.
+pub(crate) fn spawn<T: Promised + Send + ToNapiValue + 'static>(
     env: &Env,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'_, T>> {
@@ -30,12 +30,25 @@ pub(crate) fn spawn<T: Outcome + Send + ToNapiValue + 'static>(
     env.spawn_future(async move {
         Ok(tokio::select! {
             biased;
-            // Nobody is there to be told: anything will do.
+            // Nobody receives this: any value will do.
             _ = ended.wait_for(|ended| *ended) => T::default(),
             outcome = gatewright::contained(work) => {
                 outcome.unwrap_or_else(|error| T::failed(describe(&error)))
             }
         })
+    })
+}
+
+/// Like [`spawn`], for blocking work, on a thread that may block. A panic of it is its failure, without the panic's
+/// message.
+pub(crate) fn spawn_blocking<T: Promised + Send + ToNapiValue + 'static>(
+    env: &Env,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> napi::Result<PromiseRaw<'_, T>> {
+    spawn(env, async move {
+        let done = tokio::task::spawn_blocking(move || gatewright::contain(work)).await;
+        // What is left is that the runtime ends.
+        done.unwrap_or_else(|_| Err(cancelled("the process ends")))
     })
 }
 

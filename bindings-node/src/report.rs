@@ -2,21 +2,18 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gatewright::report::{
     Diff, EvidenceFile, Outcome, Report, Thresholds, Validator as Core, annotations, html, junit,
 };
 use gatewright::{Error, ErrorKind};
-use napi::bindgen_prelude::{AsyncTask, Either};
-use napi::{Env, Task};
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::error::describe;
 
-/// How documents are judged; what is missing is as in the specification.
+/// How to validate documents; missing settings are those of the specification.
 #[napi(object, object_to_js = false)]
 pub struct ValidatorOptions {
     /// Whether advisories count.
@@ -25,13 +22,13 @@ pub struct ValidatorOptions {
     pub models: Option<Vec<String>>,
     /// Name of the kit in place of the standard one.
     pub kit_name: Option<String>,
-    /// Largest document to read, in bytes.
+    /// Maximum size of a document, in bytes.
     pub max_bytes: Option<u32>,
-    /// Most violations, and most advisories, that a verdict lists.
+    /// Maximum number of violations that a verdict lists, and likewise of advisories.
     pub max_findings: Option<u32>,
 }
 
-/// What was made of a document, or the verdict on it, or the failure.
+/// The output for a document, or the verdict on it, or the failure.
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct Made {
@@ -45,15 +42,21 @@ pub struct Made {
     pub summary: Option<String>,
 }
 
+/// Whether bytes are a blank line.
+#[napi]
+pub(crate) fn is_blank_line(line: &[u8]) -> bool {
+    gatewright::report::is_blank_line(line)
+}
+
 /// A validator, made once and used for many documents.
-#[napi(js_name = "NativeValidator")]
+#[napi(js_name = "EngineValidator")]
 pub struct Validator {
-    validator: Core,
+    pub(crate) validator: Core,
 }
 
 #[napi]
 impl Validator {
-    /// Makes a validator with these options, or tells as JSON why it cannot be made.
+    /// Creates a validator with these options, or returns as JSON why that fails.
     #[napi]
     pub fn create(options: ValidatorOptions) -> Either<Validator, String> {
         match gatewright::contain(|| Ok(Self::with(options))) {
@@ -62,7 +65,7 @@ impl Validator {
         }
     }
 
-    /// Largest document that is read, in bytes.
+    /// Maximum size of a document, in bytes.
     #[napi(getter)]
     pub fn max_bytes(&self) -> f64 {
         // Below 2^32: exact.
@@ -73,20 +76,6 @@ impl Validator {
     #[napi]
     pub fn validate(&self, document: &[u8]) -> Made {
         made(|| Ok(verdict(&self.validator.check(document))))
-    }
-
-    /// As `validate`, on another thread.
-    #[napi]
-    pub fn judge(&self, document: &[u8]) -> AsyncTask<Judging> {
-        // Copied: JavaScript may write to the bytes while the other thread reads.
-        let source = Source::Bytes(document.to_vec());
-        AsyncTask::new(Judging { validator: self.validator.clone(), source })
-    }
-
-    /// As `judge`, of a file, which is read there too, no more of it than the bound asks for.
-    #[napi]
-    pub fn judge_file(&self, path: String) -> AsyncTask<Judging> {
-        AsyncTask::new(Judging { validator: self.validator.clone(), source: Source::File(path.into()) })
     }
 
     /// The page of a report. evidence: folder with the check kit's evidence; page: where the page will be, for links.
@@ -122,10 +111,15 @@ impl Validator {
 
     /// The comparison of two reports: JSON text, or a page.
     #[napi]
-    pub fn diff(&self, old: &[u8], new: &[u8], percent: u32, ms: u32, as_html: bool) -> Made {
+    pub fn diff(&self, old: &[u8], new: &[u8], percent: Option<u32>, ms: Option<u32>, as_html: bool) -> Made {
+        let Thresholds { percent: usual_percent, ms: usual_ms } = Thresholds::default();
+        let thresholds = Thresholds {
+            percent: percent.map_or(usual_percent, Into::into),
+            ms: ms.map_or(usual_ms, Into::into),
+        };
         let compare = || {
             let (old, new) = (self.validator.read(old)?, self.validator.read(new)?);
-            let diff = Diff::of(&old, &new, Thresholds { percent: percent.into(), ms: ms.into() });
+            let diff = Diff::of(&old, &new, thresholds);
             Ok(if as_html { diff.to_html() } else { diff.to_json() })
         };
         made(|| Ok(text(compare())))
@@ -155,8 +149,8 @@ impl Validator {
     }
 }
 
-/// What came of the work; a failure, by a panic too, is one of the things that may.
-fn made(work: impl FnOnce() -> Result<Made, Error>) -> Made {
+/// The outcome of the work, which may be a failure or a panic.
+pub(crate) fn made(work: impl FnOnce() -> Result<Made, Error>) -> Made {
     let made = gatewright::contain(|| {
         #[cfg(debug_assertions)]
         gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
@@ -172,48 +166,6 @@ fn text(text: Result<String, Box<Outcome>>) -> Made {
     }
 }
 
-fn verdict(outcome: &Outcome) -> Made {
+pub(crate) fn verdict(outcome: &Outcome) -> Made {
     Made { verdict: Some(outcome.to_json()), ..Made::default() }
-}
-
-enum Source {
-    Bytes(Vec<u8>),
-    File(PathBuf),
-}
-
-/// A verdict in the making, on a thread of Node's pool.
-pub struct Judging {
-    validator: Core,
-    source: Source,
-}
-
-impl Judging {
-    fn verdict(&self) -> Result<Made, Error> {
-        let outcome = match &self.source {
-            Source::Bytes(document) => self.validator.check(document),
-            Source::File(path) => {
-                let mut document = Vec::new();
-                let bound = self.validator.max_bytes() as u64 + 1;
-                File::open(path)
-                    .and_then(|file| file.take(bound).read_to_end(&mut document))
-                    .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))?;
-                self.validator.check(&document)
-            }
-        };
-        Ok(verdict(&outcome))
-    }
-}
-
-impl Task for Judging {
-    type Output = Made;
-    type JsValue = Made;
-
-    fn compute(&mut self) -> napi::Result<Made> {
-        // A panic on that thread would take the process along.
-        Ok(made(|| self.verdict()))
-    }
-
-    fn resolve(&mut self, _: Env, verdict: Made) -> napi::Result<Made> {
-        Ok(verdict)
-    }
 }

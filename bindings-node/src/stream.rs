@@ -1,4 +1,4 @@
-//! An open stream: hands over everything that is ready at each hop, and closes at once when told to.
+//! An open stream: returns everything that is ready per call, and closes at once on request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,13 +9,13 @@ use napi_derive::napi;
 use serde_json::json;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-use crate::client::{Answer, document};
+use crate::answer::Answer;
 use crate::error::{cancelled, describe};
-use crate::lifetime::{self, Outcome};
-use crate::response::milliseconds;
+use crate::lifetime::{self, Promised};
+use crate::times::milliseconds;
 
 /// A stream that JavaScript reads. Dropping it closes the connection.
-#[napi(js_name = "NativeStream")]
+#[napi(js_name = "EngineStream")]
 pub struct Stream {
     shared: Arc<Shared>,
 }
@@ -29,7 +29,7 @@ struct Shared {
 }
 
 struct State {
-    /// `None` once closed. Kept beyond the last event: the whole document is still to be had.
+    /// `None` once closed. Kept after the last event: the whole document is still available.
     stream: Option<RawStream>,
     /// The failure of a stream that was cancelled while nobody waited, for whoever reads next.
     untold: Option<String>,
@@ -39,11 +39,11 @@ struct State {
 enum Ending {
     /// Nobody wants more.
     Closed,
-    /// A signal was aborted: the reader is told, with what has arrived.
+    /// A signal was aborted: the reader gets an error, with the data that has arrived.
     Cancelled,
 }
 
-/// What one hop hands over: documents, or an error, or, at the end of the stream, neither.
+/// The result of one call: documents, or an error, or, at the end of the stream, neither.
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct Batch {
@@ -53,7 +53,7 @@ pub struct Batch {
     pub error: Option<String>,
 }
 
-impl Outcome for Batch {
+impl Promised for Batch {
     fn failed(error: String) -> Self {
         Self { documents: None, error: Some(error) }
     }
@@ -68,7 +68,7 @@ impl Stream {
 
 #[napi]
 impl Stream {
-    /// Waits for at least one event, then gives the data of all that are ready, each a JSON document. Never rejects.
+    /// Waits for at least one event, then returns the data of all that are ready, each a JSON document. Never rejects.
     #[napi]
     pub fn next_batch<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
         let shared = Arc::clone(&self.shared);
@@ -81,7 +81,7 @@ impl Stream {
         })
     }
 
-    /// As `nextBatch`, of frames as they came: each a JSON object. Never rejects.
+    /// Like `nextBatch`, for frames as they arrived, each a JSON object. Never rejects.
     #[napi]
     pub fn next_frames<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
         let shared = Arc::clone(&self.shared);
@@ -94,14 +94,14 @@ impl Stream {
         })
     }
 
-    /// As `nextBatch`, of the text alone. Never rejects.
+    /// Like `nextBatch`, for only the text. Never rejects.
     #[napi]
     pub fn next_text<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
         let shared = Arc::clone(&self.shared);
         lifetime::spawn(env, async move { Ok(shared.hop(async |stream| stream.next_text().await).await) })
     }
 
-    /// Reads on to the end, and gives the document that all events add up to. Never rejects.
+    /// Reads to the end, and returns the document that all events add up to. Never rejects.
     #[napi]
     pub fn finish<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Answer>> {
         let shared = Arc::clone(&self.shared);
@@ -122,7 +122,7 @@ impl Stream {
 }
 
 impl Shared {
-    /// Waits for what `read` gives, or for the end.
+    /// Waits for the result of `read`, or for the end.
     async fn hop(
         &self,
         read: impl AsyncFnOnce(&mut RawStream) -> Result<Option<Vec<String>>, Error>,
@@ -135,8 +135,12 @@ impl Shared {
 
     async fn finish(&self) -> Answer {
         let failed = |error| Answer { error: Some(error), ..Answer::default() };
-        match self.unless_ended(async |stream| stream.finish().await).await {
-            Ok(Some(response)) => document(response),
+        let finish = async |stream: &mut RawStream| {
+            let response = stream.finish().await?;
+            Answer::document(stream.operation(), &response)
+        };
+        match self.unless_ended(finish).await {
+            Ok(Some(document)) => document,
             Ok(None) => failed(describe(&cancelled("the stream was closed before its end"))),
             Err(error) => failed(error),
         }

@@ -1,43 +1,39 @@
-//! Waiting for a video task, one look-up at a time: what is done with what each finds is JavaScript's.
+//! Waits for a video task, one poll at a time; JavaScript handles the results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gatewright::{Error, WaitOptions};
+use gatewright::{Error, operations};
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw};
 use napi_derive::napi;
 use tokio::sync::Mutex;
 
-use crate::client::{Answer, Cancellation, Client, answer, document};
+use crate::answer::{Answer, Cancellation, answer};
+use crate::client::Client;
 use crate::error::describe;
-use crate::options::duration;
+use crate::generated::options::WaitOptions;
 
-/// A wait for a video task. Times in milliseconds; what is missing has the core's default.
+/// A wait for a video task.
 #[napi(object, object_to_js = false)]
 pub struct Wait {
     /// Id of the task.
     pub task_id: String,
-    /// Pause between two look-ups.
-    pub interval_ms: Option<f64>,
-    /// Bounds the whole wait.
-    pub timeout_ms: Option<f64>,
-    /// Whether the gateway has just taken the task.
+    /// Whether the gateway has just accepted the task.
     pub submitted: bool,
+    /// The options of the wait.
+    pub options: WaitOptions,
 }
 
 impl Wait {
     fn begin(self, client: &gatewright::Client) -> Result<gatewright::VideoWatch, Error> {
-        let mut options = WaitOptions::default();
-        options.interval = duration("intervalMs", self.interval_ms)?.unwrap_or(options.interval);
-        options.timeout = duration("timeoutMs", self.timeout_ms)?.unwrap_or(options.timeout);
-        let watch = client.watch_video(&self.task_id, &options);
+        let watch = client.watch_video(&self.task_id, &self.options.into_core()?);
         Ok(if self.submitted { watch.submitted() } else { watch })
     }
 }
 
-/// A wait that has begun.
-#[napi(js_name = "NativeWatch")]
+/// A wait in progress.
+#[napi(js_name = "EngineWatch")]
 pub struct VideoWatch {
     watch: Arc<Mutex<gatewright::VideoWatch>>,
     completed: Arc<AtomicBool>,
@@ -45,7 +41,7 @@ pub struct VideoWatch {
 
 #[napi]
 impl Client {
-    /// Begins a wait, or tells as JSON why it cannot.
+    /// Begins a wait, or returns as JSON why that fails.
     #[napi]
     pub fn watch_video(&self, wait: Wait) -> Either<VideoWatch, String> {
         match gatewright::contain(|| wait.begin(&self.client)) {
@@ -59,13 +55,13 @@ impl Client {
 
 #[napi]
 impl VideoWatch {
-    /// Whether the latest look-up found the task completed.
+    /// Whether the task was completed at the latest poll.
     #[napi(getter)]
     pub fn completed(&self) -> bool {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// The task as the next look-up finds it; not to be called once it is completed. Never rejects.
+    /// The task at the next poll; do not call this after it is completed. Never rejects.
     #[napi]
     pub fn next<'env>(
         &self,
@@ -77,7 +73,8 @@ impl VideoWatch {
             let mut watch = watch.lock().await;
             let found = watch.next().await?;
             completed.store(watch.is_completed(), Ordering::Release);
-            Ok(found.map(document).unwrap_or_default())
+            let task = found.map(|task| Answer::document(&operations::RETRIEVE_VIDEO, &task)).transpose()?;
+            Ok(task.unwrap_or_default())
         })
     }
 }

@@ -1,25 +1,34 @@
 //! Webhooks: bytes and pairs of strings in, the core's verdict out.
 
+#![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
+
 use gatewright::webhook::{self, Secret};
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::error::describe;
-use crate::options::pairs;
+use crate::values::pairs;
 
-/// Verifies a webhook; the failure as JSON, if it is one. headers: flat pairs. secrets: those of the environment if
-/// missing.
+/// Whether a header is one of the signature headers of a webhook.
+#[napi]
+pub(crate) fn is_webhook_header(name: String) -> bool {
+    webhook::is_header(&name)
+}
+
+/// Verifies a webhook; the failure as JSON, if it is one. headers: flat pairs. secrets: as they were given, or as the
+/// environment of the thread has them.
 #[napi]
 pub(crate) fn verify_webhook(
     body: &[u8],
     headers: Vec<String>,
-    secrets: Option<Vec<String>>,
+    secrets: Either<Vec<String>, String>,
 ) -> Option<String> {
     let verified = gatewright::contain(|| {
         #[cfg(debug_assertions)]
         gatewright::on_purpose::reach(gatewright::on_purpose::Place::Webhook);
         let secrets = match secrets {
-            Some(texts) => texts.iter().map(|text| Secret::new(text)).collect(),
-            None => Secret::from_env(),
+            Either::A(texts) => texts.iter().map(|text| Secret::new(text)).collect(),
+            Either::B(environment) => Secret::several(&environment),
         };
         secrets.and_then(|secrets: Vec<Secret>| webhook::verify(body, pairs(headers), &secrets))
     });

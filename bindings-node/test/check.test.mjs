@@ -54,7 +54,7 @@ test("options out of bounds are refused all at once", async () => {
   const refused = check("http://127.0.0.1:9", { apiKey: "k", timeoutMs: 1, models: ["model-mars"] });
   await assert.rejects(refused, (error) => {
     assert.ok(error instanceof ConfigurationError);
-    assert.match(error.message, /timeout_ms must be from 1000 to 120000, not 1 \(2\.12\).*model-mars/);
+    assert.match(error.message, /timeout_ms must be from 1000 to 120000, not 1.*model-mars/);
     return true;
   });
   await assert.rejects(check("http://127.0.0.1:9", { apiKey: "" }), /the API key is empty/);

@@ -22,7 +22,7 @@ import { answerWith, beginEvents, chunk, sendEvents, serve } from "./support/ser
 const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }] };
 const TASK = { id: "t1", status: "processing", created: 1, model: "m" };
 
-const { native } = createRequire(import.meta.url)("../dist/native.js");
+const { engine } = createRequire(import.meta.url)("../dist/engine.js");
 
 function clientOf(server, options = {}) {
   return new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, ...options });
@@ -55,7 +55,7 @@ test("a time that is none is refused by its name", async () => {
     for (const wrong of [Number.NaN, Number.NEGATIVE_INFINITY, -1, 0, -1e300]) {
       const refused = {
         name: "ConfigurationError",
-        message: new RegExp(`^${name} is a number of milliseconds`),
+        message: new RegExp(`^${name} must be a number of milliseconds`),
       };
       assert.throws(() => clientOf({ url: "http://127.0.0.1:1" }, { [name]: wrong }), refused);
     }
@@ -117,8 +117,8 @@ test("the timeout bounds the silence of a stream unless idleTimeoutMs is given",
 const broke = (error) => error instanceof InternalError && /the client itself broke/.test(error.message);
 
 function panicAt(t, place) {
-  native.panicAt(place);
-  t.after(() => native.panicAt("nowhere"));
+  engine.panicAt(place);
+  t.after(() => engine.panicAt("nowhere"));
 }
 
 test("a panic within a call is an error of that call", async (t) => {
@@ -130,7 +130,7 @@ test("a panic within a call is an error of that call", async (t) => {
   panicAt(t, "call");
   await assert.rejects(client.videos.generations.wait("t1"), broke);
   await assert.rejects(client.chat.completions.create({ ...PROMPT, stream: true }), broke);
-  native.panicAt("nowhere");
+  engine.panicAt("nowhere");
   assert.ok((await client.models.list()).data.length > 0);
 });
 
@@ -146,7 +146,7 @@ test("a panic within a stream is its end for whoever reads it", async (t) => {
     for await (const _ of text.text()) assert.fail("no text can come");
   }, broke);
   await assert.rejects(whole.finalChatCompletion(), broke);
-  native.panicAt("nowhere");
+  engine.panicAt("nowhere");
   assert.ok((await (await open()).finalChatCompletion()).choices.length > 0);
 });
 
@@ -177,7 +177,7 @@ test("a panic in work on reports is an error of it", async (t) => {
   const lines = validator.ndjson();
   lines.end("{}\n");
   await assert.rejects(lines.toArray(), broke);
-  native.panicAt("nowhere");
+  engine.panicAt("nowhere");
   assert.equal(validator.validate("{}").valid, false);
 });
 
@@ -186,8 +186,14 @@ test("a panic in work on webhooks is an error of it", (t) => {
   panicAt(t, "webhook");
   assert.throws(() => webhooks.unwrap(body, {}, "whsec_c2VjcmV0"), broke);
   assert.throws(() => webhooks.parseUnsigned(body), broke);
-  native.panicAt("nowhere");
+  engine.panicAt("nowhere");
   assert.equal(webhooks.parseUnsigned(body).id, "t1");
+});
+
+test("a panic of the program is an error", (t) => {
+  panicAt(t, "program");
+  const { runProgram } = createRequire(import.meta.url)("../dist/cli.js");
+  assert.throws(() => runProgram(["--version"]), broke);
 });
 
 test("a panic of a check run is its error", async (t) => {
@@ -195,7 +201,7 @@ test("a panic of a check run is its error", async (t) => {
   const run = () => check(baseUrl, { apiKey, only: ["models_endpoint"] });
   panicAt(t, "check");
   await assert.rejects(run(), broke);
-  native.panicAt("nowhere");
+  engine.panicAt("nowhere");
   const result = await run();
   panicAt(t, "check");
   await assert.rejects(result.write("/nowhere/report.json"), broke);

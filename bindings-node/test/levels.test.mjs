@@ -3,7 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CancelledError, Client, Events, responseOf, StreamError, StreamTruncatedError } from "gatewright";
+import {
+  CancelledError,
+  Client,
+  DecodeError,
+  Events,
+  responseOf,
+  StreamError,
+  StreamTruncatedError,
+} from "gatewright";
 
 import { beginEvents, chunk, closedByClient, sendEvents, serve } from "./support/server.mjs";
 
@@ -265,6 +273,13 @@ test("toReadableStream writes events as lines of JSON, and fromReadableStream re
     },
   });
   assert.deepEqual(await collect(Events.fromReadableStream(packets)), events);
+});
+
+test("fromReadableStream passes over blank lines, a byte order mark and a missing last line break", async () => {
+  const bytes = new Blob(["\ufeff{}\r\n\n \t\n", '{"a": 1}']).stream();
+  assert.deepEqual(await collect(Events.fromReadableStream(bytes)), [{}, { a: 1 }]);
+  const other = Events.fromReadableStream(new Blob(["\u00a0\n"]).stream());
+  await assert.rejects(collect(other), DecodeError);
 });
 
 test("cancelling the bytes closes the connection, and so does closing what reads them again", async (t) => {

@@ -217,8 +217,8 @@ test("two copies of the package in one process do not disturb each other", async
   for (const name of ["dist", "package.json"]) {
     cpSync(join(PACKAGE, name), join(folder, "copy", name), { recursive: true });
   }
-  const { nativeFile } = createRequire(import.meta.url)(join(PACKAGE, "dist/platform.js"));
-  cpSync(join(PACKAGE, nativeFile()), join(folder, "copy", nativeFile()));
+  const { engineFile } = createRequire(import.meta.url)(join(PACKAGE, "dist/platform.js"));
+  cpSync(join(PACKAGE, engineFile()), join(folder, "copy", engineFile()));
   await endsWith(
     "false one one\n",
     `import { createRequire } from "node:module";

@@ -74,7 +74,7 @@ test("a time that is none is refused, wherever it is given", async (t) => {
   for (const given of [0, -1, Number.NaN, -0, 1e-9]) {
     const refused = {
       name: "ConfigurationError",
-      message: /^timeoutMs is a number of milliseconds above 0, not /,
+      message: /^timeoutMs must be a number of milliseconds above 0, not /,
     };
     assert.throws(() => clientOf({ url: client.baseUrl }, { timeoutMs: given }), refused);
     assert.throws(() => client.withOptions({ timeoutMs: given }), refused);

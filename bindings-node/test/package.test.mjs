@@ -54,7 +54,7 @@ test("a signal stops the gateway that the program runs", async () => {
   assert.ok(Date.now() - sent < 5000);
 });
 
-test("without a native module for the platform, the message names the platform", (t) => {
+test("without a compiled module for the platform, the message names the platform", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "gatewright-"));
   t.after(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, "dist"));
@@ -64,6 +64,6 @@ test("without a native module for the platform, the message names the platform",
   assert.notEqual(loading.status, 0);
   assert.match(
     loading.stderr,
-    new RegExp(`no native module for this platform \\(${process.platform}-${process.arch}`),
+    new RegExp(`no compiled module for this platform \\(${process.platform}-${process.arch}`),
   );
 });

@@ -174,6 +174,35 @@ test("a line over the bound is refused by its size and the next one is whole", a
   assert.equal(judged[1].outcome.valid, true);
 });
 
+test("a CR before the line break does not count towards the bound", async () => {
+  const stream = Readable.from([Buffer.from(`${line}\r\n${line} \r\n`)]);
+  const judged = await gathered(stream.pipe(report.ndjson({ maxBytes: line.length })));
+  assert.deepEqual(
+    judged.map((one) => one.outcome.valid),
+    [true, false],
+  );
+});
+
+test("a stream of lines that is given up ends", async () => {
+  const stream = report.ndjson();
+  for (let count = 0; count < 1000; count += 1) stream.write(`${line}\n`);
+  for await (const judged of stream) {
+    assert.equal(judged.line, 1);
+    break;
+  }
+  assert.equal(stream.destroyed, true);
+});
+
+test("bytes of any kind are documents, and may change once they are handed over", async () => {
+  const bytes = new Uint8Array(Buffer.from(minimal));
+  function* documents() {
+    yield bytes;
+    bytes.fill(0);
+  }
+  const [judged] = await gathered(report.validateMany(documents()));
+  assert.equal(judged.outcome.valid, true);
+});
+
 test("the stream becomes a web stream", async () => {
   const source = new Blob([`${line}\n{}\n`]).stream();
   const judged = await gathered(source.pipeThrough(Duplex.toWeb(report.ndjson())));
@@ -232,6 +261,17 @@ test("a comparison is data or a page", () => {
 
 for (const { name, text, canonical } of readVectors("report-forms/canonical.json").cases) {
   test(`canonical form: ${name}`, () => assert.equal(report.canonical(text), canonical));
+}
+
+for (const { name, text, hex, lines } of readVectors("report-forms/lines.json").cases) {
+  test(`lines: ${name}`, async () => {
+    const bytes = hex === undefined ? Buffer.from(text) : Buffer.from(hex, "hex");
+    const judged = await gathered(Readable.from([bytes], { objectMode: false }).pipe(report.ndjson()));
+    assert.deepEqual(
+      judged.map(({ line, outcome }) => ({ line, rule: outcome.violations[0].rule })),
+      lines,
+    );
+  });
 }
 
 for (const { name, strict, set, says } of readVectors("report-forms/refused.json").cases) {

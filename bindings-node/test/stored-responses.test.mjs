@@ -65,7 +65,7 @@ test("bounds of query parameters hold here and at the gateway", async () => {
   });
   await assert.rejects(client.responses.inputItems.list(id, { limit: 101 }, { validate: true }), (error) => {
     assert.ok(error instanceof InvalidRequestError);
-    return error.message.includes("the most is 100");
+    return error.message.includes("the maximum is 100");
   });
 });
 

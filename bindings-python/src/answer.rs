@@ -1,40 +1,60 @@
-//! A whole answer: parsed off the interpreter, a record on it.
+//! A whole response: parsed without the interpreter, then converted to a record, a list, text, bytes or None.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use gatewright::operations::ResponseBody;
 use gatewright::{Error, Operation, RawResponse};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::error::caught;
-use crate::generated::conveniences::ITERABLE;
 use crate::record::{self, Value};
 use crate::response::Metadata;
 
-/// A parsed body and what came with it.
+/// A parsed body with its response metadata.
 pub(crate) struct Answer {
-    value: Value,
+    content: Content,
     metadata: Arc<Metadata>,
     iterable: Option<&'static str>,
 }
 
+/// What the body holds.
+enum Content {
+    Json(Value),
+    Nothing,
+    Text(String),
+    Bytes(Bytes),
+}
+
 impl Answer {
-    /// Reads the body of an operation's answer. Errors: Decode, with the answer's status, headers and body.
+    /// Parses the body of an operation's response. Errors: Decode, with the status, headers and body of the response.
     pub(crate) fn parse(operation: &Operation, response: RawResponse) -> Result<Self, Error> {
-        let value =
-            record::parse(&response.body).map_err(|reason| response.undecodable(operation, reason))?;
+        let content = match operation.response {
+            ResponseBody::Object | ResponseBody::Array => Content::Json(
+                record::parse(&response.body).map_err(|reason| response.undecodable(operation, reason))?,
+            ),
+            ResponseBody::Nothing => Content::Nothing,
+            ResponseBody::Text(_) => Content::Text(response.text(operation)?.to_owned()),
+            ResponseBody::Bytes(_) => Content::Bytes(response.body.clone()),
+        };
         let request_id = response.request_id().map(str::to_owned);
         let RawResponse { status, headers, attempts, elapsed, .. } = response;
         let metadata = Arc::new(Metadata { status, headers, request_id, attempts, elapsed });
-        let iterable = ITERABLE.iter().find(|(id, _)| *id == operation.id).map(|(_, member)| *member);
-        Ok(Self { value, metadata, iterable })
+        Ok(Self { content, metadata, iterable: operation.iterable })
     }
 
-    /// The record. A panic raises InternalError.
+    /// The content as Python has it. A panic raises InternalError.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         caught(py, || {
             #[cfg(debug_assertions)]
             gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
-            record::response_to_python(py, self.value, self.metadata, self.iterable)
+            match self.content {
+                Content::Json(value) => record::response_to_python(py, value, self.metadata, self.iterable),
+                Content::Nothing => Ok(py.None()),
+                Content::Text(text) => Ok(PyString::new(py, &text).into_any().unbind()),
+                Content::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
+            }
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The bridge to asyncio: work runs on our runtime, its outcome settles a future on the caller's loop.
+//! The bridge to asyncio: work runs on our runtime, and its outcome settles a future on the caller's loop.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use crate::interpreter;
 use crate::runtime::runtime;
 
 /// Work under way. The `async def` that awaits `future` calls `cancel()` when it is done for any reason.
-#[pyclass(frozen, module = "gatewright._native")]
+#[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct Pending {
     #[pyo3(get)]
     future: Py<PyAny>,
@@ -21,7 +21,7 @@ pub(crate) struct Pending {
 
 #[pymethods]
 impl Pending {
-    /// Drops the work: an open request is closed. Does nothing once it has finished.
+    /// Drops the work and closes its request. Does nothing once it has finished.
     fn cancel(&self) {
         self.task.abort();
     }
@@ -50,7 +50,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     Ok(Pending { future, task: task.abort_handle() })
 }
 
-/// An asyncio future and the loop it belongs to, to be settled from any thread.
+/// An asyncio future and its loop; any thread can settle it.
 pub(crate) struct Waiter {
     event_loop: Py<PyAny>,
     future: Py<PyAny>,
@@ -68,8 +68,8 @@ impl Waiter {
         self.future.clone_ref(py)
     }
 
-    /// Settles the future with what `outcome` gives. Does nothing where the loop has closed or the
-    /// interpreter is going down: then nobody waits any more.
+    /// Settles the future with the result of `outcome`. Does nothing if the loop has closed or the interpreter is
+    /// shutting down: nobody waits then.
     pub(crate) fn settle(self, outcome: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
         interpreter::visit(|py| {
             // Whatever happens, somebody waits for this.

@@ -1,7 +1,7 @@
-//! Code of a caller's that runs within its call: middleware, and a callable in place of the key.
+//! Callbacks of the caller that run within its calls: middleware, and a callable in place of the key.
 //!
-//! It runs where the call was made: on the blocked thread, or on the event loop that awaits, in the context of the
-//! task there. What it raises reaches the caller as it is.
+//! It runs where the call was made: on the blocked thread, or on the event loop that awaits, in the context of the task
+//! there. The caller gets their exceptions unchanged.
 //!
 //! The client in Python owns this code; here it is only referred to, weakly, so that code which refers to its client
 //! in turn can be collected with it.
@@ -10,7 +10,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gatewright::{ApiKeyProvider, Attempt, BoxFuture, Error, ErrorKind, Middleware, Outcome};
-use http::{HeaderMap, HeaderName, HeaderValue};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,17 +17,17 @@ use pyo3::types::{PyBytes, PyDict, PyTuple, PyWeakrefMethods, PyWeakrefReference
 use tokio::sync::oneshot;
 
 use crate::error;
+use crate::headers::{headers_to_python, pairs_of};
 use crate::interpreter;
-use crate::response::headers_to_python;
 
 tokio::task_local! {
     static CALLER: Caller;
 }
 
-/// Who made the call under way.
+/// The caller of the current call.
 struct Caller {
     place: Place,
-    /// The attempt under way as Python sees it: one object from the first `before` to the last `after`.
+    /// The Python object of the current attempt: the same one from the first `before` to the last `after`.
     attempt: Mutex<Option<(u32, Py<PyAny>)>>,
 }
 
@@ -61,7 +60,7 @@ pub(crate) fn for_event_loop<F: Future>(
     Ok(CALLER.scope(Caller { place, attempt: Mutex::default() }, call))
 }
 
-/// What Python code raised, as the source of the core's error.
+/// The exception that Python code raised, as the source of the core's error.
 #[derive(Debug)]
 struct Raised(PyErr);
 
@@ -90,14 +89,14 @@ pub(crate) fn raised_within(py: Python<'_>, error: &Error) -> Option<PyErr> {
     None
 }
 
-/// Runs something short within the interpreter, unless that is going down.
+/// Runs something short within the interpreter, unless it is shutting down.
 fn attached<T>(run: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Error> {
     interpreter::visit(run)
         .ok_or_else(|| Error::new(ErrorKind::Cancelled, "the interpreter is shutting down"))?
         .map_err(raised)
 }
 
-/// Calls a function of the caller's in its place, and awaits what it gives there if that is awaitable.
+/// Calls a function of the caller in its context, and awaits the result there if it is awaitable.
 async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>, Error> {
     #[cfg(debug_assertions)]
     gatewright::on_purpose::reach(gatewright::on_purpose::Place::Callback);
@@ -106,7 +105,7 @@ async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>
         Place::EventLoop(event_loop) => Some(Arc::clone(event_loop)),
     });
     let Some(event_loop) = event_loop.ok().flatten() else {
-        // The callback may make a call of its own, which must not find itself inside this one.
+        // The callback may make a call of its own, which must not count as part of this one.
         return tokio::task::block_in_place(|| {
             interpreter::reattached(|py| call_plainly(py, &function, arguments.bind(py))).map_err(raised)
         });
@@ -143,7 +142,7 @@ fn call_plainly(py: Python<'_>, function: &Py<PyAny>, arguments: &Bound<'_, PyTu
 }
 
 /// Takes the outcome of a callback on an event loop.
-#[pyclass(frozen, module = "gatewright._native")]
+#[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct Reply {
     sender: Mutex<Option<oneshot::Sender<PyResult<Py<PyAny>>>>>,
     task: Mutex<Option<Py<PyAny>>>,
@@ -285,10 +284,12 @@ impl Middleware for PythonMiddleware {
                 attached(|py| Ok((self.method(py, "before")?, attempt_to_python(py, attempt)?)))?;
             let arguments = attached(|py| Ok((view.clone_ref(py),).into_pyobject(py)?.unbind()))?;
             invoke(function, arguments).await?;
-            attached(|py| {
-                let headers = view.bind(py).getattr("headers")?;
-                take_headers(headers.cast::<PyDict>()?, attempt.headers_mut())
-            })
+            let wanted = attached(|py| {
+                let wanted = view.bind(py).getattr("headers")?.cast_into::<PyDict>()?;
+                let is_changed = !wanted.eq(headers_to_python(py, attempt.headers())?)?;
+                is_changed.then(|| pairs_of(&wanted)).transpose()
+            })?;
+            wanted.map_or(Ok(()), |wanted| attempt.set_headers(&wanted))
         })
     }
 
@@ -344,28 +345,4 @@ fn outcome_to_python<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<
     members.set_item("body", outcome.body().map(|body| PyBytes::new(py, body)))?;
     members.set_item("error", outcome.error().map(|error| error::to_python(py, error).into_value(py)))?;
     py.import("gatewright.middleware")?.getattr("Outcome")?.call((), Some(&members))
-}
-
-/// Brings `headers` to what the dict says. A header that it has as it was stays as it is, repetitions and all.
-fn take_headers(wanted: &Bound<'_, PyDict>, headers: &mut HeaderMap) -> PyResult<()> {
-    let before = headers_to_python(wanted.py(), headers)?;
-    if wanted.eq(&before)? {
-        return Ok(());
-    }
-    for name in before.keys() {
-        if !wanted.contains(&name)? {
-            headers.remove(name.extract::<&str>()?);
-        }
-    }
-    for (name, value) in wanted {
-        if before.get_item(&name)?.is_some_and(|old| old.eq(&value).unwrap_or(false)) {
-            continue;
-        }
-        let (name, value): (String, String) = (name.extract()?, value.extract()?);
-        let refuse = || PyRuntimeError::new_err(format!("the header {name:?} cannot be sent"));
-        let name = HeaderName::try_from(&name).map_err(|_| refuse())?;
-        let value = HeaderValue::try_from(&value).map_err(|_| refuse())?;
-        headers.insert(name, value);
-    }
-    Ok(())
 }

@@ -1,12 +1,11 @@
-//! The check kit: a run under way, asked for its events.
+//! The check kit: a run in progress, polled for its events.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gatewright_checkkit::{
-    ApiKey, BackgroundRun, CheckKit, Finished, Next, Options, write_evidence, write_file,
-};
+use gatewright::whole_file::write_file;
+use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Finished, Next, Options, write_evidence};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -14,7 +13,7 @@ use crate::error::{self, caught};
 use crate::interpreter;
 
 /// A run on its own threads. Dropping it cancels it.
-#[pyclass(frozen, module = "gatewright._native")]
+#[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct CheckRun {
     run: BackgroundRun,
 }
@@ -25,7 +24,7 @@ impl CheckRun {
     #[new]
     fn new(py: Python<'_>, options: &str, api_key: &str) -> PyResult<Self> {
         let begin = || {
-            let key = ApiKey::new(api_key)?;
+            let key = ApiKey::trimmed(api_key).map_err(|error| error.to_string())?;
             let options = Options::read(options).map_err(|refused| refused.to_string())?;
             let kit = CheckKit::new(options, &key).map_err(|refused| refused.to_string())?;
             BackgroundRun::start(kit).map_err(|error| format!("no thread for the run: {error}"))
@@ -46,7 +45,7 @@ impl CheckRun {
         })
     }
 
-    /// Ends the run early; the report is whole all the same.
+    /// Ends the run early; the report is still complete.
     fn cancel(&self) {
         self.run.cancel();
     }

@@ -5,7 +5,8 @@ use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use gatewright::{Call, ClientBuilder, ErrorKind, Operation, RequestOptions, operations};
+use gatewright::runtime::operation_by_id;
+use gatewright::{Call, ClientBuilder, ErrorKind, Operation, RequestOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,14 +18,15 @@ use crate::error;
 use crate::options;
 use crate::runtime::{block_on, runtime};
 use crate::serialize;
-use crate::stream::NativeStream;
+use crate::stream::EngineStream;
+use crate::values;
 
 /// Path, query and header parameters of a call, each a dict by wire name or None.
 type Parameters<'py> = (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>);
 
 /// A client of the core with options of its own; those made from one another share its connections.
-#[pyclass(frozen, module = "gatewright._native")]
-pub(crate) struct NativeClient {
+#[pyclass(frozen, module = "gatewright._engine")]
+pub(crate) struct EngineClient {
     shared: Arc<Shared>,
     options: RequestOptions,
 }
@@ -60,7 +62,7 @@ impl Drop for Live {
 }
 
 #[pymethods]
-impl NativeClient {
+impl EngineClient {
     /// settings: as `Client`'s arguments. key: the key as text, else the environment's. callbacks: has a callable
     /// in its place as `key`, else None, and the list `middleware`; the caller keeps it. keep_key: whether `key` is
     /// to give the text back.
@@ -98,9 +100,16 @@ impl NativeClient {
         Ok(Self { shared: Arc::new(shared), options: RequestOptions::default() })
     }
 
-    /// A client with these options in place of this one's, over the same connections.
+    /// A client with these options over this one's, over the same connections.
     fn with_options(&self, options: &Bound<'_, PyDict>) -> PyResult<Self> {
-        Ok(Self { shared: Arc::clone(&self.shared), options: options::call_options(options)? })
+        let options = options::call_options(options)?.over(&self.options);
+        Ok(Self { shared: Arc::clone(&self.shared), options })
+    }
+
+    /// The options that calls have here, beside those of the client, as `with_options` takes them. secrets: whether
+    /// headers and query parameters that are secret by their name are among them.
+    fn options<'py>(&self, py: Python<'py>, secrets: bool) -> PyResult<Bound<'py, PyDict>> {
+        options::to_python(py, &self.options, secrets)
     }
 
     /// The key, of a client that keeps it.
@@ -115,7 +124,7 @@ impl NativeClient {
         &self.shared.base_url
     }
 
-    /// Sends a call and waits for its answer.
+    /// Sends a call and waits for its response.
     fn call(
         &self,
         py: Python<'_>,
@@ -145,7 +154,7 @@ impl NativeClient {
         asyncio::spawn(py, event_loop, answer(client, call), |py, answer| answer.into_python(py))
     }
 
-    /// Sends a call and waits until its answer begins to stream.
+    /// Sends a call and waits until its response starts to stream.
     fn open(
         &self,
         py: Python<'_>,
@@ -153,12 +162,12 @@ impl NativeClient {
         parameters: Parameters<'_>,
         body: Option<&Bound<'_, PyDict>>,
         options: &Bound<'_, PyDict>,
-    ) -> PyResult<NativeStream> {
+    ) -> PyResult<EngineStream> {
         let client = self.client(py)?;
         let call = read_call(operation, parameters, body, options)?;
         let stream = block_on(py, async move { client.open(call).await })?;
         let stream = stream.map_err(|error| error::to_python(py, &error))?;
-        Ok(NativeStream::new(runtime(py)?.handle(), stream))
+        Ok(EngineStream::new(runtime(py)?.handle(), stream))
     }
 
     /// Sends a call; the future of the stream is settled on `event_loop`.
@@ -175,7 +184,7 @@ impl NativeClient {
         let call = read_call(operation, parameters, body, options)?;
         let opened = async move {
             let stream = client.open(call).await?;
-            Ok(NativeStream::new(&tokio::runtime::Handle::current(), stream))
+            Ok(EngineStream::new(&tokio::runtime::Handle::current(), stream))
         };
         asyncio::spawn(py, event_loop, opened, |py, stream| Ok(Py::new(py, stream)?.into_any()))
     }
@@ -188,7 +197,7 @@ impl NativeClient {
     }
 }
 
-impl NativeClient {
+impl EngineClient {
     /// The core's client, made anew in a forked child. As with the runtime, the lock is only taken with the
     /// interpreter attached, so that no fork can leave it locked.
     pub(crate) fn client(&self, py: Python<'_>) -> PyResult<gatewright::Client> {
@@ -221,15 +230,15 @@ fn read_call(
     body: Option<&Bound<'_, PyDict>>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Call> {
-    let operation: &'static Operation = operations::by_id(operation)
+    let operation: &'static Operation = operation_by_id(operation)
         .ok_or_else(|| PyValueError::new_err(format!("there is no operation {operation}")))?;
     let pairs = |parameters: Option<Bound<'_, PyDict>>| {
-        parameters.map_or_else(|| Ok(Vec::new()), |parameters| options::read_pairs(&parameters))
+        parameters.map_or_else(|| Ok(Vec::new()), |parameters| values::read_pairs(&parameters))
     };
     let mut options = options::call_options(options)?;
     if let Some(headers) = headers {
         // Before those of the options, which override.
-        options.extra_headers.splice(0..0, options::read_pairs(&headers)?);
+        options.extra_headers.splice(0..0, values::read_pairs(&headers)?);
     }
     let mut call = Call::new(operation).options(options);
     call.path = pairs(path)?;

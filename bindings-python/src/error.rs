@@ -50,6 +50,10 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     }
     details.set_item("response", response(error))?;
     let exception = class.call((error.message(),), Some(&details))?;
+    // The text of the exception names the method as callers write it; `operation` stays the id.
+    if let Some(operation) = error.operation().and_then(gatewright::runtime::operation_by_id) {
+        exception.setattr("_method", operation.qualified_name())?;
+    }
     let raised = PyErr::from_value(exception);
     if let Some(source) = std::error::Error::source(error) {
         raised.set_cause(py, Some(cause(py, source)?));
@@ -57,7 +61,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(raised)
 }
 
-/// The answer that the error became, where there was one.
+/// The response behind the error, if there was one.
 fn response(error: &Error) -> Option<ResponseInfo> {
     let metadata = Metadata {
         status: error.status()?,

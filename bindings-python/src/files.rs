@@ -1,4 +1,4 @@
-//! Saving what images and video tasks point to. Everything of it is the core's.
+//! Saves the files that images and video tasks point to. The core does all the work.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::asyncio::{self, Pending};
-use crate::client::NativeClient;
+use crate::client::EngineClient;
 use crate::error;
-use crate::options;
 use crate::runtime::block_on;
 use crate::serialize;
+use crate::values;
 
 /// overwrite, max_bytes, timeout in seconds.
 type Options<'py> = (bool, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
@@ -20,7 +20,7 @@ type Options<'py> = (bool, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>)
 #[pyfunction]
 pub(crate) fn save(
     py: Python<'_>,
-    client: &NativeClient,
+    client: &EngineClient,
     kind: &str,
     record: &Bound<'_, PyAny>,
     path: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) fn save(
 #[pyfunction]
 pub(crate) fn save_async(
     py: Python<'_>,
-    client: &NativeClient,
+    client: &EngineClient,
     kind: &str,
     record: &Bound<'_, PyAny>,
     path: PathBuf,
@@ -72,9 +72,9 @@ impl Saving {
         };
         let mut options = SaveOptions { overwrite, ..SaveOptions::default() };
         if let Some(bytes) = max_bytes {
-            options.max_bytes = options::count("max_bytes", &bytes)?;
+            options.max_bytes = values::count("max_bytes", &bytes)?;
         }
-        options.timeout = timeout.map(|seconds| options::seconds("timeout", &seconds)).transpose()?;
+        options.timeout = timeout.map(|seconds| values::seconds("timeout", &seconds)).transpose()?;
         Ok(Self { kind, record: serialize::to_json(record)?, path, options })
     }
 

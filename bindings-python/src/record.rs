@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 
-use crate::generated::conveniences::{ITERABLE, JOINED_TEXTS};
+use crate::generated::conveniences::JOINED_TEXTS;
 use crate::generated::known_fields::KNOWN_FIELDS;
 use crate::response::{Metadata, ResponseInfo};
 use crate::serialize;
@@ -315,7 +315,8 @@ impl Record {
     #[classmethod]
     fn _page(class: &Bound<'_, PyType>, json: &Bound<'_, PyAny>, iterable: &str) -> PyResult<Self> {
         let page = Self::from_json(class, json)?;
-        let iterable = ITERABLE.iter().map(|(_, member)| *member).find(|member| *member == iterable);
+        let mut known = gatewright::operations::ALL.iter().filter_map(|operation| operation.iterable);
+        let iterable = known.find(|member| *member == iterable);
         Ok(Self { iterable, ..page })
     }
 

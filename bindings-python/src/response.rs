@@ -8,6 +8,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
+use crate::headers::headers_to_python;
+
 /// Metadata of one response, shared by its records and by the error it became.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Metadata {
@@ -106,14 +108,4 @@ impl ResponseInfo {
             self.metadata.attempts
         )
     }
-}
-
-pub(crate) fn headers_to_python<'py>(py: Python<'py>, headers: &HeaderMap) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for name in headers.keys() {
-        let values: Vec<_> =
-            headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        dict.set_item(name.as_str(), values.join(", "))?;
-    }
-    Ok(dict)
 }

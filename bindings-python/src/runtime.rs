@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::callbacks;
 use crate::interpreter;
 
-/// How often a blocked call looks whether a signal has come: well below the 200 ms a person notices.
+/// Interval at which a blocked call checks for signals: well below the 200 ms that a person notices.
 pub(crate) const SIGNAL_TICK: Duration = Duration::from_millis(50);
 
 /// Threads that drive connections, for all clients of a process together: the work per event is small, and Python's

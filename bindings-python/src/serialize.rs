@@ -1,6 +1,6 @@
 //! Python values to JSON bytes, in one pass and without `json.dumps`.
 //!
-//! What JSON cannot hold is refused with the path to it: `messages[0].content: …`.
+//! Errors state the path of a value that JSON cannot represent: `messages[0].content: …`.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence,
 use crate::not_given::NotGiven;
 use crate::record::{Record, Value};
 
-/// Containers inside one another, at most; guards against a list that holds itself.
+/// Maximum nesting of containers; guards against a list that contains itself.
 const DEPTH_LIMIT: usize = 200;
 
 /// Why a value cannot be sent.

@@ -1,4 +1,4 @@
-//! Waiting for a video task, one look-up at a time: what is done with what each finds is Python's.
+//! Waits for a video task, one poll at a time; Python handles the results.
 
 use std::mem;
 use std::process;
@@ -10,13 +10,13 @@ use tokio::sync::Mutex;
 
 use crate::answer::Answer;
 use crate::asyncio::{self, Pending};
-use crate::client::NativeClient;
+use crate::client::EngineClient;
 use crate::error;
-use crate::options;
 use crate::runtime::block_on;
+use crate::values;
 
 /// A wait of the core. Belongs to the process that began it, as its connections do.
-#[pyclass(frozen, module = "gatewright._native")]
+#[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct VideoWatch {
     pid: u32,
     /// Always there but while it is dropped.
@@ -39,15 +39,15 @@ impl VideoWatch {
     #[pyo3(signature = (client, task_id, interval, timeout, *, submitted=false))]
     fn new(
         py: Python<'_>,
-        client: &NativeClient,
+        client: &EngineClient,
         task_id: &str,
         interval: f64,
         timeout: f64,
         submitted: bool,
     ) -> PyResult<Self> {
         let wait = WaitOptions {
-            interval: options::duration("interval", interval)?,
-            timeout: options::duration("timeout", timeout)?,
+            interval: values::duration("interval", interval)?,
+            timeout: values::duration("timeout", timeout)?,
             ..WaitOptions::default()
         };
         let client = client.client(py)?;
@@ -59,7 +59,7 @@ impl VideoWatch {
         Ok(Self { pid: process::id(), watch: Some(Arc::new(Mutex::new(watch))) })
     }
 
-    /// The task as the next look-up finds it; None after the one that found it completed.
+    /// The task at the next poll; None after the poll that found it completed.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let found = block_on(py, look_up(self.watch(py)?))?;
         let found = found.map_err(|error| error::to_python(py, &error))?;

@@ -8,9 +8,6 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple}
 use crate::error::{self, caught};
 use crate::record;
 
-/// What begins the names of the headers that matter; the values of others are not looked at.
-const HEADERS: &str = "webhook-";
-
 /// Verifies a webhook and gives its record. secrets: text, several, or None for the environment's.
 #[pyfunction]
 pub(crate) fn unwrap_webhook(
@@ -71,7 +68,7 @@ fn raw(body: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     )))
 }
 
-/// The headers that matter, of a mapping or of pairs, as text or bytes. A list of values is several headers.
+/// The relevant headers, from a mapping or pairs, as text or bytes. A list of values counts as several headers.
 fn pairs(headers: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<u8>)>> {
     let items = match headers.getattr_opt("items")? {
         Some(items) => items.call0()?,
@@ -81,7 +78,8 @@ fn pairs(headers: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<u8>)>> {
     for item in items.try_iter()? {
         let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
         let Some(name) = bytes(&name)?.and_then(|name| String::from_utf8(name).ok()) else { continue };
-        if !name.get(..HEADERS.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEADERS)) {
+        // The values of others are not looked at.
+        if !webhook::is_header(&name) {
             continue;
         }
         if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {

@@ -15,7 +15,7 @@ from typing import Any
 import gatewright
 import pytest
 from conftest import Connection, Gateway
-from gatewright import AsyncClient, Client
+from gatewright import AsyncClient, Client, ConfigurationError
 from gatewright.middleware import Attempt, Middleware, Outcome
 
 Serve = Callable[[Callable[[Connection], None]], str]
@@ -271,8 +271,17 @@ def test_a_header_that_cannot_be_sent_is_refused(gateway: Gateway) -> None:
         def before(self, attempt: Attempt) -> None:
             attempt.headers["x-a"] = "line\nbreak"
 
-    with pytest.raises(RuntimeError, match="x-a"):
+    with pytest.raises(ConfigurationError, match="x-a"):
         Client(gateway.base_url, gateway.key, middleware=[Bad()]).models.list()
+
+
+def test_a_header_in_another_case_replaces_the_one_that_is_there(gateway: Gateway) -> None:
+    class Other(Middleware):
+        def before(self, attempt: Attempt) -> None:
+            attempt.headers["Authorization"] = "Bearer another-key"
+
+    with pytest.raises(gatewright.AuthenticationError):
+        Client(gateway.base_url, gateway.key, middleware=[Other()]).models.list()
 
 
 # Where callbacks run.

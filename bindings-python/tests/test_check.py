@@ -58,7 +58,7 @@ def test_a_key_that_is_refused_fails_the_checks_and_is_told_nowhere(gateway: Gat
 def test_options_out_of_bounds_are_refused_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(gatewright.ConfigurationError) as raised:
         gatewright.check("http://127.0.0.1:9", api_key="k", timeout_ms=1, models=["model-mars"])
-    assert "timeout_ms must be from 1000 to 120000, not 1 (2.12)" in str(raised.value)
+    assert "timeout_ms must be from 1000 to 120000, not 1" in str(raised.value)
     assert "model-mars" in str(raised.value)
     with pytest.raises(gatewright.ConfigurationError, match="no option is called key; there are endpoint, "):
         gatewright.check("http://127.0.0.1:9", api_key="k", key="k")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -342,7 +342,7 @@ def test_each_status_raises_its_class(
     assert error.retry_after == 7.0
     assert error.body == body
     assert error.operation == "list_models"
-    assert str(error) == f"list_models: status {status}: no (request req_1)"
+    assert str(error) == f"models.list: status {status}: no (request req_1)"
 
 
 def test_errors_pickle_with_everything(client: Client) -> None:

@@ -20,7 +20,7 @@ def docstrings() -> Iterator[Any]:
     finder = doctest.DocTestFinder(exclude_empty=True)
     for name in modules:
         # Neither is there to be imported: one runs the program, the other is loaded already.
-        if name in ("gatewright.__main__", "gatewright._native"):
+        if name in ("gatewright.__main__", "gatewright._engine"):
             continue
         for found in finder.find(importlib.import_module(name), name):
             if found.examples:

@@ -14,7 +14,7 @@ from typing import Any
 import gatewright
 import pytest
 from conftest import Connection, Gateway
-from gatewright import AsyncClient, Client, _native, report, webhooks
+from gatewright import AsyncClient, Client, _engine, report, webhooks
 
 Serve = Callable[[Callable[[Connection], None]], str]
 
@@ -149,7 +149,7 @@ def test_the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given
 
 @pytest.fixture
 def panic_at() -> Iterator[Callable[[str], None]]:
-    make: Callable[[str], None] = vars(_native)["panic_at"]
+    make: Callable[[str], None] = vars(_engine)["panic_at"]
     yield make
     make("nowhere")
 
@@ -266,6 +266,12 @@ def test_a_panic_in_work_on_reports_is_an_error_of_it(panic_at: Callable[[str], 
             make(b"{}")
     panic_at("nowhere")
     assert not validator.validate(b"{}").valid
+
+
+def test_a_panic_of_the_program_is_an_error(panic_at: Callable[[str], None]) -> None:
+    panic_at("program")
+    with raises():
+        _engine.run_program(["gatewright", "--version"])
 
 
 def test_a_panic_in_work_on_webhooks_is_an_error_of_it(panic_at: Callable[[str], None]) -> None:

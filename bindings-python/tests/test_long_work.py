@@ -414,7 +414,7 @@ for image in ({"url": url}, {"b64_json": "AAAA" * 4096}):
 
 @pytest.mark.parametrize("text", ["aGk", "aG k=", "aGk=aGk=", "data:image/png;base64,aGk="])
 def test_what_is_not_base64_is_refused(client: Client, tmp_path: Path, text: str) -> None:
-    with pytest.raises(gatewright.DecodeError, match="not base64"):
+    with pytest.raises(gatewright.DecodeError, match="not valid base64"):
         client.images.save({"b64_json": text}, tmp_path / "a")
     assert os.listdir(tmp_path) == []
 

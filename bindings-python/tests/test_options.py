@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import os
 import pickle
@@ -16,7 +17,7 @@ from pathlib import Path
 import gatewright
 import pytest
 from conftest import Connection, Gateway
-from gatewright import AsyncClient, CallOptions, Client
+from gatewright import AsyncClient, CallOptions, Client, _images, _videos
 
 Serve = Callable[[Callable[[Connection], None]], str]
 
@@ -338,3 +339,83 @@ def test_many_clients_share_the_threads_of_the_process(gateway: Gateway) -> None
     ]
     # Workers and, for ten seconds, the threads that resolved names carry one name; see runtime.rs.
     assert 1 <= names.count("gatewright") <= 8
+
+
+# What is written by hand is what the specification describes.
+
+SPEC = json.loads((Path(__file__).parents[2] / "spec/options.json").read_text())
+CATALOG = json.loads((Path(__file__).parents[2] / "spec/catalog.json").read_text())
+
+
+def described(scope: str) -> dict[str, object]:
+    """The options that Python has of a scope, each with its default."""
+    options = [option for option in SPEC[scope]["options"] if "python" in option.get("only", ["python"])]
+    defaults = CATALOG["defaults"]
+    return {option["name"]: defaults.get(option.get("catalog"), option.get("default")) for option in options}
+
+
+@pytest.mark.parametrize(
+    ("method", "scope"),
+    [
+        (_videos.VideosGenerations.wait, "wait"),
+        (_videos.VideosGenerations.create_and_wait, "wait"),
+        (_videos.AsyncVideosGenerations.wait, "wait"),
+        (_videos.AsyncVideosGenerations.create_and_wait, "wait"),
+        (_videos.VideosGenerations.save, "save"),
+        (_videos.AsyncVideosGenerations.save, "save"),
+        (_images.Images.save, "save"),
+        (_images.AsyncImages.save, "save"),
+    ],
+)
+def test_waits_and_downloads_take_the_options_that_the_specification_describes(
+    method: Callable[..., object], scope: str
+) -> None:
+    parameters = inspect.signature(method).parameters.values()
+    keywords = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+    options = described(scope)
+    assert list(keywords) == list(options)
+    for name, default in keywords.items():
+        # None leaves the default to the core.
+        assert default is None or default == options[name], name
+
+
+@pytest.mark.parametrize(
+    ("method", "scope"),
+    [
+        (_videos.VideosGenerations.wait, "wait"),
+        (_videos.VideosGenerations.save, "save"),
+        (_images.Images.save, "save"),
+    ],
+)
+def test_the_documentation_of_waits_and_downloads_names_every_option_with_its_default(
+    method: Callable[..., object], scope: str
+) -> None:
+    text = " ".join((method.__doc__ or "").split())
+    for name, default in described(scope).items():
+        assert f" {name}: " in text
+        told = f"{default >> 30} GiB" if name == "max_bytes" and isinstance(default, int) else str(default)
+        assert isinstance(default, bool | None) or told in text, name
+
+
+def test_a_client_takes_the_options_that_the_specification_describes() -> None:
+    for face in (Client, AsyncClient):
+        assert list(inspect.signature(face).parameters) == list(described("client"))
+
+
+def test_options_that_went_through_the_core_are_as_they_were(serve: Serve, recorder: Recorder) -> None:
+    client = Client(serve(recorder), "key", pickle_key=True).with_options(
+        timeout=float("inf"),
+        idle_timeout=1.5,
+        max_retries=0,
+        extra_headers={"x-team": "blue", "cookie": "canary"},
+        extra_query={"tag": ["a", "b"], "n": 1},
+        extra_body={"deep": {"list": [1, None, "ä"]}},
+        validate=False,
+    )
+    pickle.loads(pickle.dumps(client)).chat.completions.create(model="m", messages=[])
+    assert recorder.lines()[0] == "post /v1/chat/completions?tag=a&tag=b&n=1 http/1.1"
+    assert {"x-team: blue", "cookie: canary"} <= set(recorder.lines())
+    assert json.loads(recorder.connections[0].body)["deep"] == {"list": [1, None, "ä"]}
+    twin = pickle.loads(pickle.dumps(client.with_options(extra_headers={"Cookie": "other"})))
+    twin.models.list()
+    assert "cookie: other" in recorder.lines()

@@ -106,7 +106,24 @@ def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
         judged = list(report.validate_many(file, ordered=True))
     assert [(one.position, valid(one)) for one in judged] == [(1, True), (4, False)]
     empty = list(report.validate_many([b"", b" ", b"\n", bytearray(b"\r\n"), b"\n1\n"], ordered=True))
-    assert [(one.position, valid(one)) for one in empty] == [(0, False), (1, False), (4, False)]
+    assert [(one.position, valid(one)) for one in empty] == [(0, False), (4, False)]
+
+
+def line_cases() -> Iterator[Any]:
+    for case in json.loads((VECTORS / "report-forms" / "lines.json").read_text())["cases"]:
+        yield pytest.param(case, id=case["name"])
+
+
+@pytest.mark.parametrize("case", list(line_cases()))
+def test_lines(tmp_path: Path, case: dict[str, Any]) -> None:
+    file = tmp_path / "reports.ndjson"
+    file.write_bytes(bytes.fromhex(case["hex"]) if "hex" in case else case["text"].encode())
+    found = []
+    with file.open("rb") as lines:
+        for one in report.validate_many(lines, ordered=True):
+            assert one.outcome is not None
+            found.append({"line": one.position + 1, "rule": one.outcome.violations[0].rule})
+    assert found == case["lines"]
 
 
 def test_documents_are_taken_only_so_far_ahead() -> None:

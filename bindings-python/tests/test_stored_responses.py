@@ -36,7 +36,7 @@ def test_bounds_of_query_parameters_hold_here_and_at_the_gateway(client: Client)
     with pytest.raises(gatewright.BadRequestError) as refused:
         client.responses.input_items.list(made.id, limit=101)
     assert refused.value.param == "limit"
-    with pytest.raises(gatewright.InvalidRequestError, match="the most is 100"):
+    with pytest.raises(gatewright.InvalidRequestError, match="the maximum is 100"):
         client.responses.input_items.list(made.id, limit=101, validate=True)
 
 

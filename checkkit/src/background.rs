@@ -1,5 +1,5 @@
-//! A run on a thread of its own, for callers whose language has another idea of concurrency: they ask for the next
-//! event, and are not called back.
+//! A run on its own thread, for callers in languages with a different concurrency model: they poll for the next event
+//! instead of receiving callbacks.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -15,7 +15,7 @@ use crate::run::{CheckKit, Finished, Progress};
 /// Threads that drive a run's connections.
 const WORKERS: usize = 2;
 
-/// A run under way, or done. Dropping it cancels it.
+/// A running or finished run. Dropping it cancels the run.
 #[derive(Debug)]
 pub struct BackgroundRun {
     events: Mutex<Receiver<Progress>>,
@@ -23,28 +23,28 @@ pub struct BackgroundRun {
     cancel: CancellationToken,
 }
 
-/// What came of waiting.
+/// The result of waiting.
 #[derive(Debug)]
 pub enum Next {
-    /// The run tells something.
+    /// An event of the run.
     Event(Progress),
-    /// Nothing yet.
+    /// No event yet.
     Pending,
     /// The run is over: see [`BackgroundRun::finished`].
     Done,
 }
 
 impl BackgroundRun {
-    /// Begins a run. Errors: the system has no thread for it.
+    /// Starts a run. Errors: the system cannot start a thread.
     pub fn start(kit: CheckKit) -> io::Result<Self> {
-        // Room for everything a run tells: the plan, and of each cell its beginning and its end. So it never waits.
+        // Room for all events of a run (the plan, and the start and end of each cell), so that sending never waits.
         let (sender, receiver) = sync_channel(1 + 2 * kit.cells().len());
         let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
         let finished = Arc::new(OnceLock::new());
         let cancel = CancellationToken::new();
         let (outcome, cancelled) = (Arc::clone(&finished), cancel.clone());
         std::thread::Builder::new().name("gatewright-check".to_owned()).spawn(move || {
-            // Nobody listening is no reason to stop.
+            // The run continues even if nobody listens.
             let tell = |progress| drop(sender.try_send(progress));
             let run = async {
                 #[cfg(debug_assertions)]
@@ -53,13 +53,13 @@ impl BackgroundRun {
             };
             let run = runtime.block_on(gatewright::contained(run));
             runtime.shutdown_background();
-            // Set before the sender goes, which says that it is there.
+            // Set before the sender is dropped, since the drop signals that the result is available.
             let _ = outcome.set(run);
         })?;
         Ok(Self { events: Mutex::new(receiver), finished, cancel })
     }
 
-    /// The next event, waited for no longer than `wait`.
+    /// Waits for the next event, for at most `wait`.
     pub fn next(&self, wait: Duration) -> Next {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         match events.recv_timeout(wait) {
@@ -69,12 +69,12 @@ impl BackgroundRun {
         }
     }
 
-    /// Ends the run early; its report is whole all the same.
+    /// Cancels the run; its report is still complete.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// What the run left behind, once it is done. Errors (Internal): the kit itself broke.
+    /// The result of a finished run. Errors (Internal): the kit itself failed.
     pub fn finished(&self) -> Option<Result<&Finished, &Error>> {
         self.finished.get().map(Result::as_ref)
     }

@@ -1,4 +1,4 @@
-//! One cell under way: what a check asserts, records and runs into, made into the report's check and its evidence.
+//! A cell in progress: collects the assertions, exchanges and failures of a check, for the report and the evidence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use gatewright::report::{Assertion, Check, CheckError, CheckId, Evidence, Exchan
 use crate::failure::{Category, Failure};
 use crate::redaction::Redactor;
 
-/// Most bytes of a request or response that the evidence keeps.
+/// Maximum size of a request or response in the evidence, in bytes.
 const MAX_EXCHANGE_BYTES: usize = 64 << 10;
-/// Most bytes of an expected or observed value that the evidence keeps.
+/// Maximum size of an expected or observed value in the evidence, in bytes.
 const MAX_VALUE_BYTES: usize = 2 << 10;
-/// Most assertions that the evidence of a cell keeps: a stream may break a rule with each of its events.
+/// Maximum number of assertions in the evidence of a cell: a stream may break a rule with every event.
 const MAX_ASSERTIONS: usize = 200;
 
 /// A check that has not run yet: id, layer and model, nothing else.
@@ -20,9 +20,9 @@ pub(crate) fn blank(id: CheckId, model: Option<&str>, status: Status) -> Check {
     Check { status, reason: None, ..Check::skipped(id, model.map(str::to_owned), "") }
 }
 
-/// Where a check writes what it finds.
+/// Collects the findings of a check.
 pub(crate) struct Cell {
-    /// The report's check; its texts are redacted when the cell is finished.
+    /// The check of the report; its texts are redacted when the cell is finished.
     pub(crate) check: Check,
     assertions: Vec<Assertion>,
     exchange: Option<(String, String)>,
@@ -34,8 +34,8 @@ impl Cell {
         Self { check: blank(id, model, Status::Pass), assertions: Vec::new(), exchange: None, failure: None }
     }
 
-    /// Notes that something was looked at. The first that does not hold becomes the check's error, its message made
-    /// of the same words. Returns whether it held.
+    /// Records an assertion. The first one that fails becomes the error of the check, with a message made from the same
+    /// words. Returns whether it held.
     pub(crate) fn assert(
         &mut self,
         category: Category,
@@ -54,7 +54,7 @@ impl Cell {
         held
     }
 
-    /// Notes an assertion that did not hold, for a reason of its own.
+    /// Records a failed assertion with its own failure.
     pub(crate) fn fail(
         &mut self,
         what: &str,
@@ -72,12 +72,12 @@ impl Cell {
         }
     }
 
-    /// Keeps what went over the wire, not redacted yet.
+    /// Records the HTTP exchange, before redaction.
     pub(crate) fn exchanged(&mut self, request: String, response: String) {
         self.exchange = Some((request, response));
     }
 
-    /// Leaves the response out of the evidence.
+    /// Omits the response from the evidence.
     pub(crate) fn withhold_response(&mut self, why: &str) {
         if let Some((_, response)) = &mut self.exchange {
             *response = format!("[left out: {why}]");
@@ -88,7 +88,7 @@ impl Cell {
         self.failure.is_some()
     }
 
-    /// The check and its evidence, without a secret in them.
+    /// The check and its evidence, redacted.
     pub(crate) fn finish(self, redactor: &Redactor, duration: Duration) -> (Check, Evidence) {
         let mut check = self.check;
         check.duration_ms = Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
@@ -154,7 +154,7 @@ mod tests {
 
     const KEY: &str = "gw_Canary/4+7f=x9";
 
-    /// A failure that a service tells of, with the key behind so many letters of each text.
+    /// A failure that a service reports, with the key after this many characters of each text.
     fn told(letters: usize) -> (Check, Evidence) {
         let text = format!("{}{KEY} and more", "x".repeat(letters));
         let told = ErrorBody::of_value(&json!({
@@ -173,7 +173,7 @@ mod tests {
         cell.finish(&Redactor::new([KEY]), Duration::ZERO)
     }
 
-    /// Texts are cut at 500, at 2,000 characters and at 2 KiB; the key slides over all of these places.
+    /// Texts are truncated at 500 and 2,000 characters and at 2 KiB; the test moves the key across all of these limits.
     #[test]
     fn no_part_of_the_key_is_in_a_report_wherever_its_texts_are_cut() {
         let mut letters: Vec<usize> = (0..=2100).step_by(100).collect();

@@ -1,5 +1,5 @@
-//! The items of a stream as they were done, held against those of the final answer: a coding agent acts on each item when
-//! it is done, and never looks at the final answer again.
+//! Compares the finished items of a stream with those of the final response: a coding agent acts on each item when it is
+//! done, and never reads the final response.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use crate::cell::Cell;
 use crate::failure::Category;
 use crate::response_object::brief;
 
-/// Members by which an item of a kind is acted on; of the kinds that are not here, the type alone.
+/// Members that an agent acts on, by the kind of item; for all other kinds, only the type.
 const ACTED_ON: &[(&str, &[&str])] = &[
     ("function_call", &["call_id", "name", "arguments"]),
     ("custom_tool_call", &["call_id", "name", "input"]),
     ("local_shell_call", &["call_id", "action"]),
 ];
 
-/// Items of `response.output_item.done`, by their place in the output.
+/// Items of `response.output_item.done`, by their position in the output.
 #[derive(Default)]
 pub(crate) struct DoneItems(BTreeMap<u64, Vec<Value>>);
 
 impl DoneItems {
-    /// Takes an event. One that does not say its place has the next.
+    /// Adds an event. An event without a position gets the next one.
     pub(crate) fn take(&mut self, event: &Value) {
         let next = self.0.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
         self.0.entry(event["output_index"].as_u64().unwrap_or(next)).or_default().push(event["item"].clone());
@@ -32,7 +32,7 @@ impl DoneItems {
         self.0.values().flatten().cloned().collect()
     }
 
-    /// Asserts that each item of the final answer was done once, with the same content.
+    /// Asserts that each item of the final response was finished once, with the same content.
     pub(crate) fn judge(&self, cell: &mut Cell, output: &Value) {
         for (place, item) in (0..).zip(output.as_array().into_iter().flatten()) {
             let done = self.0.get(&place).map_or(&[][..], Vec::as_slice);
@@ -54,7 +54,7 @@ impl DoneItems {
     }
 }
 
-/// What of an item is acted on.
+/// The members of an item that an agent acts on.
 fn content(item: &Value) -> Value {
     let mut content = json!({ "type": item["type"] });
     let kind = item["type"].as_str().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! One raw HTTP exchange: a connection of its own, one request, the answer to its end. No retry, no redirect, no
-//! proxy, no decompression: what the service did is what is seen.
+//! One raw HTTP exchange: a new connection, one request, the complete response. No retry, redirect, proxy or
+//! decompression, so that the exchange shows exactly what the service did.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -24,36 +24,36 @@ use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 use crate::failure::{Category, Failure};
-use crate::key::ApiKey;
+use gatewright::ApiKey;
 
-/// Longest body that is read, in bytes: far more than a check asks for.
+/// Maximum size of a response body, in bytes: far more than a check needs.
 pub const MAX_BODY_BYTES: usize = 8 << 20;
 
 const USER_AGENT: &str = concat!("gatewright-checkkit/", env!("CARGO_PKG_VERSION"));
 
-/// Where requests go.
+/// The target of requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
-    /// Endpoint and base path, without a slash at the end.
+    /// Endpoint and base path, without a trailing slash.
     pub(crate) url: Url,
     pub(crate) key: ApiKey,
-    /// Bounds a whole exchange, from the look-up of the name to the last byte.
+    /// Timeout of a whole exchange, from the name lookup to the last byte.
     pub(crate) timeout: Duration,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
 }
 
-/// What went over the wire. Not redacted.
+/// The recorded exchange. Not redacted.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// Head and body of the request, the key left out.
+    /// Headers and body of the request, without the key.
     pub(crate) request: String,
-    pub(crate) answer: Option<Answer>,
-    /// What ended the exchange before the end of the answer.
+    pub(crate) answer: Option<Received>,
+    /// The failure that ended the exchange before the end of the response.
     pub(crate) failure: Option<Failure>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Received {
     pub(crate) status: u16,
     pub(crate) version: http::Version,
     pub(crate) headers: HeaderMap,
@@ -62,7 +62,7 @@ pub(crate) struct Answer {
 }
 
 impl Service {
-    /// GET, or POST where there is a body. path: below the base path, with a leading slash.
+    /// Sends a GET, or a POST if there is a body. path: below the base path, with a leading slash.
     pub(crate) async fn exchange(&self, path: &str, body: Option<&Value>, accept: &'static str) -> Exchange {
         let url = format!("{}{path}", self.url.as_str().trim_end_matches('/'));
         let request = match self.request(&url, body, accept) {
@@ -108,7 +108,7 @@ impl Service {
         &self,
         request: Request<Full<Bytes>>,
         deadline: Instant,
-        answer: &mut Option<Answer>,
+        answer: &mut Option<Received>,
     ) -> Result<(), Failure> {
         let stream = self.connect(deadline).await?;
         match &self.tls {
@@ -143,12 +143,12 @@ impl Service {
         };
         let mut failure = no_address(self.url.host_str().unwrap_or_default(), "it has no address");
         for (index, address) in addresses.iter().enumerate() {
-            // An address that swallows what it is sent must leave time for the next.
+            // An address that never replies must leave time to try the next one.
             let left = deadline.saturating_duration_since(Instant::now());
             let share = left / u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
             failure = match timeout_at(Instant::now() + share, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
-                    // A small request goes out at once; that a socket refuses the option changes nothing else.
+                    // Sends small requests at once; an error here has no other effect.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -166,21 +166,21 @@ impl Service {
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         request: Request<Full<Bytes>>,
         deadline: Instant,
-        answer: &mut Option<Answer>,
+        answer: &mut Option<Received>,
     ) -> Result<(), Failure> {
         let (mut sender, connection) =
             timeout_at(deadline, hyper::client::conn::http1::handshake(TokioIo::new(stream)))
                 .await
                 .map_err(|_| self.too_late("no answer had begun"))?
                 .map_err(|error| broken(&error))?;
-        // Ends with the exchange: dropping the guard closes the connection.
+        // The connection ends with the exchange: dropping the guard closes it.
         let _connection = Guard(tokio::spawn(connection));
         let response = timeout_at(deadline, sender.send_request(request))
             .await
             .map_err(|_| self.too_late("no answer had begun"))?
             .map_err(|error| broken(&error))?;
         let (head, mut body) = response.into_parts();
-        let answer = answer.insert(Answer {
+        let answer = answer.insert(Received {
             status: head.status.as_u16(),
             version: head.version,
             headers: head.headers,
@@ -208,7 +208,7 @@ impl Service {
     }
 }
 
-impl Answer {
+impl Received {
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         let mut values =
             self.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -226,11 +226,11 @@ impl Answer {
         Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
     }
 
-    /// Head and body as text.
+    /// Headers and body as text.
     pub(crate) fn shown(&self) -> String {
         let mut text = format!("{:?} {}\n", self.version, self.status);
         for (name, value) in &self.headers {
-            // Whatever a service sets there is meant for its own eyes.
+            // Their values are meant only for the service that sets them.
             let value = if is_secret_name(name.as_str()) {
                 REDACTED.into()
             } else {
@@ -257,7 +257,7 @@ async fn next_packet(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>>
     loop {
         match body.frame().await? {
             Ok(frame) => {
-                // Trailers are no part of the body.
+                // Trailers are not part of the body.
                 if let Ok(data) = frame.into_data() {
                     return Some(Ok(data));
                 }
@@ -304,7 +304,7 @@ fn no_address(name: &str, why: &str) -> Failure {
     Failure::new(Category::Dns, format!("the name {name} was not found: {why}"))
 }
 
-/// What the connection ran into: bytes that are no HTTP, or an end that came too early.
+/// The error of a connection: bytes that are not HTTP, or a premature end.
 fn broken(error: &hyper::Error) -> Failure {
     let mut cause = error.source();
     let mut io_kind = None;
@@ -345,7 +345,7 @@ mod tests {
             .into_iter()
             .collect();
         headers.insert("x-request-id", "req_1".parse().expect("a value"));
-        let answer = Answer { status: 200, version: http::Version::HTTP_11, headers, body: Vec::new() };
+        let answer = Received { status: 200, version: http::Version::HTTP_11, headers, body: Vec::new() };
         let shown = answer.shown();
         assert!(!shown.contains("canary"), "{shown}");
         assert!(

@@ -1,48 +1,48 @@
-//! Why a check failed: the closed set of categories that this kit emits, and the rest of the report's `error`.
+//! Why a check failed: the closed set of categories of this kit, and the other members of the report's `error`.
 
 use std::fmt;
 
 use gatewright::ErrorBody;
 
-/// Kind of failure, as `error.category` of a report names it. The schema lets other kits use other words.
+/// Category of a failure, as in `error.category` of a report. The schema allows other kits to use other words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// The kit cannot do the check where it runs: the agent's program is missing.
+    /// The kit cannot run the check in this environment: the agent's program is missing.
     Configuration,
     /// The host's name has no address.
     Dns,
-    /// No connection came about.
+    /// The connection could not be established.
     Connect,
-    /// The TLS handshake failed: an unknown certificate, a server that speaks no TLS.
+    /// The TLS handshake failed: an unknown certificate, or a server without TLS.
     Tls,
-    /// The connection ended before the answer did.
+    /// The connection ended before the response was complete.
     ConnectionLost,
-    /// The answer, or the agent's run, was not complete in time.
+    /// The response, or the agent's run, was not complete in time.
     Timeout,
     /// Status 401 or 403.
     Auth,
     /// Status 429.
     RateLimit,
-    /// Any other status that is not the one asked for.
+    /// Any other unexpected status.
     HttpStatus,
-    /// The content type is not that of the protocol.
+    /// The content type does not match the protocol.
     ContentType,
-    /// The bytes are not those of the protocol: HTTP, JSON, UTF-8, event stream, order of events.
+    /// The bytes break the protocol: HTTP, JSON, UTF-8, event stream or order of events.
     Protocol,
-    /// A JSON value does not have the form it should have.
+    /// A JSON value has the wrong form.
     Schema,
-    /// The service answered, and said in the answer that it failed.
+    /// The service responded, and reported a failure in the response.
     Response,
-    /// The answer is well formed and not what was asked for.
+    /// The response is well formed but not what the request asked for.
     Verification,
-    /// The agent's program ended badly, or did what it was not asked to.
+    /// The agent's program failed, or did something it was not asked to do.
     Agent,
     /// A defect of the kit itself.
     Internal,
 }
 
 impl Category {
-    /// Its name in a report.
+    /// The name in a report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
@@ -64,7 +64,7 @@ impl Category {
         }
     }
 
-    /// Of an HTTP status other than the one asked for.
+    /// The category for an unexpected HTTP status.
     pub(crate) const fn of_status(status: u16) -> Self {
         match status {
             401 | 403 => Self::Auth,
@@ -80,7 +80,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// The report's `error`, not yet redacted.
+/// The report's `error`, before redaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) category: Category,
@@ -100,7 +100,7 @@ impl Failure {
         self
     }
 
-    /// What the service says of its own failure: `lead`, then its message.
+    /// A failure that the service reports: `lead`, then the service's message.
     pub(crate) fn told(category: Category, lead: &str, told: ErrorBody) -> Self {
         let message = match &told.message {
             Some(message) => format!("{lead}: {message}"),

@@ -1,17 +1,17 @@
-//! Which cells a report has, in their fixed order, and which of them are run.
+//! The cells of a report, in their fixed order, and which of them run.
 
 use gatewright::report::{AgentMode, CheckId};
 
-use crate::options::Options;
+use crate::generated::options::Options;
 
-/// One cell of check and model.
+/// One cell: a check and a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedCell {
     /// The check.
     pub id: CheckId,
-    /// The model under test; none of the check of the model list.
+    /// The model under test; `None` for the check of the model list.
     pub model: Option<String>,
-    /// Why the cell is not run, as its `reason` in the report; None of a cell that is.
+    /// Why the cell is not run, as its `reason` in the report; `None` if it is run.
     pub skipped: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! The texts of a report and its evidence: redacted first, by the core's one redaction, then cut, so that no cut leaves
+//! Redacts the texts of a report and its evidence, then truncates them. The order matters: truncation must not leave
 //! half a secret.
 
 use gatewright::redact;
@@ -6,27 +6,30 @@ use gatewright::visible::{visible, visible_lines};
 
 pub(crate) use gatewright::redact::SHORTEST_DISTINCT;
 
-/// Most code points of a text in a report (2.12 has it for messages).
+/// Maximum length of a key in characters: the lookahead of the redaction of evidence.
+pub(crate) const MAX_KEY_CHARS: usize = 4096;
+
+/// Maximum length of a text in a report, in code points (2.12 states it for messages).
 const MAX_FIELD_CHARS: usize = 2000;
-/// What is left of a longer one.
+/// Length that a longer text is truncated to.
 const KEPT_FIELD_CHARS: usize = 1984;
 const CUT: &str = "… [truncated]";
-/// Largest part of a text that is made into a field of the report; the rest is behind the cut in any case.
+/// Maximum length of a text to process for a field of the report; truncation would remove the rest in any case.
 const FIELD_BYTES: usize = 64 << 10;
-/// A message for a check that failed without saying anything.
+/// A message for a check that failed without a message.
 const NOTHING_SAID: &str = "unknown error";
 
-/// Knows the secrets of a run.
+/// Redacts the secrets of a run.
 #[derive(Clone)]
 pub(crate) struct Redactor(redact::Redactor);
 
 impl Redactor {
-    /// Knows these secrets; empty ones are none.
+    /// Creates a redactor for these secrets; ignores empty ones.
     pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         Self(redact::Redactor::new(secrets))
     }
 
-    /// Whether a text holds one of the run's own secrets in some form.
+    /// Whether a text contains a secret of the run in any form.
     pub(crate) fn finds(&self, text: &str) -> bool {
         self.0.finds(text)
     }
@@ -42,7 +45,7 @@ impl Redactor {
         line.chars().take(KEPT_FIELD_CHARS).chain(CUT.chars()).collect()
     }
 
-    /// As [`Self::field`], never empty.
+    /// Like [`Self::field`], but never empty.
     pub(crate) fn message(&self, text: &str) -> String {
         let message = self.field(text);
         if message.is_empty() { NOTHING_SAID.to_owned() } else { message }

@@ -1,5 +1,5 @@
-//! The response object of the responses protocol (2.4; the form is the publicly documented one): what every check
-//! that gets one asserts about it.
+//! The response object of the responses protocol (2.4; in the publicly documented form): the assertions of every check
+//! that receives one.
 
 use gatewright::ErrorBody;
 use gatewright::report::Usage;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::cell::Cell;
 use crate::failure::{Category, Failure};
 
-/// Largest count of tokens that is taken for one: what every reader of JSON can hold.
+/// Maximum accepted token count: the largest integer that every JSON parser can represent.
 const MAX_COUNT: u64 = (1 << 53) - 1;
 
-/// What of a response object the checks need further.
+/// The parts of a response object that checks need.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseObject {
     /// Its output text, joined over all items and parts.
@@ -20,8 +20,8 @@ pub(crate) struct ResponseObject {
     pub(crate) calls: Vec<Value>,
 }
 
-/// Asserts the form of a response object, that it is complete, and that the model is the one asked for; fills
-/// response_id, reported_model, usage and model_verified. None where it is no object at all.
+/// Asserts the form of a response object, that it is complete, and that its model is the requested one; sets
+/// response_id, reported_model, usage and model_verified. Returns `None` if the value is not an object.
 pub(crate) fn examine(cell: &mut Cell, value: &Value, model: &str) -> Option<ResponseObject> {
     let is_object = value.is_object();
     cell.assert(Category::Schema, "response", "a JSON object", kind(value), is_object);
@@ -46,7 +46,7 @@ pub(crate) fn examine(cell: &mut Cell, value: &Value, model: &str) -> Option<Res
     Some(response)
 }
 
-/// A failure that stands in an answer whose status says success.
+/// A failure in a response with a successful status.
 fn refuse_error(cell: &mut Cell, value: &Value) {
     let error = &value["error"];
     if !error.is_null() {
@@ -76,7 +76,7 @@ fn completed(cell: &mut Cell, value: &Value) {
     }
 }
 
-/// Asserts that the output is well formed, and gathers what is in it.
+/// Asserts that the output is well formed, and collects its contents.
 pub(crate) fn output(cell: &mut Cell, output: &Value) -> ResponseObject {
     let mut response = ResponseObject::default();
     match gather(output, &mut response) {
@@ -91,7 +91,7 @@ pub(crate) fn output(cell: &mut Cell, output: &Value) -> ResponseObject {
     response
 }
 
-/// Errors: the first place that is not well formed, what should be there, what is.
+/// Errors: the first malformed location, with the expected and the actual value.
 fn gather(output: &Value, response: &mut ResponseObject) -> Result<(), (String, &'static str, String)> {
     let wrong = |place: String, expected, found: &Value| Err((place, expected, brief(found)));
     let Some(items) = output.as_array() else { return wrong(String::new(), "an array of items", output) };
@@ -124,7 +124,7 @@ fn gather(output: &Value, response: &mut ResponseObject) -> Result<(), (String, 
     Ok(())
 }
 
-/// The tokens that the service reports; a part it does not report is none, never 0.
+/// The tokens that the service reports; a missing count is `None`, never 0.
 fn usage(cell: &mut Cell, usage: &Value) -> Option<Usage> {
     if usage.is_null() {
         return None;
@@ -153,11 +153,11 @@ fn usage(cell: &mut Cell, usage: &Value) -> Option<Usage> {
     })
 }
 
-/// An integer as JSON Schema has it: 3.0 is one.
+/// An integer as JSON Schema defines it: 3.0 is one.
 pub(crate) fn count(value: &Value) -> Option<u64> {
     let whole = value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0)?;
-        // No count of tokens is as large as what a double cannot tell apart.
+        // No real token count is beyond the exact integers of a double.
         format!("{:.0}", number.abs()).parse().ok()
     })?;
     (whole <= MAX_COUNT).then_some(whole)
@@ -168,7 +168,7 @@ fn named(cell: &mut Cell, what: &str, value: &Value) {
     cell.assert(Category::Schema, what, "a string that is not empty", brief(value), held);
 }
 
-/// Whether a service that says it is `reported` may be meant by `model`: the id itself, or the id of a dated version.
+/// Whether the model id `reported` may stand for `model`: the id itself, or the id of a dated version.
 fn is_model(reported: &str, model: &str) -> bool {
     let Some(rest) = reported.strip_prefix(model) else { return false };
     rest.is_empty()
@@ -183,7 +183,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// What kind of JSON value it is.
+/// The kind of a JSON value.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -195,7 +195,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A value for a message: scalars as they are, the others by their kind.
+/// A value for a message: scalars as they are, other values by their kind.
 pub(crate) fn brief(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),

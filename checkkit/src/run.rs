@@ -1,5 +1,5 @@
-//! Runs the planned cells, one after the other or model by model at the same time, and makes the report of them. The
-//! report is whole whatever happens: a cell that is not reached says why.
+//! Runs the planned cells, in sequence or with the models in parallel, and creates the report. The report is always
+//! complete: a cell that was not reached states why.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,16 +20,17 @@ use crate::cell::{Cell, blank};
 use crate::checks::{self, Context};
 use crate::exchange::Service;
 use crate::failure::{Category, Failure};
-use crate::key::ApiKey;
-use crate::options::{AGENT_PROGRAM_VARIABLE, Options, Refused};
+use crate::generated::options::{AGENT_PROGRAM_VARIABLE, Options};
+use crate::options::Refused;
 use crate::plan::{ABORTED, FILTERED, NO_LIST, PlannedCell, plan};
 use crate::redaction::{Redactor, SHORTEST_DISTINCT};
 use crate::tls;
+use gatewright::ApiKey;
 
-/// Most models that are checked at the same time.
+/// Maximum number of models checked in parallel.
 pub const MAX_PARALLEL: usize = 8;
 
-/// A run that can begin: everything it was told is within bounds.
+/// A run with validated options.
 #[derive(Clone)]
 pub struct CheckKit {
     options: Arc<Options>,
@@ -40,29 +41,29 @@ pub struct CheckKit {
     redactor: Redactor,
 }
 
-/// What a run tells while it goes on.
+/// Progress events of a run.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Progress {
-    /// The run begins.
+    /// The run starts.
     Planned {
-        /// Cells of the report.
+        /// Number of cells in the report.
         cells: usize,
-        /// How many of them are run.
+        /// Number of cells to run.
         to_run: usize,
     },
-    /// A check begins.
+    /// A check starts.
     Started {
-        /// The cell's place in the report, from 0.
+        /// Index of the cell in the report, from 0.
         index: usize,
         /// The check.
         id: CheckId,
         /// The model under test.
         model: Option<String>,
     },
-    /// A cell has its result; also one that is skipped.
+    /// A cell has its result, even if it is skipped.
     Finished {
-        /// The cell's place in the report, from 0.
+        /// Index of the cell in the report, from 0.
         index: usize,
         /// The check, as in the result.
         id: CheckId,
@@ -73,15 +74,15 @@ pub enum Progress {
     },
 }
 
-/// What a run leaves behind.
+/// The result of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finished {
     /// The report, valid under section 2.12.
     pub report: Report,
-    /// What was seen, with the place of its cell in the report; of the cells that were run, in order.
+    /// The evidence of the cells that were run, in order, with the index of each cell in the report.
     pub evidence: Vec<(usize, Evidence)>,
-    /// The run was cancelled; cells that had no result say `aborted:`.
+    /// The run was cancelled; cells without a result say `aborted:`.
     pub interrupted: bool,
 }
 
@@ -92,11 +93,11 @@ impl std::fmt::Debug for CheckKit {
 }
 
 impl CheckKit {
-    /// Holds the options to their bounds. Sends nothing.
+    /// Validates the options. Sends nothing.
     pub fn new(options: Options, key: &ApiKey) -> Result<Self, Refused> {
         let options = options.normalised();
         let passed = passed_variables(&options);
-        // What is handed on may be a secret, too; short values are words as likely as not.
+        // Values passed on may be secrets, too; short values are likely to be ordinary words.
         let values = passed
             .iter()
             .filter(|(name, _)| name != BASE_ENVIRONMENT)
@@ -108,7 +109,7 @@ impl CheckKit {
         let models = options.tested_models();
         let cells = plan(&options, &models);
         if cells.iter().all(|cell| cell.skipped.is_some()) {
-            // Of the checks that were selected, if any were.
+            // Limited to the selected checks, if there is a selection.
             let mut reasons = cells.iter().filter_map(|cell| cell.skipped);
             let reason = reasons.find(|reason| *reason != FILTERED).unwrap_or(FILTERED);
             problems.push(format!("no check is left to run ({reason}): select others"));
@@ -135,7 +136,7 @@ impl CheckKit {
         &self.cells
     }
 
-    /// Runs the checks. `cancel` ends the run early; the report is whole all the same. Never fails.
+    /// Runs the checks. `cancel` ends the run early; the report is still complete. Never fails.
     pub async fn run(&self, progress: &(dyn Fn(Progress) + Sync), cancel: &CancellationToken) -> Finished {
         let to_run = self.cells.iter().filter(|cell| cell.skipped.is_none()).count();
         progress(Progress::Planned { cells: self.cells.len(), to_run });
@@ -160,7 +161,7 @@ impl CheckKit {
             .collect();
         let at_once = if self.options.parallel { MAX_PARALLEL } else { 1 };
         let models = per_model.into_iter().map(|(first, cells)| run.model(first, cells, listed.as_deref()));
-        // In the order of the plan, whoever is done first.
+        // In the order of the plan, not of completion.
         let models: Vec<_> = stream::iter(models).buffered(at_once).collect().await;
         results.extend(models.into_iter().flatten());
         let interrupted = cancel.is_cancelled();
@@ -174,7 +175,7 @@ impl CheckKit {
         Finished { report: self.report(checks, version), evidence, interrupted }
     }
 
-    /// The agent, where a cell needs one.
+    /// The agent, if a cell needs one.
     async fn agent(&self, cancel: &CancellationToken) -> Option<Agent> {
         let needed = |cell: &PlannedCell| cell.id == CheckId::AgentCliSmoke && cell.skipped.is_none();
         if !self.cells.iter().any(needed) {
@@ -243,7 +244,7 @@ impl CheckKit {
         }
     }
 
-    /// What the options put into the report must be valid there, too.
+    /// The values that options set in the report must be valid there, too.
     fn check_document(&self) -> Result<(), Vec<String>> {
         let checks = self.cells.iter().map(|cell| skipped(cell, ABORTED)).collect();
         let document = serde_json::to_vec(&self.report(checks, None)).expect("strings and numbers serialise");
@@ -259,7 +260,7 @@ impl CheckKit {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run<'a> {
     kit: &'a CheckKit,
     token: String,
@@ -271,7 +272,7 @@ struct Run<'a> {
 type CellResult = (Check, Option<Evidence>);
 
 impl Run<'_> {
-    /// The cells of one model, one after the other.
+    /// Runs the cells of one model in sequence.
     async fn model(&self, first: usize, cells: &[PlannedCell], listed: Option<&[String]>) -> Vec<CellResult> {
         let mut results = Vec::with_capacity(cells.len());
         for (offset, cell) in cells.iter().enumerate() {
@@ -325,7 +326,7 @@ impl Run<'_> {
         };
         let (cell, listed) = match outcome {
             Ok(checked) => (checked.cell, checked.listed),
-            // A defect of the kit costs one cell, never the report.
+            // A defect of the kit fails one cell, never the whole report.
             Err(_) => (defective(*id, model.as_deref()), None),
         };
         let (check, evidence) = cell.finish(&self.kit.redactor, began.elapsed());
@@ -351,7 +352,7 @@ fn refused(problems: Vec<String>, redactor: &Redactor) -> Refused {
     Refused { problems: problems.into_iter().map(|problem| redactor.field(&problem)).collect() }
 }
 
-/// The variables of the kit's environment that the agent gets, PATH first; those that are not set are left out.
+/// The variables that the agent gets from the kit's environment, PATH first, without unset ones.
 fn passed_variables(options: &Options) -> Vec<(String, std::ffi::OsString)> {
     let mut names = vec![BASE_ENVIRONMENT];
     for name in &options.agent_env {

@@ -1,17 +1,17 @@
-//! `gatewright chat`: asks a model and writes its answer as it arrives.
+//! `gatewright chat`: sends a prompt to a model and prints the answer as it arrives.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 
 use clap::Args;
 use futures_util::StreamExt as _;
-use gatewright::types::{ChatCompletionRequest, ChatMessage, ChatMessageContent, ChatMessageRole};
+use gatewright::types::{ChatCompletionRequest, ChatMessage};
 use gatewright::visible::visible_lines;
 
-use crate::Target;
-use crate::outcome::{Failure, Outcome, say};
+use crate::exit::{Exit, Failure, say};
+use crate::target::Target;
 
-/// Longest prompt that is read from standard input.
+/// Maximum size of a prompt from standard input, in bytes.
 const MAX_PROMPT_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Args)]
@@ -19,10 +19,10 @@ pub(crate) struct Arguments {
     /// Model id; see `gatewright models`
     #[arg(long, short, default_value = default_model())]
     model: String,
-    /// Instructions for the model, before the prompt
+    /// System instructions for the model
     #[arg(long, short)]
     system: Option<String>,
-    /// What to ask; - reads it from standard input
+    /// The prompt; - reads it from standard input
     prompt: String,
     #[command(flatten)]
     target: Target,
@@ -33,19 +33,14 @@ fn default_model() -> &'static str {
     gatewright::catalog::TEXT_MODELS.first().map_or("", |model| model.id)
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Outcome {
+pub(crate) async fn run(arguments: Arguments) -> Exit {
     let prompt = match arguments.prompt.as_str() {
         "-" => read_prompt()?,
         _ => arguments.prompt,
     };
-    let system = arguments.system.map(|text| message(ChatMessageRole::System, text));
-    let messages: Vec<ChatMessage> =
-        system.into_iter().chain([message(ChatMessageRole::User, prompt)]).collect();
-    let request: ChatCompletionRequest = ChatCompletionRequest::builder()
-        .model(arguments.model)
-        .messages(messages)
-        .try_into()
-        .map_err(|error| Failure::Usage(format!("{error}")))?;
+    let system = arguments.system.map(ChatMessage::system);
+    let messages = system.into_iter().chain([ChatMessage::user(prompt)]).collect();
+    let request = ChatCompletionRequest::new(arguments.model, messages);
     let client = arguments.target.client()?;
     let mut chunks = client.chat().completions().stream(&request).await?;
     let mut out = io::stdout();
@@ -60,7 +55,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
                 ended_line = text.ends_with('\n');
             }
             if choice.finish_reason.as_ref().is_some_and(|reason| reason.as_str() == "length") {
-                say("the answer was cut at the model's limit of tokens");
+                say("the answer was cut off at the model's token limit");
             }
         }
     }
@@ -68,17 +63,6 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         writeln!(out)?;
     }
     Ok(0)
-}
-
-fn message(role: ChatMessageRole, text: String) -> ChatMessage {
-    ChatMessage {
-        role,
-        content: Some(ChatMessageContent::String(text)),
-        name: None,
-        tool_calls: None,
-        tool_call_id: None,
-        extra: serde_json::Map::new(),
-    }
 }
 
 fn read_prompt() -> Result<String, Failure> {

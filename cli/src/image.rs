@@ -1,4 +1,4 @@
-//! `gatewright image`: makes images and saves them.
+//! `gatewright image`: generates images and saves them.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use gatewright::types::{
 };
 use gatewright::{SaveOptions, check_place};
 
-use crate::Target;
-use crate::outcome::{Failure, Outcome};
+use crate::exit::{Exit, Failure};
+use crate::target::Target;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// What to show
     prompt: String,
-    /// Where to save it; of several images, the number goes before the extension
+    /// Output file; with several images, a number is added before the extension
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Model id
     #[arg(long, short, default_value = default_model())]
     model: String,
-    /// Width x height, such as 1024x1024
+    /// WIDTHxHEIGHT, such as 1024x1024
     #[arg(long)]
     size: Option<String>,
-    /// How many
+    /// Number of images
     #[arg(long)]
     n: Option<i64>,
     /// standard or hd
@@ -44,23 +44,21 @@ fn default_model() -> &'static str {
     gatewright::catalog::IMAGE_MODELS.first().map_or("", |model| model.id)
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Outcome {
+pub(crate) async fn run(arguments: Arguments) -> Exit {
     let client = arguments.target.client()?;
-    // A folder that cannot be written to is found out before the images are asked for.
+    // Checks that the folder is writable before the request is sent.
     check_place(&arguments.out, &SaveOptions::default()).await?;
-    let request: ImageGenerationRequest = ImageGenerationRequest::builder()
-        .prompt(arguments.prompt)
-        .model(arguments.model)
-        .size(arguments.size)
-        .n(arguments.n)
-        .quality(arguments.quality)
-        .style(arguments.style)
-        .response_format(ImageGenerationRequestResponseFormat::B64Json)
-        .try_into()
-        .map_err(|error| Failure::Usage(format!("{error}")))?;
+    let request = ImageGenerationRequest {
+        size: arguments.size,
+        n: arguments.n,
+        quality: arguments.quality,
+        style: arguments.style,
+        response_format: Some(ImageGenerationRequestResponseFormat::B64Json),
+        ..ImageGenerationRequest::new(arguments.model, arguments.prompt)
+    };
     let images = client.images().generate(&request).await?.into_inner().data;
     if images.is_empty() {
-        return Err(Failure::Failed("the gateway made no image".to_owned()));
+        return Err(Failure::Failed("the gateway returned no image".to_owned()));
     }
     let mut out = io::stdout().lock();
     for (index, image) in images.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The gatewright program; all of it is in the library, which the Python and Node packages run too.
+//! The `gatewright` program. The library does all the work; the Python and Node packages run the same library.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `gatewright models`: lists the models that the key reaches.
+//! `gatewright models`: lists the models available to the key.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -7,19 +7,19 @@ use gatewright::Call;
 use gatewright::operations::LIST_MODELS;
 use gatewright::visible::{visible, visible_lines};
 
-use crate::Target;
-use crate::outcome::Outcome;
+use crate::exit::Exit;
+use crate::target::Target;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Print the list as JSON, as the gateway sent it
+    /// Print the response of the gateway as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     target: Target,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Outcome {
+pub(crate) async fn run(arguments: Arguments) -> Exit {
     let client = arguments.target.client()?;
     let to_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -2,25 +2,27 @@
 //! (generated); the raw front under them is here.
 
 mod builder;
+mod context;
+mod generated;
+mod typed;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::Error;
-use crate::files::FileClient;
-use crate::operation::Operation;
-use crate::options::{Call, RequestOptions};
-use crate::redact::Redactor;
-use crate::response::RawResponse;
-use crate::secret::Secrets;
 use crate::stream::RawStream;
-use crate::transport::{Transport, TypedCall};
+use crate::transport::exchange::Transport;
+use crate::transport::file_client::FileClient;
+use crate::transport::generated::options::RequestOptions;
+use crate::transport::options::Call;
+use crate::transport::response::RawResponse;
+use crate::transport::secret::Secrets;
+use crate::wire::error::Error;
+use crate::wire::redact::Redactor;
 
-pub use self::builder::{
-    API_KEY_VARIABLE, BASE_URL_VARIABLE, ClientBuilder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_EVENT_TIMEOUT,
-    DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS,
-    DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_POOL_TIMEOUT, DEFAULT_TIMEOUT,
-};
+pub use self::context::CallContext;
+pub use self::generated::builder::ClientBuilder;
+pub use self::generated::resources;
+pub use self::typed::TypedCall;
 
 /// A client of one gateway, with one key and one pool of connections. Clones share them.
 ///
@@ -41,20 +43,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// A builder; what it is not told comes from the environment, then from the defaults.
+    /// A builder. Options that are not set come from the environment, then from the defaults.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
 
-    /// A client as the environment says: [`BASE_URL_VARIABLE`] (default
+    /// A client configured from the environment: [`BASE_URL_VARIABLE`](crate::BASE_URL_VARIABLE) (default
     /// [`DEFAULT_BASE_URL`](crate::DEFAULT_BASE_URL)) and
-    /// [`API_KEY_VARIABLE`]. Errors: as [`ClientBuilder::build`].
+    /// [`API_KEY_VARIABLE`](crate::API_KEY_VARIABLE). Errors: as [`ClientBuilder::build`].
     pub fn from_env() -> Result<Self, Error> {
         Self::builder().build()
     }
 
-    /// This client with other options for the calls made through it; it shares the connections. What `options`
-    /// leaves open stays as it is.
+    /// A client with other options over the same connections. Options that are not set stay as they are.
     #[must_use]
     pub fn with_options(&self, options: RequestOptions) -> Self {
         let options = Arc::new(options.over(&self.options));
@@ -66,7 +67,7 @@ impl Client {
         self.transport.base().as_str()
     }
 
-    /// Sends a call and reads its answer whole. Where the operation's body has a streaming switch it is off.
+    /// Sends a call and reads the whole response. A streaming switch in the body is turned off.
     ///
     /// Errors: every kind but StreamTruncated, Stream and TaskFailed.
     pub async fn call(&self, mut call: Call) -> Result<RawResponse, Error> {
@@ -74,21 +75,12 @@ impl Client {
         self.transport.call(call).await
     }
 
-    /// Sends a call and opens its answer as a stream. Where the operation's body has a streaming switch it is on.
+    /// Sends a call and opens the response as a stream. A streaming switch in the body is turned on.
     ///
-    /// Errors: as [`Client::call`]; those of the stream itself come from [`RawStream::next_batch`].
+    /// Errors: as [`Client::call`]; errors within the stream come from [`RawStream::next_batch`].
     pub async fn open(&self, mut call: Call) -> Result<RawStream, Error> {
         call.options = call.options.over(&self.options);
-        self.transport.open(call).await
-    }
-
-    /// A call through the generated client, for the generated resources.
-    pub(crate) fn typed_call(
-        &self,
-        operation: &'static Operation,
-        path: &[(&str, &str)],
-    ) -> Result<TypedCall, Error> {
-        TypedCall::new(self, operation, path)
+        self.transport.open(call).await.map(RawStream::new)
     }
 
     pub(crate) fn transport(&self) -> &Transport {

@@ -22,86 +22,91 @@
 //! # }
 //! ```
 //!
-//! Every operation has a typed method on a resource of [`Client`] and a raw form by [`Client::call`] and
-//! [`Client::open`]; both go through the same transport, which retries, bounds and explains. What goes wrong is
-//! one [`Error`] with an [`ErrorKind`]. Types keep members they do not know in `extra`.
+//! Every operation has a typed method on a resource of [`Client`] and a raw form through [`Client::call`] and
+//! [`Client::open`]; both use the same transport, which retries, enforces limits and explains failures. Every failure
+//! is one [`Error`] with an [`ErrorKind`]. Types keep unknown members in `extra`.
 //!
-//! [`limits`] checks requests against the specification and the catalog; [`report`] validates reports; [`sse`] is
-//! the decoder of event streams; [`redact`] takes secrets out of texts and [`visible`] what a terminal would act on.
-//! All of it runs on a Tokio runtime.
+//! [`limits`] checks requests against the specification and the catalog; [`report`] validates reports; [`sse`] decodes
+//! event streams; [`redact`] removes secrets from text, and [`visible`] escapes characters that a terminal would act
+//! on. Everything runs on a Tokio runtime.
 
-mod base_url;
-mod chat;
+mod api;
+#[cfg(feature = "client")]
 mod client;
-mod clock;
-mod error;
-mod error_body;
-mod files;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
-#[expect(unreachable_pub, reason = "what of it is public is named below")]
-mod generated;
-mod images;
-mod json_weight;
-pub mod limits;
-mod log;
-mod middleware;
-mod native;
-mod operation;
-mod options;
-mod panics;
-mod polling;
-mod presence;
-pub mod redact;
-pub mod report;
-mod response;
-mod responses;
-mod retry;
+#[cfg(feature = "client")]
+mod long_work;
+#[cfg(feature = "client")]
+#[doc(hidden)]
+pub mod runtime;
 #[cfg(test)]
 mod schema_loop;
-mod secret;
-pub mod sse;
+#[cfg(feature = "client")]
 mod stream;
-mod tls;
-mod trace;
+#[cfg(feature = "client")]
 mod transport;
-mod videos;
-pub mod visible;
-pub mod webhook;
-pub mod whole_file;
+#[cfg_attr(
+    not(feature = "client"),
+    expect(dead_code, unused_imports, unused_macros, reason = "the client alone uses all of it")
+)]
+mod wire;
 
-pub use crate::base_url::DEFAULT_BASE_URL;
-pub use crate::client::{
-    API_KEY_VARIABLE, BASE_URL_VARIABLE, Client, ClientBuilder, DEFAULT_CONNECT_TIMEOUT,
-    DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES,
-    DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_POOL_TIMEOUT, DEFAULT_TIMEOUT,
+pub use crate::api::chunk::Chunk;
+pub use crate::api::generated::error_kinds::{ErrorCode, ErrorKind};
+pub use crate::api::operation::Operation;
+pub use crate::api::{catalog, operations, types};
+#[cfg(feature = "client")]
+pub use crate::client::{Client, ClientBuilder, resources};
+#[cfg(feature = "client")]
+pub use crate::long_work::files::{Download, Saved, check_place};
+#[cfg(feature = "client")]
+pub use crate::long_work::generated::options::{
+    DEFAULT_MAX_FILE_BYTES, DEFAULT_WAIT_TIMEOUT, OnProgress, SaveOptions, WaitOptions,
 };
-pub use crate::clock::{Clock, LONGEST_TIME, SystemClock, time_of_seconds};
-pub use crate::error::{Error, ErrorCode, ErrorKind, Received};
-pub use crate::error_body::ErrorBody;
-pub use crate::files::{DEFAULT_MAX_FILE_BYTES, Download, SaveOptions, Saved, check_place};
-pub use crate::generated::{catalog, operations, resources, types};
-pub use crate::json_weight::is_light;
-pub use crate::log::LOG_VARIABLE;
-pub use crate::middleware::{Attempt, Middleware, Outcome};
-pub use crate::operation::Operation;
-pub use crate::options::{Call, RequestOptions};
+#[cfg(feature = "client")]
+pub use crate::long_work::videos::VideoWatch;
+#[cfg(feature = "client")]
+pub use crate::stream::ahead as read_ahead;
+#[cfg(feature = "client")]
+pub use crate::stream::{Accumulator, EventStream, RawStream};
+#[cfg(feature = "client")]
+pub use crate::transport::clock::{Clock, LONGEST_TIME, SystemClock, time_of_seconds};
+#[cfg(feature = "client")]
+pub use crate::transport::generated::options::{
+    API_KEY_VARIABLE, BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE, DEFAULT_BASE_URL, DEFAULT_CONNECT_TIMEOUT,
+    DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES,
+    DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_MAX_RETRIES, DEFAULT_POOL_TIMEOUT,
+    DEFAULT_TIMEOUT, RequestOptions,
+};
+#[cfg(feature = "client")]
+pub use crate::transport::log::LOG_VARIABLE;
+#[cfg(feature = "client")]
+pub use crate::transport::middleware::{Attempt, Middleware, Outcome};
+#[cfg(feature = "client")]
+pub use crate::transport::options::Call;
+#[cfg(feature = "client")]
+pub use crate::transport::response::{RawResponse, Response};
+#[cfg(feature = "client")]
+pub use crate::transport::secret::ApiKeyProvider;
+pub use crate::wire::api_key::{ApiKey, InvalidKey};
+pub use crate::wire::error::{Error, Received};
+pub use crate::wire::error_body::{ErrorBody, MAX_ERROR_BODY_BYTES};
+pub use crate::wire::json_weight::is_light;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
-pub use crate::panics::on_purpose;
-pub use crate::panics::{contain, contained};
-pub use crate::polling::{DEFAULT_WAIT_TIMEOUT, OnProgress, WaitOptions};
-pub use crate::response::{RawResponse, Response};
-pub use crate::retry::DEFAULT_MAX_RETRIES;
-pub use crate::secret::{ApiKeyProvider, is_secret_name};
-pub use crate::sse::{Frame, StreamEvent};
-pub use crate::stream::{Accumulator, Chunk, EventStream, RawStream};
-pub use crate::tls::CA_BUNDLE_VARIABLE;
-pub use crate::transport::MAX_ERROR_BODY_BYTES;
-pub use crate::videos::VideoWatch;
-/// What a [`Clock`], a [`Middleware`] and an [`ApiKeyProvider`] answer with.
+pub use crate::wire::panics::on_purpose;
+pub use crate::wire::panics::{contain, contained};
+pub use crate::wire::secret_names::is_secret_name;
+pub use crate::wire::sse::{Frame, StreamEvent};
+pub use crate::wire::{limits, redact, sse, webhook};
+/// What a [`Clock`], a [`Middleware`] and an [`ApiKeyProvider`] return.
+#[cfg(feature = "client")]
 pub use futures_util::future::BoxFuture;
+#[cfg(feature = "report")]
+pub use gatewright_report as report;
+pub use gatewright_safe::{visible, whole_file};
 
 /// The Rust code of docs/guides, as tests; they need a gateway, which `cargo xtask test guides` starts.
 #[cfg(all(doctest, guides))]

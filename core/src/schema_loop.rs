@@ -1,6 +1,6 @@
-//! Closes the loop of the generator: the JSON Schemas of the generated types, as schemars derives them, are
-//! compared with the specification's. What a type does not say must be recorded in
-//! `spec/generated/dropped-keywords.json`, and what is recorded as enforced by `limits` must be in the schemas that
+//! Closes the loop of the generator: compares the JSON Schemas that schemars derives from the generated types with
+//! those of the specification. Anything that a type does not express must be recorded in
+//! `spec/generated/dropped-keywords.json`, and anything recorded as enforced by `limits` must be in the schemas that
 //! `limits` enforces.
 
 use std::collections::{BTreeSet, HashMap};
@@ -9,18 +9,21 @@ use serde_json::Value;
 
 const SPECIFICATION: &str = include_str!("../../spec/generated/openapi-3.2.json");
 const DROPPED: &str = include_str!("../../spec/generated/dropped-keywords.json");
-const REQUESTS: &str = include_str!("generated/requests.schema.json");
+const REQUESTS: &str = include_str!("api/generated/requests.schema.json");
 
-/// Keywords that say nothing about which documents are valid, or how else than by the types one may be written.
+/// Keywords that do not affect which documents are valid, or that describe alternative spellings.
 const ANNOTATIONS: &[&str] = &[
     "description",
     "title",
     "examples",
     "deprecated",
+    "x-assumed-kind",
     "x-iterable",
     "x-json-mapping",
+    "x-new",
     "x-open-union",
     "x-ours",
+    "x-position",
     "x-source",
     "x-text",
 ];
@@ -60,7 +63,7 @@ fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enf
         }
         let (pointer, keyword) = (string(&record["pointer"]), string(&record["keyword"]));
         let Some(place) = pointer.strip_prefix("/components/schemas") else {
-            // A parameter: its schema stands under its operation.
+            // A parameter: its schema is stored under its operation.
             let name = pointer.split('/').rev().nth(1).expect("…/parameters/{name}/schema");
             let operations = requests["operations"].as_object().expect("operations");
             let enforced =
@@ -72,9 +75,9 @@ fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enf
         };
         let node = requests.pointer(&format!("/$defs{place}"));
         let kept = node.is_some_and(|node| match keyword {
-            // Conditions stand in for the variants of an open union.
+            // Conditions replace the variants of an open union.
             "oneOf" | "x-discriminator" => node.get("allOf").is_some(),
-            // Recorded at the property, stated by the object around it.
+            // Recorded at the property, but stated by the enclosing object.
             "required" => place.rsplit_once("/properties/").is_some_and(|(object, name)| {
                 let names = requests.pointer(&format!("/$defs{object}/required")).and_then(Value::as_array);
                 names.is_some_and(|names| names.iter().any(|one| one == name))
@@ -90,11 +93,11 @@ fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enf
 
 #[test]
 fn a_required_member_that_may_be_null_may_not_be_missing() {
-    // schemars cannot tell a required Option from an optional one; serde can.
+    // schemars cannot distinguish a required Option from an optional one; serde can.
     let body = r#"{"message": "m", "type": "t", "param": null}"#;
-    assert!(serde_json::from_str::<crate::types::StandardError>(body).is_err());
+    assert!(serde_json::from_str::<crate::api::types::StandardError>(body).is_err());
     let body = r#"{"message": "m", "type": "t", "param": null, "code": null}"#;
-    assert!(serde_json::from_str::<crate::types::StandardError>(body).is_ok());
+    assert!(serde_json::from_str::<crate::api::types::StandardError>(body).is_ok());
 }
 
 fn parse(text: &str) -> Value {
@@ -117,7 +120,7 @@ struct Comparison {
 
 impl Comparison {
     fn new(specification: Value) -> Self {
-        let schemas = crate::types::schemas().into_iter();
+        let schemas = crate::api::types::schemas().into_iter();
         let types =
             schemas.map(|(name, schema)| (name, serde_json::to_value(schema).expect("a schema is JSON")));
         let pair =
@@ -143,7 +146,7 @@ impl Comparison {
         }
     }
 
-    /// Notes what `node` of the specification says and `of_type` does not, unless it is recorded.
+    /// Notes what `node` of the specification states and `of_type` does not, unless it is recorded.
     fn compare(&self, node: &Value, of_type: &Value, at: &str, missing: &mut Vec<String>) {
         if let Some(reference) = node.get("$ref") {
             if string(reference).rsplit('/').next() != referred(without_null(of_type)) {
@@ -210,7 +213,7 @@ impl Comparison {
 
     /// An open union is one object that has the members of every variant.
     fn compare_open_union(&self, variants: &Value, of_type: &Value, at: &str, missing: &mut Vec<String>) {
-        // The last form, without a reference, is that of unknown kinds.
+        // The last form, which has no reference, is that of unknown kinds.
         for variant in
             variants.as_array().into_iter().flatten().filter(|variant| variant.get("$ref").is_some())
         {
@@ -224,7 +227,7 @@ impl Comparison {
         }
     }
 
-    /// A type's schema without Option and behind references.
+    /// A type's schema without Option, with references resolved.
     fn resolved<'a>(&'a self, of_type: &'a Value) -> &'a Value {
         let of_type = without_null(of_type);
         match referred(of_type).and_then(|name| self.types.get(name)) {
@@ -234,7 +237,7 @@ impl Comparison {
     }
 }
 
-/// The schema inside what schemars puts around it for Option or for a description.
+/// The schema inside the wrapper that schemars adds for Option or for a description.
 fn without_null(of_type: &Value) -> &Value {
     if let Some([only]) = of_type["allOf"].as_array().map(Vec::as_slice) {
         return without_null(only);
@@ -256,7 +259,7 @@ fn may_be_null(node: &Value) -> bool {
     among_types || among_forms
 }
 
-/// Whether a type's schema has a keyword with this value, or its equal.
+/// Whether a type's schema has a keyword with this value or an equivalent one.
 fn says(of_type: &Value, keyword: &str, value: &Value) -> bool {
     let types = |value: &Value| -> BTreeSet<String> {
         let all = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
@@ -264,7 +267,7 @@ fn says(of_type: &Value, keyword: &str, value: &Value) -> bool {
     };
     match keyword {
         "type" => types(&of_type["type"]) == types(value),
-        // Null among the options is the type null.
+        // Null among the options corresponds to the type null.
         "enum" => {
             let options = |value: &Value| {
                 value

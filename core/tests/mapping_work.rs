@@ -1,5 +1,5 @@
-//! What it costs to read a native request in another spelling (2.5), counted in bytes allocated: no form of a body makes
-//! it more than a few copies of the body.
+//! Measures the cost of reading a native request in another spelling (2.5), in bytes allocated: whatever the form of
+//! the body, the cost is at most a few copies of it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,21 +11,21 @@ thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts the bytes that its thread asks for; what is given back does not count.
+/// Counts the bytes that its thread allocates; bytes that are freed are not subtracted.
 struct Counting;
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by its trait; it only counts and passes on")]
-// SAFETY: every call is the system allocator's own.
+// SAFETY: every call is forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // Not counted once the thread's own storage is gone.
         _ = ALLOCATED.try_with(|bytes| bytes.set(bytes.get() + layout.size()));
-        // SAFETY: as this function was called.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as this function was called.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -39,8 +39,8 @@ fn allocated<T>(work: impl FnOnce() -> T) -> (usize, T) {
     (ALLOCATED.get() - before, result)
 }
 
-/// A body whose only other spelling is at the bottom of 50 schemas, each in a list of the one before, beside a text of
-/// 100 kB at each level.
+/// A body whose only other spelling is at the bottom of 50 schemas, each in a list of the previous one, beside a text
+/// of 100 kB at each level.
 fn deep() -> Value {
     let mut schema = json!({ "min_items": 1 });
     for _ in 0..50 {

@@ -1,5 +1,5 @@
-//! What a stranger's answer may cost in memory, counted by the allocator, over a real socket: a few hundred kilobytes on
-//! the wire never become hundreds of megabytes.
+//! Measures the memory that an untrusted response may take, counted by the allocator over a real socket: a few hundred
+//! kilobytes on the wire never become hundreds of megabytes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,7 +15,7 @@ const MIB: usize = 1024 * 1024;
 struct Counting;
 
 thread_local! {
-    /// Of this thread: the server has its own.
+    /// Counted for this thread only: the server runs on its own.
     static HELD: Cell<usize> = const { Cell::new(0) };
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
@@ -23,14 +23,14 @@ thread_local! {
 fn count(more: usize, less: usize) {
     let held = HELD.get().wrapping_add(more).wrapping_sub(less);
     HELD.set(held);
-    // What another thread had allocated may be freed here.
+    // Memory allocated by another thread may be freed here.
     if held <= usize::MAX / 2 {
         PEAK.set(PEAK.get().max(held));
     }
 }
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
-// SAFETY: all of it is the system's.
+// SAFETY: every call is forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are there for a moment.
+        // Both blocks exist for a moment.
         count(size, 0);
         count(0, layout.size());
         unsafe { System.realloc(pointer, layout, size) }
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A client of a server that answers once, with this status and body.
+/// A client of a server that responds once, with this status and body.
 fn client(
     status: u16,
     content_type: &str,
@@ -69,7 +69,7 @@ fn client(
     std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("a client");
         let _ = socket.read(&mut vec![0; 65536]);
-        // The client may have heard enough.
+        // The client may have stopped reading.
         let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(&body));
         let _ = socket.read(&mut [0]);
     });
@@ -78,7 +78,7 @@ fn client(
     told(builder).build().expect("a client")
 }
 
-/// Runs something with a client on this thread. Gives what came of it, and how much memory that took at most.
+/// Runs work with a client on this thread. Returns its result and the peak memory it took.
 fn measured<T>(client: &Client, work: impl AsyncFnOnce(&Client) -> T) -> (T, usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let before = HELD.get();
@@ -91,7 +91,7 @@ fn call() -> Call {
     Call::new(&CREATE_CHAT_COMPLETION).body(r#"{"model":"m","messages":[]}"#)
 }
 
-/// How many events came of a stream, what ended it, and what is known of its document.
+/// How many events a stream delivered, the error that ended it, and the stream for its document.
 async fn read(client: &Client) -> (usize, Option<Error>, RawStream) {
     let mut stream = client.open(call()).await.expect("a stream");
     let mut events = 0;

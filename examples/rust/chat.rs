@@ -9,11 +9,11 @@ use gatewright::types::{ChatCompletionRequest, ChatMessage};
 async fn main() -> Result<(), gatewright::Error> {
     let client = Client::from_env()?; // GATEWRIGHT_BASE_URL, GATEWRIGHT_API_KEY
 
-    let mut request = ChatCompletionRequest::new(
+    let request = ChatCompletionRequest::new(
         "model-sol",
         vec![ChatMessage::system("You are brief."), ChatMessage::user("What is a gateway?")],
-    );
-    request.max_tokens = Some(60);
+    )
+    .with_max_tokens(60);
     let completion = client.chat().completions().create(&request).await?;
     println!("{}", completion.text().unwrap_or_default());
     let request_id = completion.request_id().unwrap_or("unnamed");

@@ -10,9 +10,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).unwrap_or_else(|| "image.png".to_owned());
     let client = Client::from_env()?;
 
-    let mut request = ImageGenerationRequest::new("image_model_2", "a lighthouse at dusk");
-    request.size = Some("256x256".to_owned());
-    request.response_format = Some(ImageGenerationRequestResponseFormat::B64Json);
+    let request = ImageGenerationRequest::new("image_model_2", "a lighthouse at dusk")
+        .with_size("256x256")
+        .with_response_format(ImageGenerationRequestResponseFormat::B64Json);
     let answer = client.images().generate(&request).await?;
     let image = answer.data.first().ok_or("no image came")?;
     let saved = client.images().save(image, &file, SaveOptions::default()).await?;

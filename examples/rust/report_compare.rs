@@ -5,7 +5,7 @@
 use gatewright::report::{Diff, Thresholds, Validator, html, terminal};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let good = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/reports/good.json").to_owned();
+    let good = concat!(env!("CARGO_MANIFEST_DIR"), "/../reports/good.json").to_owned();
     let mut files: Vec<String> = std::env::args().skip(1).collect();
     files.resize(2, good);
     let mut reports = Vec::new();

@@ -5,7 +5,7 @@
 fn main() -> std::io::Result<()> {
     let mut files: Vec<String> = std::env::args().skip(1).collect();
     if files.is_empty() {
-        let reports = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/reports");
+        let reports = concat!(env!("CARGO_MANIFEST_DIR"), "/../reports");
         files = ["good", "broken"].map(|name| format!("{reports}/{name}.json")).to_vec();
     }
     for file in files {

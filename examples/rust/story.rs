@@ -12,9 +12,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::TryStreamExt as _;
 use gatewright::types::{
-    ChatCompletionChunk, ChatCompletionRequest, ChatMessage, ChatMessageContent, ChatMessageRole,
-    GenerateContentRequest, ImageGenerationRequest, NativeContent, NativePart, ResponseRequest,
-    ResponseStreamEvent, VideoGenerationRequest,
+    ChatCompletionChunk, ChatCompletionRequest, ChatMessage, GenerateContentRequest, ImageGenerationRequest,
+    ResponseRequest, ResponseStreamEvent, VideoGenerationRequest,
 };
 use gatewright::{Client, ErrorKind, WaitOptions, report};
 
@@ -37,22 +36,16 @@ async fn chat(client: &Client) -> Result<(), Box<dyn Error>> {
     println!("models: {}", ids.join(", "));
     println!("model: {}", client.models().retrieve(ids[0]).await?.owned_by);
 
-    let question = |model: &str, text: &str| -> Result<ChatCompletionRequest, Box<dyn Error>> {
-        let message: ChatMessage = ChatMessage::builder()
-            .role(ChatMessageRole::User)
-            .content(ChatMessageContent::String(text.to_owned()))
-            .try_into()?;
-        Ok(ChatCompletionRequest::builder().model(model).messages(vec![message]).try_into()?)
-    };
+    let question = |model: &str, text: &str| ChatCompletionRequest::new(model, vec![ChatMessage::user(text)]);
     let completion = client
         .chat()
         .completions()
-        .create(&question("model-sol", "Reply with exactly: good morning")?)
+        .create(&question("model-sol", "Reply with exactly: good morning"))
         .await?;
     println!("chat: {}", completion.choices[0].message.content.as_deref().unwrap_or_default());
 
     let stream =
-        client.chat().completions().stream(&question("model-breeze", "Tell me about rivers.")?).await?;
+        client.chat().completions().stream(&question("model-breeze", "Tell me about rivers.")).await?;
     let chunks: Vec<ChatCompletionChunk> = stream.try_collect().await?;
     let choices = chunks.iter().flat_map(|chunk| &chunk.choices);
     let text: String = choices.filter_map(|choice| choice.delta.content.as_deref()).collect();
@@ -61,16 +54,14 @@ async fn chat(client: &Client) -> Result<(), Box<dyn Error>> {
 }
 
 async fn responses(client: &Client) -> Result<(), Box<dyn Error>> {
-    let prompt = |text: &str| -> Result<ResponseRequest, Box<dyn Error>> {
-        Ok(ResponseRequest::builder().model("model-terra").input(text.to_owned()).try_into()?)
-    };
-    let response = client.responses().create(&prompt("Reply with exactly: a response")?).await?;
+    let prompt = |text: &str| ResponseRequest::new("model-terra", text);
+    let response = client.responses().create(&prompt("Reply with exactly: a response")).await?;
     for item in response.output.iter().filter(|item| item.type_ == "message") {
         for part in item.content.iter().filter(|part| part.type_ == "output_text") {
             println!("responses: {}", part.text.as_deref().unwrap_or_default());
         }
     }
-    let stream = client.responses().stream(&prompt("Tell me about lakes.")?).await?;
+    let stream = client.responses().stream(&prompt("Tell me about lakes.")).await?;
     let events: Vec<ResponseStreamEvent> = stream.try_collect().await?;
     let name =
         |event: Option<&ResponseStreamEvent>| event.map(|event| event.type_.clone()).unwrap_or_default();
@@ -79,11 +70,7 @@ async fn responses(client: &Client) -> Result<(), Box<dyn Error>> {
 }
 
 async fn native(client: &Client) -> Result<(), Box<dyn Error>> {
-    let part: NativePart =
-        NativePart::builder().text("Reply with exactly: native content".to_owned()).try_into()?;
-    let turn: NativeContent = NativeContent::builder().parts(vec![part]).try_into()?;
-    let request: GenerateContentRequest =
-        GenerateContentRequest::builder().contents(vec![turn]).try_into()?;
+    let request = GenerateContentRequest::new("Reply with exactly: native content");
     let answer = client.native().generate_content("model-luna", &request).await?;
     let contents = answer.candidates.iter().filter_map(|candidate| candidate.content.as_ref());
     let text: String =
@@ -144,13 +131,13 @@ async fn refusal(client: &Client) -> Result<(), Box<dyn Error>> {
             error.param().unwrap_or_default()
         ),
         Err(error) => return Err(error.into()),
-        Ok(_) => return Err("image_model_1 makes one image, not two (2.8)".into()),
+        Ok(_) => return Err("image_model_1 makes one image, not two".into()),
     }
     Ok(())
 }
 
 fn reports() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/reports");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reports");
     for name in ["good", "broken"] {
         let outcome = report::validate(&std::fs::read(folder.join(format!("{name}.json")))?);
         println!("{name} report: {}", if outcome.violations.is_empty() { "valid" } else { "invalid" });

@@ -12,9 +12,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).unwrap_or_else(|| "video.mp4".to_owned());
     let client = Client::from_env()?;
 
-    let mut request = VideoGenerationRequest::new("video_model_4", "waves on a beach");
-    request.duration = Some(3);
-    request.resolution = Some(VideoGenerationRequestResolution::X720p);
+    let request = VideoGenerationRequest::new("video_model_4", "waves on a beach")
+        .with_duration(3)
+        .with_resolution(VideoGenerationRequestResolution::X720p);
     let options = WaitOptions {
         interval: Duration::from_millis(500),
         timeout: Duration::from_mins(2),

@@ -9,14 +9,16 @@ use libfuzzer_sys::fuzz_target;
 type Decoded = (Vec<Item>, Option<StreamEvent>);
 
 fuzz_target!(|stream: &[u8]| {
-    let whole = decode([stream]);
-    assert_eq!(whole, decode(stream.chunks(1)), "one byte at a time");
-    assert_eq!(whole, decode(cut(stream)), "in packets of several sizes");
-    assert!(text_bytes(&whole) <= 3 * stream.len(), "an event repeats what was sent once");
+    let decoders: [fn() -> Decoder; 2] = [Decoder::new, || Decoder::new().with_frames(true)];
+    for decoder in decoders {
+        let whole = decode(decoder(), [stream]);
+        assert_eq!(whole, decode(decoder(), stream.chunks(1)), "one byte at a time");
+        assert_eq!(whole, decode(decoder(), cut(stream)), "in packets of several sizes");
+        assert!(text_bytes(&whole) <= 3 * stream.len(), "an event repeats what was sent once");
+    }
 });
 
-fn decode<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Decoded {
-    let mut decoder = Decoder::new().with_comments(true);
+fn decode<'a>(mut decoder: Decoder, packets: impl IntoIterator<Item = &'a [u8]>) -> Decoded {
     let mut items = Vec::new();
     for packet in packets {
         decoder.feed(packet, &mut items).expect("the input is shorter than the bound");
@@ -39,7 +41,11 @@ fn text_bytes((items, rest): &Decoded) -> usize {
     let event = |event: &StreamEvent| event.data.len() + event.event.as_ref().map_or(0, String::len);
     let item = |item: &Item| match item {
         Item::Event(inner) => event(inner),
-        Item::Comment(text) | Item::Unknown(text) => text.len(),
+        Item::Frame(frame) => {
+            let texts = frame.data.iter().chain(&frame.event).chain(&frame.comments);
+            texts.map(String::len).sum()
+        }
+        Item::Unknown(text) => text.len(),
         _ => 0,
     };
     items.iter().map(item).sum::<usize>() + rest.as_ref().map_or(0, event)

@@ -1,59 +1,57 @@
-//! What a gateway can be told when it starts.
+//! Configuration of a gateway.
 
 use std::time::Duration;
 
 use gatewright::webhook::Secret;
 
-use crate::auth::ApiKey;
+use crate::access::ApiKey;
 use crate::fault::Faults;
 
-/// Configuration of a gateway. Start from [`Config::default`] and change what is to differ.
+/// Configuration of a gateway. Start from [`Config::default`] and change fields.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Address to listen at, such as `127.0.0.1:8080`; port 0 takes a free one. Default: `127.0.0.1:8080`.
+    /// Address to listen on, such as `127.0.0.1:8080`; port 0 picks a free port. Default: `127.0.0.1:8080`.
     pub listen: String,
     /// The key that clients must send (section 5). Default: a new random one, see
     /// [`Gateway::key`](crate::Gateway::key).
     pub key: Option<ApiKey>,
-    /// Scheme, host and port that clients reach the gateway by, for the addresses of files (4 rule 4). Default: what
-    /// the request's `Host` header says.
+    /// Scheme, host and port under which clients reach the gateway, for file URLs (4 rule 4). Default: from the
+    /// `Host` header of the request.
     pub public_url: Option<String>,
-    /// Longest request body. Default: 10 MiB.
+    /// Maximum size of a request body. Default: 10 MiB.
     pub max_body_bytes: usize,
-    /// Most connections at once; more wait. Default: 1024.
+    /// Maximum number of open connections; further ones wait. Default: 1024.
     pub max_connections: usize,
-    /// Most connections at once of one peer, an IPv4 address or an IPv6 /64 network; more are turned away with 429.
+    /// Maximum number of open connections per peer, an IPv4 address or an IPv6 /64 network; further ones get 429.
     /// Default: 256.
     pub max_connections_per_peer: usize,
-    /// How long a client may take to send a request's head; a connection without a request is closed then, too.
-    /// Default: 60 s.
+    /// Timeout for receiving the request headers, and for idle connections. Default: 60 s.
     pub header_timeout: Duration,
-    /// How long a client may take to send a request's body. Default: 60 s.
+    /// Timeout for receiving the request body. Default: 60 s.
     pub body_timeout: Duration,
-    /// How long a client may take nothing of its answer that waits to be sent; the connection is broken then.
+    /// Longest time that a client may read nothing of a pending response; after that, the connection is reset.
     /// Default: 60 s.
     pub write_timeout: Duration,
-    /// Origins whose web pages may call the gateway (CORS), such as `https://app.example`; `*` stands for all.
+    /// Origins whose web pages may call the gateway (CORS), such as `https://app.example`; `*` allows all.
     /// Default: none.
     pub allowed_origins: Vec<String>,
-    /// How long requests and video tasks in progress, and the notifications of their ends, may go on once the gateway
-    /// is told to stop. Default: 5 s.
+    /// Time that requests, video tasks and their webhooks get to finish at shutdown. Default: 5 s.
     pub shutdown_grace: Duration,
     /// Pause of the simulated provider before each event of a stream. Default: none.
     pub event_delay: Duration,
-    /// How long a simulated video task is `processing` at least (section 3). Default: 1.5 s.
+    /// Minimum time that a simulated video task is `processing` (section 3). Default: 1.5 s.
     pub video_time: Duration,
-    /// Most bytes of generated images and videos kept in memory, each for an hour (8); work that needs more is refused.
-    /// Default: 256 MiB.
+    /// Maximum size of all generated images and videos in memory, each kept for an hour (8); requests that need more
+    /// are refused. Default: 256 MiB.
     pub max_file_bytes: usize,
-    /// Secret that webhooks are signed with. Default: a new random one, see
+    /// Secret that signs webhooks. Default: a new random one, see
     /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
     pub webhook_secret: Option<Secret>,
     /// Pause before the second attempt to deliver a webhook; it doubles each time. Default: 1 s.
     pub webhook_backoff: Duration,
-    /// Lets `webhook_url` be plain http and lead to private addresses. For tests alone. Default: false.
+    /// Allows `webhook_url` to use plain http and private addresses. For tests only. Default: false.
     pub allow_private_webhooks: bool,
-    /// Faults that every answer of the simulated provider has, beside those that requests ask for. Default: none.
+    /// Faults to inject into every response, besides those that requests ask for. Default: none.
     pub faults: Faults,
 }
 

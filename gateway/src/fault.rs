@@ -1,9 +1,9 @@
-//! Faults on demand: how the simulated provider is asked to misbehave, so that users can test what they do about it.
-//! Read here, done to answers in fault/answer.rs.
+//! Fault injection: parses the faults that a request asks for, so that users can test their error handling.
+//! `fault/answer.rs` applies them to responses.
 //!
-//! A fault is written `name` or `name=value`, several are separated by commas, and `name=value@operation` keeps one to
-//! an operation. They are asked for by the request header [`FAULT_HEADER`], by a model id that ends in `~` and the
-//! faults (`model-sol~truncate=3`), or for all requests by [`Config::faults`](crate::Config::faults).
+//! A fault is written `name` or `name=value`. Commas separate several faults, and `name=value@operation` limits one to
+//! an operation. Faults come from the request header [`FAULT_HEADER`], from a model id that ends in `~` and the faults
+//! (`model-sol~truncate=3`), or for all requests from [`Config::faults`](crate::Config::faults).
 
 mod answer;
 
@@ -17,43 +17,43 @@ use gatewright::operations::{self, Operation};
 use http::HeaderMap;
 use serde_json::Value;
 
-use crate::error::ApiError;
+use crate::wire::ApiError;
 
-/// Request header that asks for faults.
+/// Request header with faults.
 pub const FAULT_HEADER: &str = "x-gatewright-fault";
-/// Between a model id and the faults asked for with it.
+/// Separates a model id from the faults.
 const MODEL_SEPARATOR: char = '~';
-/// Most faults at once.
+/// Maximum number of faults of a request.
 const MOST_FAULTS: usize = 16;
-/// Longest pause that can be asked for, in milliseconds.
+/// Longest pause of a fault, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 600_000;
-/// Events that come before a fault in mid-stream, unless the fault says how many.
+/// Default number of events before a fault in mid-stream.
 const EVENTS_BEFORE: usize = 3;
-/// Seconds a rate limit asks to wait, unless the fault says how many.
+/// Default `retry-after` of a rate limit, in seconds.
 const RETRY_AFTER_S: u64 = 1;
-/// Pause between the pieces of a slow drip in milliseconds, unless the fault says how long.
+/// Default pause between the pieces of a slow response, in milliseconds.
 const DRIP_MS: u64 = 20;
-/// Longest value of a fault that is text, in bytes.
+/// Maximum length of a text value, in bytes.
 const LONGEST_TEXT: usize = 100;
 
-/// What can be asked for, one line each: for messages and help.
+/// All faults, one line each, for messages and help.
 pub const FAULTS: &str = "\
-delay=MS                the answer begins so much later
-status=CODE             an error of this status, 400 to 599
+delay=MS                the response starts this many milliseconds later
+status=CODE             an error with this status, 400 to 599
 rate_limit[=SECONDS]    429 with retry-after (default 1)
-truncate[=EVENTS]       the answer ends early, without a word (default after 3 events; half of a document)
-reset[=EVENTS]          the connection breaks in mid-answer
-hang[=EVENTS]           the answer stops coming and the connection stays open
+truncate[=EVENTS]       the response ends early, without an error (default: after 3 events, or half of a document)
+reset[=EVENTS]          the connection is reset in the middle of the response
+hang[=EVENTS]           the response stops, and the connection stays open
 stream_error[=EVENTS]   an error event in mid-stream
-drip[=MS]               the answer comes in pieces of a few bytes with pauses between (default 20)
+drip[=MS]               the response arrives in pieces of a few bytes, with pauses between them (default 20)
 content_type=TYPE       another content type
-html                    a page with status 200 instead of the answer
+html                    an HTML page with status 200 instead of the response
 bad_json                documents that are not JSON
-wrong_model[=ID]        the answer names another model (default another-model)
-no_tool_call            tools are ignored, forced ones too
-bad_tool_call           arguments of tool calls are not JSON
-repeat_terminal         the last event comes twice
-no_terminal             the last event does not come";
+wrong_model[=ID]        the response names another model (default another-model)
+no_tool_call            the model calls no tools, not even forced ones
+bad_tool_call           the arguments of tool calls are not valid JSON
+repeat_terminal         the last event of a stream is sent twice
+no_terminal             the last event of a stream is missing";
 
 /// One way to misbehave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +76,11 @@ enum Fault {
     NoTerminal,
 }
 
-/// Faults asked for, as text such as `delay=200,truncate=3@create_response`.
+/// A list of faults, written for example as `delay=200,truncate=3@create_response`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults(Vec<(Fault, Option<&'static Operation>)>);
 
-/// Why a text asks for no fault we know.
+/// Why a text is not a list of faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidFault(String);
 
@@ -98,7 +98,10 @@ impl FromStr for Faults {
     fn from_str(text: &str) -> Result<Self, InvalidFault> {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         if words.len() > MOST_FAULTS {
-            return Err(InvalidFault(format!("at most {MOST_FAULTS} faults at once, not {}", words.len())));
+            return Err(InvalidFault(format!(
+                "at most {MOST_FAULTS} faults are allowed, not {}",
+                words.len()
+            )));
         }
         words.into_iter().map(parse).collect::<Result<_, _>>().map(Self)
     }
@@ -108,7 +111,8 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
     let invalid = |why: &str| InvalidFault(format!("{word:?}: {why}"));
     let (fault, operation) = match word.rsplit_once('@') {
         Some((fault, id)) => {
-            let operation = operations::by_id(id).ok_or_else(|| invalid("no operation has this id"))?;
+            let operation =
+                operations::by_id(id).ok_or_else(|| invalid("there is no operation with this id"))?;
             (fault, Some(operation))
         }
         None => (word, None),
@@ -123,7 +127,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
             .parse()
             .ok()
             .filter(|number| *number <= most)
-            .ok_or_else(|| invalid(&format!("its value is a whole number up to {most}"))),
+            .ok_or_else(|| invalid(&format!("the value must be a whole number up to {most}"))),
     };
     let pause = |default| number(default, LONGEST_PAUSE_MS).map(Duration::from_millis);
     let events = || {
@@ -132,7 +136,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
     };
     let text = |default: Option<&str>| match value.or(default) {
         Some(text) if !text.is_empty() && text.len() <= LONGEST_TEXT => Ok(text.to_owned()),
-        _ => Err(invalid(&format!("its value is text of 1 to {LONGEST_TEXT} bytes"))),
+        _ => Err(invalid(&format!("the value must be text of 1 to {LONGEST_TEXT} bytes"))),
     };
     let bare = |fault| match value {
         None => Ok(fault),
@@ -142,7 +146,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         "delay" => Fault::Delay(pause(None)?),
         "status" => match number(None, 599)? {
             code @ 400..=599 => Fault::Status(u16::try_from(code).expect("three digits")),
-            _ => return Err(invalid("its value is a status from 400 to 599")),
+            _ => return Err(invalid("the value must be a status from 400 to 599")),
         },
         "rate_limit" => Fault::RateLimit(number(Some(RETRY_AFTER_S), 86_400)?),
         "truncate" => Fault::Truncate(events()?),
@@ -152,7 +156,8 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         "drip" => Fault::Drip(pause(Some(DRIP_MS))?),
         "content_type" => {
             let value = text(None)?;
-            http::HeaderValue::try_from(&value).map_err(|_| invalid("it is no header value"))?;
+            http::HeaderValue::try_from(&value)
+                .map_err(|_| invalid("the value is not a valid header value"))?;
             Fault::ContentType(value)
         }
         "html" => bare(Fault::Html)?,
@@ -168,20 +173,20 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
 }
 
 impl Faults {
-    /// Whether nothing is asked for.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds further ones.
+    /// Adds more faults.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// What a request asks for, beside `configured`, and is meant for its operation. What asked is taken out of the
-    /// request: the rest of the gateway sees a plain one.
+    /// The faults of a request for its operation, including `configured`. Removes the faults from the request, so that
+    /// the rest of the gateway sees a plain one.
     ///
-    /// Errors: the header or the model asks for a fault that is none.
+    /// Errors: the header or the model id holds an invalid fault.
     pub(crate) fn of_request(
         configured: &Self,
         operation: &'static Operation,
@@ -230,7 +235,7 @@ fn read(text: &str, param: &str) -> Result<Faults, ApiError> {
     })
 }
 
-/// The faults that a body's model asks for, and the body without them. Bodies without the separator are not parsed.
+/// The faults in the model id of a body, and the body without them. Bodies without the separator are not parsed.
 fn model_of_body(body: &Bytes) -> Option<(String, Bytes)> {
     if !body.contains(&(MODEL_SEPARATOR as u8)) {
         return None;

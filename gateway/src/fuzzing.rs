@@ -1,24 +1,25 @@
-//! What the fuzz targets call. No part of the API: it changes without notice.
+//! Entry points for the fuzz targets. Not part of the API; they change without notice.
 
 use serde_json::Value;
 
-use crate::simulator::budget::{Budget, Exceeded};
-use crate::simulator::client_schema::ClientSchema;
-use crate::simulator::{self, Content, Format, Prompt, Tool, ToolChoice, Turn};
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::client_schema::ClientSchema;
+use crate::conversation::{Content, Format, Prompt, Tool, ToolChoice, Turn};
+use crate::simulator;
 
-/// What answering took.
+/// The cost of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Spent {
-    /// Steps, at most those allowed.
+    /// Steps spent, at most those allowed.
     pub steps: usize,
-    /// Bytes, at most those allowed.
+    /// Bytes produced, at most those allowed.
     pub bytes: usize,
-    /// Bytes of the texts and arguments of the answers; none if the budget did not suffice.
+    /// Bytes of the texts and arguments of the answers; `None` if the budget was too small.
     pub answered: Option<usize>,
 }
 
-/// Lets the simulator answer a question in the form of a client's schema, and call a tool that has it, `choices` times
-/// with this budget each. None if the schema is out of bounds.
+/// Makes the simulator answer in the form of a client's schema, and call a tool with that schema, `choices` times with
+/// this budget each. Returns `None` if the schema exceeds the limits.
 pub fn answer_by_schema(
     schema: &Value,
     question: &str,

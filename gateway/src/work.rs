@@ -1,35 +1,35 @@
-//! Long work, away from the runtime's threads: a bounded number of requests at once, and none for a client that has
-//! gone.
+//! Long work, off the runtime's threads: for a limited number of concurrent requests, and none for a client that has
+//! disconnected.
 
 use std::sync::Arc;
 
 use gatewright::ErrorCode;
 use tokio::sync::Semaphore;
 
-use crate::error::ApiError;
-use crate::simulator::budget::Budget;
+use crate::bounds::budget::Budget;
+use crate::wire::ApiError;
 
-/// Where long work is done.
+/// The pool for long work.
 #[derive(Debug)]
 pub(crate) struct Workshop {
     places: Arc<Semaphore>,
 }
 
 impl Default for Workshop {
-    /// As many places as there are processors.
+    /// One place per processor.
     fn default() -> Self {
         Self::of(std::thread::available_parallelism().map_or(2, Into::into))
     }
 }
 
 impl Workshop {
-    /// `places`: how many works are done at once.
+    /// `places`: maximum number of concurrent jobs.
     pub(crate) fn of(places: usize) -> Self {
         Self { places: Arc::new(Semaphore::new(places)) }
     }
 
-    /// Does work on a thread of its own once there is a place, with the budget of one request. Dropping the future, as
-    /// happens when the client goes, ends the work at its next step. A panic of the work goes on here.
+    /// Runs work on its own thread once there is a free place, with the budget of one request. Dropping the future, for
+    /// example when the client disconnects, ends the work at its next step. A panic of the work is resumed here.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Budget) -> Result<T, ApiError> + Send + 'static,
@@ -38,7 +38,7 @@ impl Workshop {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| failed())?;
         let budget = Budget::new();
         let _waiting = budget.waiting();
-        // The place is given back when the work has ended, not when nobody waits for it any longer.
+        // The place is released when the work has ended, not when its caller stops waiting.
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&budget);
             drop(place);
@@ -54,16 +54,12 @@ impl Workshop {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use futures_util::FutureExt as _;
-    use socket2::SockRef;
-    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::connection;
 
-    /// Works until the budget says that nobody waits.
+    /// Works until the budget reports that nobody waits.
     fn work_until_left(budget: &Budget) {
         while budget.work(0).is_ok() {
             std::thread::yield_now();
@@ -86,34 +82,8 @@ mod tests {
         }
         assert_eq!(workshop.places.available_permits(), 0);
         drop(waiting);
-        // Work that did not end would keep the only place, and this would wait for ever.
+        // If the work did not end, it would keep the only place, and this would wait forever.
         assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7));
-    }
-
-    #[tokio::test]
-    async fn a_client_that_breaks_its_connection_or_falls_silent_ends_the_work_for_it() {
-        let workshop = Workshop::of(1);
-        for breaks in [true, false] {
-            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-            let address = listener.local_addr().expect("an address");
-            let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-            let (client, accepted) = (client.expect("connected"), accepted.expect("accepted").0);
-            let (_socket, peer) = connection::open(accepted, Duration::from_millis(100));
-            if breaks {
-                SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("set");
-            }
-            // With a reset, or with the end of its sending half.
-            drop(client);
-            let endless = workshop.work(|budget| {
-                work_until_left(budget);
-                Ok(())
-            });
-            tokio::select! {
-                _ = endless => panic!("the work ended by itself"),
-                () = peer.gone() => {}
-            }
-            assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7), "the place was not given back");
-        }
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
     python requests.py
 
 Needs what compare.py needs. Each body of tests/vectors/limits is judged by the schema of its operation in the
-specification (its JSON form, spec/generated/openapi-3.2.json) and in core/src/generated/requests.schema.json. What a
+specification (its JSON form, spec/generated/openapi-3.2.json) and in core/src/api/generated/requests.schema.json. What a
 vector accepts every peer accepts by both; what it refuses all peers judge alike by both, and refuse where the rules
 alone are broken (limits of a model are in the catalog, not in a schema). A kind that is not known fits every open union.
 """
@@ -20,7 +20,7 @@ import compare
 
 ROOT = compare.HERE.parents[1]
 OPENAPI = json.loads((ROOT / "spec/generated/openapi-3.2.json").read_text("utf-8"))
-REQUESTS = json.loads((ROOT / "core/src/generated/requests.schema.json").read_text("utf-8"))
+REQUESTS = json.loads((ROOT / "core/src/api/generated/requests.schema.json").read_text("utf-8"))
 CASES = json.loads((ROOT / "tests/vectors/limits/requests.json").read_text("utf-8"))["cases"]
 
 

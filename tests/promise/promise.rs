@@ -6,8 +6,7 @@ use gatewright::{Client, Error, ErrorKind};
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let client = Client::from_env()?;
-    let greeting = GreetingRequest::builder().words("good morning").loud(true).try_into();
-    let greeting: GreetingRequest = greeting.expect("every required member is given");
+    let greeting = GreetingRequest::new("good morning").with_loud(true);
     match client.greetings().create("Ada", &greeting).await {
         Ok(answer) => println!("{}", answer.text),
         Err(error) if error.kind() == ErrorKind::NotImplemented => println!(
@@ -18,8 +17,8 @@ async fn main() -> Result<(), Error> {
         Err(error) => return Err(error),
     }
 
-    let mut request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("hello")]);
-    request.mood = Some("calm".to_owned());
+    let request =
+        ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("hello")]).with_mood("calm");
     let completion = client.chat().completions().create(&request).await?;
     let mood: Option<&str> = completion.answered_mood.as_deref();
     println!("answered_mood: {}", mood.unwrap_or("none"));

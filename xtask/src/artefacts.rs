@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::building::build;
 use crate::process::{cargo, command, root, run, step};
 
 /// The folder that cargo builds into.
@@ -34,17 +35,34 @@ pub(crate) fn node_package(program: &str) -> Command {
     command
 }
 
-/// Builds the program and both native modules of a checkout, into this checkout's target folder.
-pub(crate) fn build_native(checkout: &Path) -> Result<()> {
-    let packages = ["gatewright-cli", "gatewright-python", "gatewright-node"];
-    let mut build = cargo();
-    build.current_dir(checkout).env("CARGO_TARGET_DIR", target()).arg("build");
-    run(build.args(packages.iter().flat_map(|package| ["-p", package])))
+/// Which programs of the package of examples are built.
+#[derive(Clone, Copy)]
+pub(crate) enum Examples {
+    All,
+    One(&'static str),
+}
+
+/// Builds the program, both engines and examples in Rust of a checkout, into this checkout's target folder.
+pub(crate) fn build_engines(checkout: &Path, examples: Examples) -> Result<()> {
+    let packages = ["gatewright-cli", "gatewright-python", "gatewright-node", "gatewright-examples"];
+    let mut call = cargo();
+    call.current_dir(checkout).env("CARGO_TARGET_DIR", target());
+    // In one call and with all features, as the tests are built: all of them share what they depend on.
+    call.args(["build", "--all-features"]).args(packages.iter().flat_map(|package| ["-p", package]));
+    if let Examples::One(name) = examples {
+        call.args(["--lib", "--bin", "gatewright", "--bin", name]);
+    }
+    build(&mut call)
+}
+
+/// A program of the package of examples, see examples/rust/Cargo.toml.
+pub(crate) fn example(name: impl AsRef<Path>) -> Command {
+    command(target().join("debug").join(name))
 }
 
 /// Builds everything: the program, then both packages.
-pub(crate) fn build_all() -> Result<()> {
-    step("build the program and both native modules", || build_native(&root()))?;
+pub(crate) fn build_all(examples: Examples) -> Result<()> {
+    step("build the program, both engines and the examples", || build_engines(&root(), examples))?;
     step("set up the Python package", set_up_python)?;
     step("set up the Node package", set_up_node)
 }
@@ -60,7 +78,7 @@ fn set_up_python() -> Result<()> {
         "tests/peers/requirements.txt",
     ]))?;
     let package = root().join("bindings-python/python/gatewright");
-    place_native(&target().join("debug/lib_native.so"), &package)?;
+    place_engine(&target().join("debug/lib_engine.so"), &package)?;
     // An editable install: the venv finds the package in the working tree.
     let site = crate::process::output(
         python().args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]),
@@ -100,7 +118,7 @@ pub(crate) fn link_node_package(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the TypeScript of a Node package and puts its native module, built by a profile, beside it.
+/// Compiles the TypeScript of a Node package and puts its engine, built by a profile, beside it.
 pub(crate) fn build_node_package(package: &Path, profile: &str) -> Result<()> {
     npm_ci(package)?;
     let npm = || {
@@ -109,7 +127,7 @@ pub(crate) fn build_node_package(package: &Path, profile: &str) -> Result<()> {
         npm
     };
     run(npm().args(["run", "--silent", "build"]))?;
-    run(npm().args(["run", "--silent", "native", "--", profile]))
+    run(npm().args(["run", "--silent", "engine", "--", profile]))
 }
 
 /// Installs what a lock file names, unless it is installed already.
@@ -125,10 +143,10 @@ pub(crate) fn npm_ci(folder: &Path) -> Result<()> {
     run(command("npm").current_dir(folder).args(["ci", "--no-audit", "--no-fund", "--silent"]))
 }
 
-/// Puts a Python native module where its package looks for it.
-pub(crate) fn place_native(built: &Path, package: &Path) -> Result<()> {
+/// Puts a Python engine where its package looks for it.
+pub(crate) fn place_engine(built: &Path, package: &Path) -> Result<()> {
     // Renamed into place: a process that has the old one loaded keeps it.
-    let beside = package.join("_native.abi3.so.new");
+    let beside = package.join("_engine.abi3.so.new");
     std::fs::copy(built, &beside).with_context(|| format!("copy {}", built.display()))?;
-    Ok(std::fs::rename(&beside, package.join("_native.abi3.so"))?)
+    Ok(std::fs::rename(&beside, package.join("_engine.abi3.so"))?)
 }

@@ -29,7 +29,7 @@ pub(crate) fn check_with_others() -> Result<()> {
         std::fs::remove_dir_all(&reports)?;
     }
     std::fs::create_dir_all(&reports)?;
-    eprintln!("    the gateway, by the agent, too");
+    eprintln!("    the gateway, with the agent");
     let gateway = LocalGateway::start()?;
     let mut check = check_command(&reports, "gateway");
     check.args(["--full", "--agent-mode", "all-models", "--agent-program"]).arg(agent());
@@ -39,7 +39,7 @@ pub(crate) fn check_with_others() -> Result<()> {
         eprintln!("    the agent, on a gateway with {fault}");
         expect_failing_agent(&reports, fault)?;
     }
-    eprintln!("    the agent, on a service that wants to read its user's files");
+    eprintln!("    the agent, on a service that tries to read its user's files");
     expect_nothing_read(&reports)?;
     eprintln!("    another maker's server");
     let other = OtherServer::start()?;
@@ -48,9 +48,11 @@ pub(crate) fn check_with_others() -> Result<()> {
     run(&mut check)?;
     expect_passes(&reports.join("other.json"), 13)?;
     eprintln!("    the reports of the tests");
+    // All packages, for what was built to serve; the filter is for this one.
+    let tests = REPORTING_TESTS.map(|name| format!("test({name})")).join(" | ");
     run(cargo()
-        .args(["nextest", "run", "-p", "gatewright-checkkit", "--status-level", "fail"])
-        .args(REPORTING_TESTS)
+        .args(["nextest", "run", "--workspace", "--all-features", "--status-level", "fail"])
+        .args(["-E", &format!("package(gatewright-checkkit) & ({tests})")])
         .env("GATEWRIGHT_KEEP_REPORTS", &reports))?;
     judge_by_ajv(&reports)
 }
@@ -98,10 +100,10 @@ fn expect_nothing_read(reports: &Path) -> Result<()> {
     let status = check.stdout(Stdio::null()).status()?;
     let asked = service.asked();
     if asked.len() < HostileService::ORDERS {
-        bail!("the agent asked {} times ({status}): it did not hear every order", asked.len());
+        bail!("the agent asked {} times ({status}): it did not follow every order", asked.len());
     }
     if let Some(request) = asked.iter().find(|request| request.contains(CONTENT)) {
-        bail!("the agent gave a file away: {request}");
+        bail!("the agent leaked a file: {request}");
     }
     Ok(())
 }

@@ -5,14 +5,13 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::artefacts::{self, node_package, python, target};
+use crate::artefacts::{self, Examples, node_package, python, target};
 use crate::local_gateway::LocalGateway;
-use crate::process::{cargo, output, root, run, step};
+use crate::process::{output, root, step};
 
 /// Runs the demonstration and says where it left its files.
 pub(crate) fn run_demo() -> Result<()> {
-    artefacts::build_all()?;
-    step("build the Rust story", build_rust_story)?;
+    artefacts::build_all(Examples::One("story"))?;
     let gateway = step("start a gateway", LocalGateway::start)?;
     eprintln!("    listening on {}", gateway.address());
     let folder = target().join("demo");
@@ -28,7 +27,7 @@ pub(crate) fn run_demo() -> Result<()> {
 
 /// Tells the story from each language and fails unless all tell the same.
 pub(crate) fn compare_stories() -> Result<()> {
-    build_rust_story()?;
+    artefacts::build_engines(&root(), Examples::All)?;
     let gateway = LocalGateway::start()?;
     let folder = target().join("demo");
     let mut first: Option<String> = None;
@@ -47,15 +46,11 @@ pub(crate) fn compare_stories() -> Result<()> {
 
 const LANGUAGES: [&str; 3] = ["Rust", "Python", "Node"];
 
-fn build_rust_story() -> Result<()> {
-    run(cargo().args(["build", "-p", "gatewright", "--example", "story"]))
-}
-
 fn tell(gateway: &LocalGateway, language: &str, folder: &std::path::Path) -> Result<String> {
     let folder: PathBuf = folder.join(language.to_lowercase());
     std::fs::create_dir_all(&folder)?;
     let mut command: Command = match language {
-        "Rust" => crate::process::command(target().join("debug/examples/story")),
+        "Rust" => artefacts::example("story"),
         "Python" => python(),
         _ => node_package("node"),
     };

@@ -1,48 +1,52 @@
-//! Dependencies have licences that allow their use, come from crates.io, and none of the banned ones is among them:
-//! `deny.toml`, judged by cargo-deny.
+//! Dependencies have licences that allow their use, come from crates.io, none of the banned ones is among them
+//! (`deny.toml`, judged by cargo-deny), and each is used (judged by cargo-machete).
+
+use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
 use crate::artefacts::target;
+use crate::building::build;
 use crate::process::{cargo, command, run, step};
 
-/// The version that is installed where it is missing.
-const VERSION: &str = "0.20.2";
+/// Programs that are installed where they are missing.
+const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
+const MACHETE: Tool = Tool { name: "cargo-machete", version: "0.9.2" };
 
-/// Installs cargo-deny below the target folder, unless it is there, and asks it.
+/// Installs the tools below the target folder, unless they are there, and asks them.
 pub(crate) fn check() -> Result<()> {
-    let tools = target().join("tools");
-    let program = tools.join("bin/cargo-deny");
-    if !program.exists() {
-        // A debug build: it takes a third of the time, and the check itself is over in seconds.
-        let mut install = cargo();
-        install.args([
-            "install",
-            "cargo-deny",
-            "--locked",
-            "--debug",
-            "--quiet",
-            "--version",
-            VERSION,
-            "--root",
-        ]);
-        step("install cargo-deny", || {
-            run(install
-                .arg(&tools)
-                .env("CARGO_TARGET_DIR", tools.join("build"))
-                .env("CARGO_PROFILE_DEV_DEBUG", "0"))
-        })?;
-        std::fs::remove_dir_all(tools.join("build"))?;
-    }
+    let (mut deny, mut machete) = (DENY.installed()?, MACHETE.installed()?);
     // cargo-deny reads the manifests of all platforms' dependencies, and a build fetches those of this one alone.
     run(cargo().args(["fetch", "--locked"]))?;
     // Advisories are not asked for: their database comes over the network and changes without us.
-    run(command(program).args([
-        "--offline",
-        "check",
-        "--hide-inclusion-graph",
-        "bans",
-        "licenses",
-        "sources",
-    ]))
+    run(deny.args(["--offline", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
+    run(&mut machete)
+}
+
+struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+impl Tool {
+    fn installed(&self) -> Result<Command> {
+        // Of this version: another one is installed beside it.
+        let place = target().join("tools").join(format!("{}-{}", self.name, self.version));
+        let program = place.join("bin").join(self.name);
+        if !program.exists() {
+            step(&format!("install {}", self.name), || self.install(&place))?;
+        }
+        Ok(command(program))
+    }
+
+    fn install(&self, place: &Path) -> Result<()> {
+        let folder = place.join("build");
+        // A debug build: it takes a third of the time, and the check itself is over in seconds.
+        let mut install = cargo();
+        install.args(["install", self.name, "--locked", "--debug", "--version", self.version, "--root"]);
+        install.arg(place).env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        build(&mut install)?;
+        Ok(std::fs::remove_dir_all(folder)?)
+    }
 }

@@ -10,7 +10,8 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 
 use crate::artefacts::target;
-use crate::process::{cargo, command, files_of, output, root, run, step};
+use crate::building;
+use crate::process::{cargo, command, files_of, host, root, step};
 
 mod seeds;
 
@@ -65,15 +66,8 @@ fn build(only: Option<&str>) -> Result<PathBuf> {
     if let Some(name) = only {
         build.args(["--bin", name]);
     }
-    run(build.env("CARGO_TARGET_DIR", &folder).env("RUSTFLAGS", INSTRUMENTATION))?;
+    building::build(build.env("CARGO_TARGET_DIR", &folder).env("RUSTFLAGS", INSTRUMENTATION))?;
     Ok(folder.join(host).join("release"))
-}
-
-/// The triple of this machine, as rustc calls it.
-fn host() -> Result<String> {
-    let version = output(command("rustc").arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc -vV names no host")?.to_owned())
 }
 
 fn search(program: &Path, name: &str, seconds: u64) -> Result<()> {
@@ -109,6 +103,6 @@ fn search(program: &Path, name: &str, seconds: u64) -> Result<()> {
         line.map_or("?", str::trim).to_owned()
     };
     let (inputs, new) = (statistic("number_of_executed_units"), statistic("new_units_added"));
-    eprintln!("    {inputs} inputs, {new} of them new to the code's paths; none breaks it");
+    eprintln!("    {inputs} inputs, {new} with new code paths; none fails");
     Ok(())
 }

@@ -1,10 +1,9 @@
-//! The guides' code runs: what a reader copies works.
+//! Runs the code of the guides, so that what a reader copies works.
 //!
 //! The Python blocks of a guide are one script, run from top to bottom against a gateway of this machine; so are its
-//! JavaScript blocks. Rust blocks are documentation tests of the crate `gatewright`, run here against the same gateway.
+//! JavaScript blocks. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
+//! gateway.
 //! `migrating.md` quotes scripts that its own step runs, see migration.rs.
-
-mod options;
 
 use std::path::Path;
 
@@ -48,7 +47,6 @@ pub(crate) fn blocks(guide: &str, language: &str) -> Vec<Block> {
 
 /// Runs the code of every guide in docs/guides.
 pub(crate) fn run_guides() -> Result<()> {
-    options::check()?;
     let gateway = LocalGateway::start()?;
     let work = target().join("guides");
     std::fs::create_dir_all(&work)?;
@@ -65,8 +63,8 @@ pub(crate) fn run_guides() -> Result<()> {
     run(gateway.reach_from(cargo().env("RUSTDOCFLAGS", "--cfg guides").args([
         "test",
         "--doc",
-        "-p",
-        "gatewright",
+        "--workspace",
+        "--all-features",
         "guides",
     ])))
 }

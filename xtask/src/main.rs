@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
 
 mod artefacts;
+mod building;
 mod checkkit;
 mod codegen;
 mod demo;
@@ -13,10 +14,12 @@ mod hostile_service;
 mod local_gateway;
 mod migration;
 mod native_clients;
+mod other_api;
 mod package;
 mod process;
 mod promise;
 mod readme;
+mod rooms;
 mod runtimes;
 mod soak;
 mod test;
@@ -35,7 +38,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Generate everything that follows from spec/
+    /// Generate all code and docs from spec/
     Codegen {
         /// Write nothing; fail and list the files that differ from what would be generated
         #[arg(long)]
@@ -52,11 +55,11 @@ enum Command {
         #[arg(value_name = "STEP")]
         steps: Vec<String>,
     },
-    /// Look for inputs that break what reads them, for a bounded time
+    /// Fuzz the parsers for a bounded time
     Fuzz {
         /// Target to fuzz instead of all: a file of fuzz/targets, without its extension
         target: Option<String>,
-        /// Seconds in all
+        /// Seconds for all targets together
         #[arg(long, default_value_t = 120)]
         seconds: u64,
     },

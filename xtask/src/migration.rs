@@ -50,11 +50,13 @@ fn differ_only_where_they_may(before: &Path, after: &Path) -> Result<()> {
     let changed: Vec<(&str, &str)> = old.lines().zip(new.lines()).filter(|(old, new)| old != new).collect();
     for (old, new) in &changed {
         if !CHANGED.iter().any(|start| old.starts_with(start) && new.starts_with(start)) {
-            bail!("only the import and the constructor may change, but this does, too:\n- {old}\n+ {new}");
+            bail!(
+                "only the import and the constructor may change, but this line does, too:\n- {old}\n+ {new}"
+            );
         }
     }
     if changed.len() != 2 {
-        bail!("{} lines differ, not the import and the constructor alone", changed.len());
+        bail!("{} lines differ: only the import and the constructor may", changed.len());
     }
     Ok(())
 }

@@ -1,12 +1,15 @@
 //! `cargo xtask package`: the wheel and the npm tarball, and the test that installs both where nothing else is.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use crate::artefacts::{self, build_node_package, create_venv, node_package, target, venv};
-use crate::process::{cargo, command, files_of, root, run, step};
+use crate::artefacts::{self, Examples, build_node_package, create_venv, node_package, target, venv};
+use crate::building;
+use crate::process::{cargo, command, files_of, host, root, run, step};
 
 /// Writes `dist/*.whl` and `dist/*.tgz`, optimised.
 pub(crate) fn run_package() -> Result<()> {
@@ -15,7 +18,7 @@ pub(crate) fn run_package() -> Result<()> {
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["-r", "bindings-python/requirements-dev.txt"]))?;
     let dist = root().join("dist");
-    build("dist", &dist)?;
+    build_to_publish(&dist)?;
     for path in files_of(&dist, "whl")?.into_iter().chain(files_of(&dist, "tgz")?) {
         eprintln!("    {} ({} KiB)", path.display(), path.metadata()?.len() / 1024);
     }
@@ -29,7 +32,7 @@ pub(crate) fn check_installed() -> Result<()> {
         std::fs::remove_dir_all(&place)?;
     }
     std::fs::create_dir_all(&place)?;
-    build("dev", &place)?;
+    build_as_tested(&place)?;
 
     let clean = place.join("venv");
     create_venv(&clean)?;
@@ -68,30 +71,89 @@ pub(crate) fn check_installed() -> Result<()> {
 const INSTALLED: &str =
     "import sys, gatewright; assert gatewright.__file__.startswith(sys.argv[1]), gatewright.__file__";
 
-fn build(profile: &str, into: &Path) -> Result<()> {
+/// The oldest glibc that what is published runs with: that of manylinux2014.
+const OLDEST_GLIBC: &str = "2.17";
+
+/// Optimised, and linked against an old glibc, so that both work on other machines than this one.
+fn build_to_publish(into: &Path) -> Result<()> {
+    let zig = Zig::new()?;
     step("package the wheel", || {
-        let mut maturin = command(venv(&root()).join("bin/maturin"));
-        maturin.args(["build", "--quiet", "--manifest-path", "bindings-python/Cargo.toml"]);
-        if profile == "dist" {
-            // Linked against an old glibc, so that the wheel installs on other machines than this one.
-            maturin.args(["--zig", "--compatibility", "manylinux2014"]);
-        }
-        run(with_venv_on_path(maturin.args(["--profile", profile, "--out"]).arg(into))?)
+        let compatible = ["--compatibility", "manylinux2014", "--target", &zig.target];
+        building::build(zig.links(maturin("dist", into).args(compatible))?)
     })?;
     step("package the tarball", || {
-        run(cargo().args(["build", "-p", "gatewright-node", "--profile", profile]))?;
-        let folder = if profile == "dev" { "debug" } else { profile };
-        build_node_package(&root().join("bindings-node"), folder)?;
-        run(node_package("npm").args(["pack", "--silent", "--pack-destination"]).arg(into))
+        // What the wheel's module depends on has been built for it, with the same features.
+        let mut addon = cargo();
+        addon.args(["build", "-p", "gatewright-node", "--profile", "dist", "--target", &zig.target]);
+        building::build(zig.links(&mut addon)?)?;
+        pack(&format!("{}/dist", zig.target), into)
     })
 }
 
-// maturin finds zig through the venv's python.
-fn with_venv_on_path(command: &mut Command) -> Result<&mut Command> {
-    let bin = venv(&root()).join("bin");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?;
-    Ok(command.env("PATH", path))
+/// Of what the tests are built of.
+fn build_as_tested(into: &Path) -> Result<()> {
+    step("package the wheel", || building::build(maturin("dev", into).arg("--all-features")))?;
+    step("package the tarball", || {
+        artefacts::build_engines(&root(), Examples::All)?;
+        pack("debug", into)
+    })
+}
+
+fn maturin(profile: &str, into: &Path) -> Command {
+    let mut maturin = command(venv(&root()).join("bin/maturin"));
+    maturin.args(["build", "--manifest-path", "bindings-python/Cargo.toml", "--profile", profile, "--out"]);
+    maturin.arg(into);
+    maturin
+}
+
+/// folder: where below the target folder the addon was built.
+fn pack(folder: &str, into: &Path) -> Result<()> {
+    build_node_package(&root().join("bindings-node"), folder)?;
+    run(node_package("npm").args(["pack", "--silent", "--pack-destination"]).arg(into))
+}
+
+/// The C compiler and linker that know old releases of glibc. Of the same name for wheel and addon: a build script that
+/// sees another one runs again, and so does the build of whatever depends on it.
+struct Zig {
+    /// The triple of this machine, as rustc calls it.
+    target: String,
+    folder: PathBuf,
+}
+
+impl Zig {
+    fn new() -> Result<Self> {
+        let target = host()?;
+        let Some(processor) = target.strip_suffix("-unknown-linux-gnu") else {
+            bail!("packages are made on Linux with glibc, and this is {target}");
+        };
+        let folder = artefacts::target().join("zig");
+        std::fs::create_dir_all(&folder)?;
+        let maturin = venv(&root()).join("bin/maturin");
+        let glibc = format!("-g -fno-sanitize=all -target {processor}-linux-gnu.{OLDEST_GLIBC}");
+        for (name, call) in [("cc", format!("cc -- {glibc}")), ("c++", format!("c++ -- {glibc}"))] {
+            let place = folder.join(name);
+            let script = format!("#!/bin/sh\nexec '{}' zig {call} \"$@\"\n", maturin.display());
+            if std::fs::read_to_string(&place).is_ok_and(|there| there == script) {
+                continue;
+            }
+            std::fs::write(&place, script)?;
+            std::fs::set_permissions(&place, Permissions::from_mode(0o755))?;
+        }
+        Ok(Self { target, folder })
+    }
+
+    fn links<'a>(&self, command: &'a mut Command) -> Result<&'a mut Command> {
+        let name = self.target.replace('-', "_");
+        command
+            .env(format!("CC_{name}"), self.folder.join("cc"))
+            .env(format!("CXX_{name}"), self.folder.join("c++"))
+            .env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), self.folder.join("cc"));
+        // maturin finds zig through the venv's python.
+        let bin = venv(&root()).join("bin");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?;
+        Ok(command.env("PATH", path))
+    }
 }
 
 fn only(folder: &Path, extension: &str) -> Result<PathBuf> {

@@ -53,11 +53,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).context("the output is not UTF-8")
 }
 
-fn missing(command: &Command) -> String {
+pub(crate) fn missing(command: &Command) -> String {
     format!("cannot start {}; is it installed and on PATH?", command.get_program().to_string_lossy())
 }
 
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(OsStr::to_string_lossy)
@@ -72,4 +72,11 @@ pub(crate) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     files.retain(|path| path.extension().is_some_and(|found| found == extension));
     files.sort();
     Ok(files)
+}
+
+/// The triple of this machine, as rustc calls it.
+pub(crate) fn host() -> Result<String> {
+    let version = output(command("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc -vV names no host")?.to_owned())
 }

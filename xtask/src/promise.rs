@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::artefacts::{self, target, venv};
-use crate::process::{cargo, command, output, root, run, step};
+use crate::artefacts::{self, Examples, target, venv};
+use crate::process::{command, output, root, run, step};
 
 /// What is written into the copy's `spec/openapi.yaml`: where (before which line) and what.
 const EDITS: [(&str, &str); 4] = [
@@ -31,7 +31,7 @@ pub(crate) fn keep() -> Result<()> {
     step("generate from the edited spec", || crate::codegen::run(&copy, false))?;
     let kept = step("build the copy", || build(&copy)).and_then(|()| call_from_each(&copy));
     // The copy shares the target folder: hand the artefacts of the tree itself back to it, whatever came out.
-    artefacts::build_native(&root())?;
+    artefacts::build_engines(&root(), Examples::All)?;
     kept
 }
 
@@ -58,7 +58,7 @@ fn edit_spec(path: &Path) -> Result<()> {
     let mut text = std::fs::read_to_string(path)?;
     for (anchor, addition) in EDITS {
         let Some(place) = text.find(anchor) else {
-            bail!("openapi.yaml has no line that starts with {anchor:?}; mend EDITS in xtask/src/promise.rs");
+            bail!("openapi.yaml has no line that starts with {anchor:?}; fix EDITS in xtask/src/promise.rs");
         };
         text.insert_str(place, addition);
     }
@@ -66,19 +66,13 @@ fn edit_spec(path: &Path) -> Result<()> {
 }
 
 fn build(copy: &Path) -> Result<()> {
-    let examples = copy.join("core/examples");
-    std::fs::create_dir_all(&examples)?;
-    std::fs::copy(root().join("tests/promise/promise.rs"), examples.join("promise.rs"))?;
-    artefacts::build_native(copy)?;
-    run(cargo().current_dir(copy).env("CARGO_TARGET_DIR", target()).args([
-        "build",
-        "-p",
-        "gatewright",
-        "--example",
-        "promise",
-    ]))?;
+    // cargo finds a program of the package there.
+    let programs = copy.join("examples/rust/src/bin");
+    std::fs::create_dir_all(&programs)?;
+    std::fs::copy(root().join("tests/promise/promise.rs"), programs.join("promise.rs"))?;
+    artefacts::build_engines(copy, Examples::One("promise"))?;
     let built = target().join("debug");
-    artefacts::place_native(&built.join("lib_native.so"), &python_package(copy).join("gatewright"))?;
+    artefacts::place_engine(&built.join("lib_engine.so"), &python_package(copy).join("gatewright"))?;
     artefacts::build_node_package(&copy.join("bindings-node"), "debug")
 }
 
@@ -96,7 +90,7 @@ fn call_from_each(copy: &Path) -> Result<()> {
         }
         Ok(())
     };
-    step("the change from Rust", || check("Rust", &mut command(target().join("debug/examples/promise"))))?;
+    step("the change from Rust", || check("Rust", &mut artefacts::example("promise")))?;
     step("the change from Python, typed", || {
         let bin = venv(&root()).join("bin");
         let path = python_package(copy);

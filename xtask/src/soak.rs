@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: whether a client that lives long keeps its memory: many requests and many stream events from one
-//! process of each language, against a server that costs next to nothing, with the process's resident memory over time.
+//! `cargo xtask soak`: measures whether the memory of a long-lived client stays constant. One process per language
+//! sends many requests and reads many stream events, against a server that costs next to nothing; its resident memory
+//! is recorded over time.
 
 mod memory;
 mod server;
@@ -10,8 +11,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::artefacts::{python, target};
-use crate::process::{cargo, command, root, run, step};
+use crate::artefacts::{self, Examples, python};
+use crate::process::{command, root, step};
 use memory::Curve;
 use server::Server;
 
@@ -46,7 +47,7 @@ fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> R
         bail!("there is no language {:?}; there are {}", language.unwrap_or_default(), LANGUAGES.join(", "));
     }
     if chosen.contains(&"rust") {
-        run(cargo().args(["build", "-p", "gatewright", "--example", "soak"]))?;
+        artefacts::build_engines(&root(), Examples::One("soak"))?;
     }
     let server = Server::start()?;
     let mut grown = Vec::new();
@@ -100,7 +101,7 @@ fn watch(language: &str, requests: u64, events: u64, bound_mib: u64, server: &Se
 fn program(language: &str) -> Command {
     let sources = root().join("tests/soak");
     match language {
-        "rust" => command(target().join("debug/examples/soak")),
+        "rust" => artefacts::example("soak"),
         "python" => {
             let mut python = python();
             python.arg(sources.join("soak.py"));

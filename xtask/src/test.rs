@@ -4,25 +4,36 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::artefacts::{self, npm_ci, program, python, venv};
+use crate::artefacts::{self, Examples, npm_ci, program, python, venv};
+use crate::building::build;
 use crate::checkkit;
 use crate::codegen;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
-use crate::{demo, deny, fuzz, guides, migration, native_clients, package, promise, readme, runtimes, soak};
+use crate::{
+    demo, deny, fuzz, guides, migration, native_clients, other_api, package, promise, readme, rooms,
+    runtimes, soak,
+};
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
 
 const STEPS: &[Step] = &[
     ("codegen", "what is generated is what spec/ says", check_generated),
     ("format", "Rust is formatted", || run(cargo().args(["fmt", "--all", "--check"]))),
-    ("build", "the program and both packages build", artefacts::build_all),
+    ("rooms", "modules use only what lies below them", rooms::check),
+    ("build", "the program and both packages build", || artefacts::build_all(Examples::All)),
     ("spec", "spec/ passes the public linters", lint_spec),
     ("clippy", "no lint fires", clippy),
+    ("features", "the core builds without its client", check_features),
     ("rust", "Rust tests", rust_tests),
     ("doc", "Rust documentation builds and its examples run", rust_documentation),
     ("python", "Python tests, types and lints", python_tests),
     ("node", "Node tests, types and lints", node_tests),
+    (
+        "other-api",
+        "clients of another specification are generated, and call it",
+        other_api::generate_and_call,
+    ),
     ("runtimes", "the Node package works on other releases of Node, and on Bun", runtimes::test_node_package),
     ("peers", "other validators agree about the vectors of reports and requests", compare_peers),
     (
@@ -39,7 +50,7 @@ const STEPS: &[Step] = &[
     ("migration", "a script of the official SDK runs here with two lines changed", migration::compare),
     ("native-clients", "the official SDKs of the native protocol are served", native_clients::serve_them),
     ("soak", "memory stays flat over many calls and events", soak::run_short),
-    ("deny", "every dependency may be used", deny::check),
+    ("deny", "every dependency may be used, and is", deny::check),
     ("fuzz", "no input is found that breaks a decoder", fuzz::run_short),
     ("package", "the wheel and the tarball work where they are installed", package::check_installed),
     ("promise", "a change of spec/ reaches three languages and the gateway", promise::keep),
@@ -82,6 +93,12 @@ fn lint_spec() -> Result<()> {
         "--check-metaschema",
         "spec/report.schema.json",
         "spec/catalog.schema.json",
+        "spec/errors.schema.json",
+    ]))?;
+    run(command(bin.join("check-jsonschema")).args([
+        "--schemafile",
+        "spec/errors.schema.json",
+        "spec/errors.json",
     ]))?;
     run(command(bin.join("check-jsonschema")).args([
         "--schemafile",
@@ -90,41 +107,39 @@ fn lint_spec() -> Result<()> {
     ]))
 }
 
+/// What the gateway and the kit share with the clients needs no HTTP library.
+fn check_features() -> Result<()> {
+    for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "report"]] {
+        build(cargo().args(["check", "--package", "gatewright"]).args(features))?;
+    }
+    Ok(())
+}
+
 fn clippy() -> Result<()> {
-    // Not --all-targets: it builds the native modules as tests too, which their Cargo.toml says they are not.
+    // Not --all-targets: it builds the engines as tests too, which their Cargo.toml says they are not.
     let targets = ["--lib", "--bins", "--tests", "--examples"];
-    run(cargo()
-        .args(["clippy", "--workspace", "--all-features"])
-        .args(targets)
-        .args(["--", "-D", "warnings"]))
+    build(
+        cargo()
+            .args(["clippy", "--workspace", "--all-features"])
+            .args(targets)
+            .args(["--", "-D", "warnings"]),
+    )
 }
 
 fn rust_tests() -> Result<()> {
-    run(cargo().args(["nextest", "run", "--workspace", "--all-features"]))
+    let nextest = ["nextest", "run", "--workspace", "--all-features"];
+    build(cargo().args(nextest).arg("--no-run"))?;
+    run(cargo().args(nextest))
 }
 
 fn rust_documentation() -> Result<()> {
-    run(cargo().args([
-        "test",
-        "--doc",
-        "-p",
-        "gatewright",
-        "-p",
-        "gatewright-gateway",
-        "-p",
-        "gatewright-checkkit",
-        "-p",
-        "gatewright-cli",
-    ]))?;
-    run(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+    run(cargo().args(["test", "--doc", "--workspace", "--all-features"]))?;
+    build(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
         "doc",
         "--no-deps",
-        "-p",
-        "gatewright",
-        "-p",
-        "gatewright-checkkit",
-        "-p",
-        "gatewright-gateway",
+        "--workspace",
+        "--all-features",
+        "--lib",
     ]))
 }
 
@@ -141,6 +156,7 @@ fn python_tests() -> Result<()> {
         "../tests/soak",
         "../tests/migration",
         "../tests/native-clients",
+        "../tests/other-api",
     ];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;
     run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;
@@ -156,6 +172,7 @@ fn node_tests() -> Result<()> {
         "../tests/soak",
         "../tests/migration",
         "../tests/native-clients",
+        "../tests/other-api",
     ]))?;
     for script in ["lint", "typecheck", "test"] {
         run(artefacts::node_package("npm")
@@ -184,7 +201,7 @@ fn judge_on_a_cluster() -> Result<()> {
 }
 
 fn run_examples() -> Result<()> {
-    run(cargo().args(["build", "-p", "gatewright", "--examples"]))?;
+    artefacts::build_engines(&root(), Examples::All)?;
     let gateway = LocalGateway::start()?;
     let work = artefacts::target().join("examples-run");
     std::fs::create_dir_all(&work)?;
@@ -192,7 +209,7 @@ fn run_examples() -> Result<()> {
         for path in crate::process::files_of(&root().join("examples").join(folder), extension)? {
             let name = path.file_stem().expect("a file has a name").to_owned();
             let mut example = match extension {
-                "rs" => command(artefacts::target().join("debug/examples").join(&name)),
+                "rs" => artefacts::example(&name),
                 "py" => python(),
                 _ => command("node"),
             };

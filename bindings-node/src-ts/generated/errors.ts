@@ -13,7 +13,7 @@ export class APIStatusError extends APIError {
 }
 
 /**
- * The gateway refused the request as malformed or out of bounds; the body names every violation.
+ * The gateway rejected the request as malformed or out of bounds; the body lists every violation.
  *
  * HTTP status 400.
  */
@@ -58,7 +58,7 @@ export class RequestTimeoutError extends APIStatusError {
 }
 
 /**
- * The request collides with the current state of what it names.
+ * The request conflicts with the current state of its target.
  *
  * HTTP status 409. The client retries it.
  */
@@ -85,7 +85,7 @@ export class UnprocessableEntityError extends APIStatusError {
 }
 
 /**
- * Too many requests or too many tokens; retry_after tells when to come back. A used-up quota (code insufficient_quota) is never retried.
+ * Too many requests or too many tokens; retry_after says when to try again. A used-up quota (code insufficient_quota) is never retried.
  *
  * HTTP status 429. The client retries it.
  */
@@ -103,7 +103,7 @@ export class InternalServerError extends APIStatusError {
 }
 
 /**
- * The gateway routes the operation but nobody has implemented it.
+ * The gateway routes the operation but does not implement it.
  *
  * HTTP status 501.
  */
@@ -112,7 +112,7 @@ export class NotImplementedByGatewayError extends APIStatusError {
 }
 
 /**
- * No connection, or the connection broke before an answer had arrived.
+ * The client could not connect, or the connection broke before the response had arrived.
  *
  * The client retries it.
  */
@@ -129,22 +129,22 @@ export class APITimeoutError extends APIConnectionError {
   declare readonly kind: "timeout" | "pool_timeout";
 }
 
-/** No connection of the pool became free in time. */
+/** No connection in the pool became free in time. */
 export class PoolTimeoutError extends APITimeoutError {
   declare readonly kind: "pool_timeout";
 }
 
-/** The answer had a successful status but could not be read as what the operation returns. */
+/** The response had a successful status but could not be decoded as the operation's result. */
 export class DecodeError extends APIError {
   declare readonly kind: "decode";
 }
 
-/** The stream ended before a finish reason or its terminator; what had arrived is on the error. */
+/** The stream ended before a finish reason or its terminator; the error holds what had arrived. */
 export class StreamTruncatedError extends APIError {
   declare readonly kind: "stream_truncated";
 }
 
-/** The stream carried an error instead of going on; what had arrived is on the error. */
+/** The stream carried an error; the error holds what had arrived. */
 export class StreamError extends APIError {
   declare readonly kind: "stream";
 }
@@ -159,7 +159,7 @@ export class CancelledError extends APIError {
   declare readonly kind: "cancelled";
 }
 
-/** The request was refused before it was sent; every violation is listed. */
+/** The client rejected the request before sending it; the error lists every violation. */
 export class InvalidRequestError extends GatewrightError {
   declare readonly kind: "invalid_request";
 }
@@ -174,12 +174,12 @@ export class FileError extends GatewrightError {
   declare readonly kind: "io";
 }
 
-/** A webhook's signature or time stamp does not hold. */
+/** The signature or timestamp of a webhook is not valid. */
 export class WebhookSignatureError extends GatewrightError {
   declare readonly kind: "webhook_signature";
 }
 
-/** The client itself broke: a defect of Gatewright, whose call ended with it and nothing else. */
+/** A bug in Gatewright itself; only the call that hit it has failed. */
 export class InternalError extends GatewrightError {
   declare readonly kind: "internal";
 }

@@ -42,7 +42,7 @@ export interface ListResponseInputItemsParams {
    */
   order?: "asc" | "desc";
   /**
-   * Id of the item that the page follows, last_id of the page before.
+   * Id of the item after which the page starts; last_id of the previous page.
    *
    * At most 256 characters.
    */
@@ -106,7 +106,7 @@ export class ChatCompletionsResource extends Resource {
   /**
    * Create a chat completion
    *
-   * Answers a conversation with a model of any provider family. With stream true the answer arrives as server-sent events, one chunk per data line, ended by [DONE].
+   * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
    * Source: specification 4, 2.1, 2.2, 2.3.
    */
@@ -114,7 +114,7 @@ export class ChatCompletionsResource extends Resource {
   /**
    * Create a chat completion
    *
-   * Answers a conversation with a model of any provider family. With stream true the answer arrives as server-sent events, one chunk per data line, ended by [DONE].
+   * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
    * Source: specification 4, 2.1, 2.2, 2.3.
    */
@@ -122,7 +122,7 @@ export class ChatCompletionsResource extends Resource {
   /**
    * Create a chat completion
    *
-   * Answers a conversation with a model of any provider family. With stream true the answer arrives as server-sent events, one chunk per data line, ended by [DONE].
+   * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
    * Source: specification 4, 2.1, 2.2, 2.3.
    */
@@ -142,7 +142,7 @@ export class ResponsesInputItemsResource extends Resource {
   /**
    * List the input items of a response
    *
-   * What a stored response was made from, page by page: the items of the responses it went on from, then those of its own input.
+   * Lists the items that a stored response was generated from, page by page: the items of the responses that it continues, then the items of its own input.
    *
    * @param responseId The id of the response.
    *
@@ -160,7 +160,7 @@ export class ResponsesResource extends Resource {
   /**
    * Create a response
    *
-   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; for the others, chat completions is used (4 rule 1). With stream true the answer arrives as named events.
+   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others (4 rule 1). With stream true the response arrives as named events.
    *
    * Source: specification 4, 2.4.
    */
@@ -168,7 +168,7 @@ export class ResponsesResource extends Resource {
   /**
    * Create a response
    *
-   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; for the others, chat completions is used (4 rule 1). With stream true the answer arrives as named events.
+   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others (4 rule 1). With stream true the response arrives as named events.
    *
    * Source: specification 4, 2.4.
    */
@@ -176,7 +176,7 @@ export class ResponsesResource extends Resource {
   /**
    * Create a response
    *
-   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; for the others, chat completions is used (4 rule 1). With stream true the answer arrives as named events.
+   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others (4 rule 1). With stream true the response arrives as named events.
    *
    * Source: specification 4, 2.4.
    */
@@ -188,7 +188,7 @@ export class ResponsesResource extends Resource {
   /**
    * Compact a conversation
    *
-   * For clients that use the compaction path of the responses protocol, including context compaction in coding-agent flows. The answer's output stands for the conversation so far and goes into the next input.
+   * For clients that use the compaction path of the responses protocol, including context compaction in coding-agent flows. The output of the response replaces the conversation so far; send it in the next input.
    *
    * Source: specification 4.
    */
@@ -199,7 +199,7 @@ export class ResponsesResource extends Resource {
   /**
    * Retrieve a response
    *
-   * A response that was stored, as it was answered.
+   * Returns a stored response as it was first returned.
    *
    * @param responseId The id of the response.
    *
@@ -212,7 +212,7 @@ export class ResponsesResource extends Resource {
   /**
    * Delete a response
    *
-   * Forgets a stored response. Those that went on from it stay.
+   * Deletes a stored response. Responses that continue it are kept.
    *
    * @param responseId The id of the response.
    *
@@ -228,7 +228,7 @@ export class ModelsResource extends Resource {
   /**
    * List models
    *
-   * The models that the key reaches.
+   * The models that the key gives access to.
    *
    * Source: specification 4, 2.4.
    */
@@ -255,7 +255,7 @@ export class NativeModelsResource extends Resource {
   /**
    * List models, native style
    *
-   * The models that the native protocol serves, page by page.
+   * Lists the models that the native protocol serves, page by page.
    *
    * Source: specification 4, 2.5.
    */
@@ -295,7 +295,7 @@ export class NativeResource extends Resource {
   /**
    * Stream generated content
    *
-   * As generate_content, the answer as server-sent events that each hold a part of it. A gateway that is asked without alt=sse, or with alt=json, streams the same documents as the elements of one JSON array.
+   * Like generate_content, but the response arrives as server-sent events, each with a part of it. Without alt=sse, or with alt=json, a gateway streams the same documents as the elements of one JSON array.
    *
    * Source: ours (the specification does not state it).
    */
@@ -306,7 +306,7 @@ export class NativeResource extends Resource {
   /**
    * Count tokens
    *
-   * How many tokens the contents take as input of the model.
+   * Counts the tokens of the contents as input of the model.
    *
    * Source: ours (the specification does not state it).
    */
@@ -320,7 +320,7 @@ export class VideosGenerationsResource extends Resource {
   /**
    * Submit a video generation task
    *
-   * Asynchronous: the answer is the task, already processing; look it up until it is completed or failed, or give a webhook_url. Preview (1).
+   * Asynchronous: the response is the task, already processing; poll it until it is completed or failed, or set a webhook_url. Preview (1).
    *
    * Source: specification 4, 2.6, 3.
    */
@@ -331,7 +331,7 @@ export class VideosGenerationsResource extends Resource {
   /**
    * Look up a video generation task
    *
-   * The task as it is now; output is present once completed, error once failed.
+   * Returns the current task; it has output once completed, error once failed.
    *
    * @param taskId The id from submission.
    *
@@ -352,7 +352,7 @@ export class ImagesResource extends Resource {
   /**
    * Generate images
    *
-   * Synchronous; the images come as addresses that expire after one hour, or as base64. Preview (1).
+   * Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview (1).
    *
    * Source: specification 4, 2.8.
    */

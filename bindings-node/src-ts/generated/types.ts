@@ -24,7 +24,7 @@ export interface StandardError {
   param: string | null;
   /** Machine-readable code; see errors.json. */
   code: string | null;
-  /** The broken rules of the request, at once: at most 100; the message says whether there are more. */
+  /** All violations of the request, at most 100; the message says whether there are more. */
   violations?: RequestViolation[];
 }
 
@@ -66,7 +66,7 @@ export interface NativeError {
   message: string;
   /** Canonical status word. */
   status: "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "PERMISSION_DENIED" | "NOT_FOUND" | "RESOURCE_EXHAUSTED" | "UNIMPLEMENTED" | "INTERNAL" | "UNAVAILABLE" | "DEADLINE_EXCEEDED" | (string & {});
-  /** Typed details, told apart by @type. */
+  /** Typed details, distinguished by @type. */
   details?: NativeErrorDetail[];
 }
 
@@ -177,13 +177,13 @@ export interface ChatCompletionRequest {
    */
   parallel_tool_calls?: boolean | null;
   /**
-   * Form the answer must have.
+   * Format of the response.
    *
    * Source: ours (the specification does not state it).
    */
   response_format?: ChatResponseFormat | null;
   /**
-   * Asks for repeatable sampling.
+   * Requests repeatable sampling.
    *
    * Source: ours (the specification does not state it).
    */
@@ -219,13 +219,13 @@ export interface ChatCompletionRequest {
    */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | (string & {}) | null;
   /**
-   * Free key and value pairs, stored with the completion.
+   * Arbitrary key-value pairs, stored with the completion.
    *
    * Source: ours (the specification does not state it).
    */
   metadata?: { [key: string]: string } | null;
   /**
-   * Whether the completion is kept.
+   * Whether the completion is stored.
    *
    * Source: ours (the specification does not state it).
    */
@@ -261,7 +261,7 @@ export interface ChatMessage {
    */
   tool_calls?: ChatToolCall[] | null;
   /**
-   * The call that a tool message answers.
+   * The call that a tool message responds to.
    *
    * Source: ours (the specification does not state it).
    */
@@ -288,7 +288,7 @@ export interface ChatTextPart {
 }
 
 /**
- * An image by address or as a data URL.
+ * An image by URL or as a data URL.
  *
  * Source: ours (the specification does not state it).
  */
@@ -305,7 +305,7 @@ export interface ChatImagePart {
  * Source: ours (the specification does not state it).
  */
 export interface ChatImageUrl {
-  /** Address or data URL. */
+  /** URL or data URL. */
   url: string;
   /** How closely to look. */
   detail?: "auto" | "low" | "high" | (string & {}) | null;
@@ -366,12 +366,12 @@ export interface ChatCustom {
   name: string;
   /** What it does and when to call it. */
   description?: string | null;
-  /** What the text may be; without it, any text. Unknown kinds pass through. */
+  /** Format of the text; any text if absent. Unknown kinds pass through. */
   format?: ChatCustomFormat | null;
 }
 
 /**
- * What the text may be; without it, any text. Unknown kinds pass through.
+ * Format of the text; any text if absent. Unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
@@ -463,7 +463,7 @@ export interface ChatNamedCustomToolChoice {
 }
 
 /**
- * Leaves some of the tools to choose from.
+ * Limits the choice to some of the tools.
  *
  * Source: ours (the specification does not state it).
  */
@@ -501,7 +501,7 @@ export interface ChatToolName {
 }
 
 /**
- * Form the answer must have; unknown kinds pass through.
+ * Format of the response; unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
@@ -535,12 +535,12 @@ export interface JsonObjectFormat {
 export interface ChatJsonSchemaResponseFormat {
   /** Kind of the form. */
   type: "json_schema";
-  /** A JSON Schema that the answer must follow. */
+  /** A JSON Schema that the response must follow. */
   json_schema: ChatJsonSchemaFormat;
 }
 
 /**
- * A JSON Schema that the answer must follow.
+ * A JSON Schema that the response must follow.
  *
  * Source: ours (the specification does not state it).
  */
@@ -636,12 +636,12 @@ export interface ChatCompletion {
   created: number;
   /** Model id. */
   model: string;
-  /** The answers, one per n. */
+  /** The choices, one per n. */
   choices: ChatChoice[];
   /** Tokens used. */
   usage: ChatUsage;
   /**
-   * Identifies the configuration that answered.
+   * Identifies the configuration that generated the response.
    *
    * Source: ours (the specification does not state it).
    */
@@ -655,7 +655,7 @@ export interface ChatCompletion {
 }
 
 /**
- * One answer.
+ * One choice.
  *
  * Source: specification 2.2.
  */
@@ -671,7 +671,7 @@ export interface ChatChoice {
   /** Why generation ended. */
   finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | (string & {});
   /**
-   * Log probabilities of the tokens; null unless asked for.
+   * Log probabilities of the tokens; null unless requested.
    *
    * Source: ours (the specification does not state it).
    */
@@ -695,7 +695,7 @@ export interface ChatCompletionMessage {
    */
   refusal?: string | null;
   /**
-   * What the model thought where a provider shows it.
+   * The model's reasoning if the provider shows it.
    *
    * Source: ours (the specification does not state it).
    */
@@ -784,7 +784,7 @@ export interface ChatCompletionChunk {
   id: string;
   /** Kind of the record. */
   object: "chat.completion.chunk";
-  /** What is new, by choice; empty on a usage chunk (ours). */
+  /** The new content of each choice; empty on a usage chunk (ours). */
   choices: ChatChunkChoice[];
   /**
    * Unix time in seconds.
@@ -799,13 +799,13 @@ export interface ChatCompletionChunk {
    */
   model?: string;
   /**
-   * Tokens used, on the last chunk when asked for.
+   * Tokens used; on the last chunk if requested.
    *
    * Source: ours (the specification does not state it).
    */
   usage?: ChatUsage | null;
   /**
-   * Identifies the configuration that answers.
+   * Identifies the configuration that generates the response.
    *
    * Source: ours (the specification does not state it).
    */
@@ -835,7 +835,7 @@ export interface ChatChunkChoice {
   /** null on content chunks; the reason on the last chunk. */
   finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | (string & {}) | null;
   /**
-   * Log probabilities of the tokens; null unless asked for.
+   * Log probabilities of the tokens; null unless requested.
    *
    * Source: ours (the specification does not state it).
    */
@@ -855,30 +855,30 @@ export interface ChatLogprobs {
 }
 
 /**
- * How likely a token was, and which others were.
+ * The probability of a token and of its alternatives.
  *
  * Source: ours (the specification does not state it).
  */
 export interface TokenLogprob {
   /** The token. */
   token: string;
-  /** Natural logarithm of its probability; null where that is no number. */
+  /** Natural logarithm of its probability; null if that is not a number. */
   logprob: number | null;
-  /** Its UTF-8 bytes; a character may be cut between tokens. */
+  /** Its UTF-8 bytes; a character may be split between tokens. */
   bytes?: number[] | null;
-  /** The likeliest tokens of this place, as many as asked for. */
+  /** The most likely tokens at this position, as many as requested. */
   top_logprobs?: TopLogprob[] | null;
 }
 
 /**
- * One of the likeliest tokens of a place.
+ * One of the most likely tokens at a position.
  *
  * Source: ours (the specification does not state it).
  */
 export interface TopLogprob {
   /** The token. */
   token: string;
-  /** Natural logarithm of its probability; null where that is no number. */
+  /** Natural logarithm of its probability; null if that is not a number. */
   logprob: number | null;
   /** Its UTF-8 bytes. */
   bytes?: number[] | null;
@@ -905,7 +905,7 @@ export interface ChatDelta {
    */
   refusal?: string | null;
   /**
-   * New thought where a provider shows it.
+   * New reasoning if the provider shows it.
    *
    * Source: ours (the specification does not state it).
    */
@@ -1015,13 +1015,13 @@ export interface ResponseRequest {
    */
   parallel_tool_calls?: boolean | null;
   /**
-   * The response to go on from.
+   * The response to continue.
    *
    * Source: ours (the specification does not state it).
    */
   previous_response_id?: string | null;
   /**
-   * Whether the response is kept for previous_response_id.
+   * Whether the response is stored for previous_response_id.
    *
    * Source: ours (the specification does not state it).
    */
@@ -1063,7 +1063,7 @@ export interface ResponseRequest {
    */
   include?: string[] | null;
   /**
-   * Free key and value pairs, kept with the response.
+   * Arbitrary key-value pairs, stored with the response.
    *
    * Source: ours (the specification does not state it).
    */
@@ -1087,7 +1087,7 @@ export interface ResponseRequest {
    */
   user?: string | null;
   /**
-   * A stable id of the end user that tells nothing about them.
+   * A stable id of the end user that reveals nothing about them.
    *
    * Source: ours (the specification does not state it).
    */
@@ -1105,7 +1105,7 @@ export interface ResponseRequest {
    */
   top_logprobs?: number | null;
   /**
-   * Whether the response is made after the request has been answered.
+   * Whether the response is generated in the background after the request returns.
    *
    * Source: ours (the specification does not state it).
    */
@@ -1164,7 +1164,7 @@ export interface InputTextContent {
 export interface InputImageContent {
   /** Kind of the part. */
   type: "input_image";
-  /** Address or data URL. */
+  /** URL or data URL. */
   image_url?: string | null;
   /** How closely to look. */
   detail?: "auto" | "low" | "high" | (string & {}) | null;
@@ -1182,7 +1182,7 @@ export interface OutputTextContent {
   text: string;
   /** Notes on the text. */
   annotations?: { [key: string]: unknown }[] | null;
-  /** Log probabilities of the tokens; empty unless asked for. */
+  /** Log probabilities of the tokens; empty unless requested. */
   logprobs?: TokenLogprob[] | null;
 }
 
@@ -1226,7 +1226,7 @@ export interface FunctionCallItem {
   type: "function_call";
   /** Id of the item. */
   id?: string | null;
-  /** Goes back with the result. */
+  /** Send it back with the result. */
   call_id: string;
   /** Name of the function. */
   name: string;
@@ -1248,14 +1248,14 @@ export interface ReasoningItem {
   id?: string | null;
   /** Summary parts. */
   summary?: { [key: string]: unknown }[] | null;
-  /** Opaque; goes back unchanged. */
+  /** Opaque; send it back unchanged. */
   encrypted_content?: string | null;
   /** State of the item. */
   status?: string | null;
 }
 
 /**
- * Stands for a conversation that was compacted.
+ * Represents a conversation that was compacted.
  *
  * Source: ours (the specification does not state it).
  */
@@ -1264,12 +1264,12 @@ export interface CompactionItem {
   type: "compaction";
   /** Id of the item. */
   id?: string | null;
-  /** Opaque; goes back unchanged. */
+  /** Opaque; send it back unchanged. */
   encrypted_content: string;
 }
 
 /**
- * As last input item, asks for one compaction item instead of an answer.
+ * As the last input item, requests one compaction item instead of a reply.
  *
  * Source: ours (the specification does not state it).
  */
@@ -1288,7 +1288,7 @@ export interface CustomToolCallItem {
   type: "custom_tool_call";
   /** Id of the item. */
   id?: string | null;
-  /** Goes back with the result. */
+  /** Send it back with the result. */
   call_id: string;
   /** Name of the tool. */
   name: string;
@@ -1361,12 +1361,12 @@ export interface ResponseCustomTool {
   name: string;
   /** What it does and when to call it. */
   description?: string | null;
-  /** What the text may be; without it, any text. Unknown kinds pass through. */
+  /** Format of the text; any text if absent. Unknown kinds pass through. */
   format?: ResponseCustomFormat | null;
 }
 
 /**
- * What the text may be; without it, any text. Unknown kinds pass through.
+ * Format of the text; any text if absent. Unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
@@ -1428,7 +1428,7 @@ export interface ResponseNamedCustomToolChoice {
 }
 
 /**
- * Leaves some of the tools to choose from.
+ * Limits the choice to some of the tools.
  *
  * Source: ours (the specification does not state it).
  */
@@ -1451,14 +1451,14 @@ export interface ResponseAllowedToolsChoice {
  * Source: ours (the specification does not state it).
  */
 export interface ResponseTextOptions {
-  /** Form the answer must have; unknown kinds pass through. */
+  /** Format of the response; unknown kinds pass through. */
   format?: ResponseTextFormat | null;
-  /** How long answers are. */
+  /** How long responses are. */
   verbosity?: "low" | "medium" | "high" | (string & {}) | null;
 }
 
 /**
- * Form the answer must have; unknown kinds pass through.
+ * Format of the response; unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
@@ -1494,7 +1494,7 @@ export interface ResponseJsonSchemaFormat {
 export interface ResponseReasoningOptions {
   /** How long. */
   effort?: "none" | "minimal" | "low" | "medium" | "high" | (string & {}) | null;
-  /** How much of it to tell. */
+  /** How detailed it is. */
   summary?: "auto" | "concise" | "detailed" | (string & {}) | null;
 }
 
@@ -1522,7 +1522,7 @@ export interface Response {
   incomplete_details: ResponseIncompleteDetails | null;
   /** System text of the request. */
   instructions: unknown;
-  /** Free key and value pairs of the request. */
+  /** Arbitrary key-value pairs of the request. */
   metadata: { [key: string]: string } | null;
   /** Whether several tools may be called at once. */
   parallel_tool_calls: boolean;
@@ -1536,7 +1536,7 @@ export interface Response {
   tools: ResponseTool[];
   /** As requested. */
   max_output_tokens?: number | null;
-  /** The response this one goes on from. */
+  /** The response that this one continues. */
   previous_response_id?: string | null;
   /** Whether the response is kept. */
   store?: boolean | null;
@@ -1727,7 +1727,7 @@ export interface CompactedResponse {
 }
 
 /**
- * One page of the items that a response was made from.
+ * One page of the items that a response was generated from.
  *
  * Source: ours (the specification does not state it).
  */
@@ -1747,7 +1747,7 @@ export interface ResponseItemList {
 }
 
 /**
- * An item that a response was made from, as it is kept; unknown kinds pass through.
+ * An item that a response was generated from, as stored; unknown kinds pass through.
  *
  * Source: ours (the specification does not state it).
  */
@@ -1772,7 +1772,7 @@ export interface ResponseMessageItem {
 }
 
 /**
- * A response is no longer kept.
+ * A stored response was deleted.
  *
  * Source: ours (the specification does not state it).
  */
@@ -2024,7 +2024,7 @@ export interface ResponseTextDeltaEvent {
   content_index: number;
   /** The new text. */
   delta: string;
-  /** Log probabilities of its tokens; empty unless asked for. */
+  /** Log probabilities of its tokens; empty unless requested. */
   logprobs?: TokenLogprob[] | null;
 }
 
@@ -2058,7 +2058,7 @@ export interface ResponseTextDoneEvent {
   content_index: number;
   /** The whole text. */
   text: string;
-  /** Log probabilities of its tokens; empty unless asked for. */
+  /** Log probabilities of its tokens; empty unless requested. */
   logprobs?: TokenLogprob[] | null;
 }
 
@@ -2169,7 +2169,7 @@ export interface ResponseCustomToolCallInputDoneEvent {
 }
 
 /**
- * The stream failed; comes flat, or nested under error.
+ * The stream failed; the members are at the top level or under error.
  *
  * Source: ours (the specification does not state it).
  */
@@ -2289,7 +2289,7 @@ export interface NativeContent {
    */
   parts: NativePart[];
   /**
-   * Who speaks: user where it is left out. Turns are by user, model or function.
+   * Role of the speaker; user if absent. Turns are by user, model or function.
    *
    * Source: ours (the specification does not state it).
    */
@@ -2313,7 +2313,7 @@ export interface NativePart {
    */
   thought?: boolean | null;
   /**
-   * Opaque; goes back unchanged.
+   * Opaque; send it back unchanged.
    *
    * Source: ours (the specification does not state it).
    */
@@ -2455,7 +2455,7 @@ export interface NativeGenerationConfig {
    */
   topK?: number | null;
   /**
-   * Number of answers.
+   * Number of candidates.
    *
    * 1 to 128.
    */
@@ -2472,16 +2472,16 @@ export interface NativeGenerationConfig {
    * At most 5 items.
    */
   stopSequences?: string[] | null;
-  /** Media type of the answer; text/x.enum is one word of the schema's enum, bare. */
+  /** Media type of the response; text/x.enum is one bare value of the schema's enum. */
   responseMimeType?: "text/plain" | "application/json" | "text/x.enum" | (string & {}) | null;
-  /** Schema the answer must follow. */
+  /** Schema that the response must follow. */
   responseSchema?: NativeSchema | null;
-  /** JSON Schema the answer must follow. */
+  /** JSON Schema that the response must follow. */
   responseJsonSchema?: unknown;
 }
 
 /**
- * Schema of a value, in the form older than JSON Schema; its type words are in capitals or not.
+ * Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
  *
  * Source: ours (the specification does not state it).
  */
@@ -2496,11 +2496,11 @@ export interface NativeSchema {
   description?: string | null;
   /** Whether the value may be null. */
   nullable?: boolean | null;
-  /** The strings allowed. */
+  /** The allowed strings. */
   enum?: string[] | null;
   /** Members of an object. */
   properties?: { [key: string]: NativeSchema } | null;
-  /** Members that must be there. */
+  /** Required members. */
   required?: string[] | null;
   /** Order in which members are written. */
   propertyOrdering?: string[] | null;
@@ -2562,7 +2562,7 @@ export interface NativeSchema {
  * Source: ours (the specification does not state it).
  */
 export interface GenerateContentResponse {
-  /** The answers. */
+  /** The candidates. */
   candidates?: NativeCandidate[];
   /** Why the prompt was blocked. */
   promptFeedback?: { [key: string]: unknown };
@@ -2575,13 +2575,13 @@ export interface GenerateContentResponse {
 }
 
 /**
- * One answer.
+ * One candidate.
  *
  * Source: ours (the specification does not state it).
  */
 export interface NativeCandidate {
   /**
-   * Place among the answers.
+   * Index among the candidates.
    *
    * At least 0.
    */
@@ -2754,7 +2754,7 @@ export interface VideoGenerationRequest {
 export interface VideoTask {
   /** Task id. */
   id: string;
-  /** State (3); unknown states are to be waited for. */
+  /** State (3); treat unknown states as unfinished. */
   status: "pending" | "processing" | "completed" | "failed" | (string & {});
   /**
    * Unix time in seconds.
@@ -2768,7 +2768,7 @@ export interface VideoTask {
   estimated_time?: number;
   /** The finished video; present when completed. */
   output?: VideoOutput;
-  /** Why a task failed; members other than message are not shown. */
+  /** Why a task failed; the source shows only message. */
   error?: VideoError;
 }
 
@@ -2778,7 +2778,7 @@ export interface VideoTask {
  * Source: specification 2.7.
  */
 export interface VideoOutput {
-  /** Address of the video file. */
+  /** URL of the video file. */
   url: string;
   /** Seconds. */
   duration: number;
@@ -2793,7 +2793,7 @@ export interface VideoOutput {
 }
 
 /**
- * Why a task failed; members other than message are not shown.
+ * Why a task failed; the source shows only message.
  *
  * Source: specification 2.7, 7.
  */
@@ -2809,7 +2809,7 @@ export interface VideoError {
 }
 
 /**
- * Image generation request. What a model takes is in the catalog (2.8, 2.10).
+ * Image generation request. The catalog lists the limits of each model (2.8, 2.10).
  *
  * Source: specification 2.8.
  */
@@ -2851,7 +2851,7 @@ export interface ImageGenerationRequest {
    */
   style?: "vivid" | "natural" | null;
   /**
-   * Whether images come as addresses or as base64.
+   * Whether images are returned as URLs or as base64.
    *
    * Default: `"url"`.
    */

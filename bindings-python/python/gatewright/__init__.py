@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from gatewright._client import AsyncClient, Client
-from gatewright._native import NOT_GIVEN, NotGiven, RawEvent, Record, ResponseInfo, __version__
+from gatewright._engine import NOT_GIVEN, NotGiven, RawEvent, Record, ResponseInfo, __version__
 from gatewright._options import CallOptions
 from gatewright._streams import AsyncStream, Stream, response_of
 from gatewright.generated import errors, streams

@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from gatewright._native import run_program
+from gatewright._engine import run_program
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What the async face needs of asyncio: the loop that runs, and the outcome of work under way."""
+"""Helpers for asyncio: the running event loop, and the outcome of work in progress."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gatewright._native import Pending
+    from gatewright._engine import Pending
 
 
 def running_loop() -> Any:
-    """The event loop of the calling coroutine; says the way out where there is none that it can use."""
+    """The event loop of the calling coroutine; the error names the remedy if there is no usable one."""
     # Imported by whoever runs a loop already; a program without asyncio does not pay for it.
     import asyncio
 
@@ -25,7 +25,7 @@ def running_loop() -> Any:
 
 
 async def finish(pending: Pending) -> Any:
-    """The outcome of work under way; leaving early, by cancellation, ends the work."""
+    """The outcome of work in progress; cancellation ends the work."""
     try:
         return await pending.future
     finally:

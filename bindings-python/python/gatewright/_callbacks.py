@@ -1,4 +1,4 @@
-"""Runs the callbacks of a call on its event loop. Imported by the native half when there are any."""
+"""Runs the callbacks of a call on its event loop. Imported by the engine when there are any."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from gatewright._native import Reply
+    from gatewright._engine import Reply
 
 
 def start(function: Callable[..., Any], arguments: tuple[Any, ...], reply: Reply) -> None:
-    """Calls a function on the running loop; what it gives is awaited there if it is awaitable."""
+    """Calls a function on the running loop, and awaits its result there if that is awaitable."""
     try:
         value = function(*arguments)
         if not hasattr(value, "__await__"):
@@ -40,7 +40,7 @@ def start(function: Callable[..., Any], arguments: tuple[Any, ...], reply: Reply
 
 
 def takes_refresh(provider: Callable[..., Any]) -> bool:
-    """Whether a key provider takes the keyword `refresh`."""
+    """Whether a key provider accepts the keyword `refresh`."""
     import inspect
 
     try:

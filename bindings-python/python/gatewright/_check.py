@@ -1,4 +1,4 @@
-"""The check kit: is a service compatible, and the report about it (specification 2.12)."""
+"""The check kit: checks whether a service is compatible, and creates the report (specification 2.12)."""
 
 from __future__ import annotations
 
@@ -8,60 +8,23 @@ import json
 import math
 import os
 import platform
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from gatewright._native import CheckRun
+from gatewright._engine import CheckRun
+from gatewright.generated.check_options import CheckOptions
 from gatewright.generated.errors import ConfigurationError, FileError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from typing import TypeAlias
 
     from typing_extensions import Unpack
 
+    from gatewright.generated.report import Report
+
     Progress: TypeAlias = Callable[[dict[str, Any]], object]
 
 __all__ = ["CheckOptions", "CheckResult", "check", "check_async"]
-
-CheckId = Literal[
-    "models_endpoint",
-    "model_access",
-    "responses_text",
-    "responses_stream",
-    "responses_function_tool",
-    "agent_cli_smoke",
-]
-
-
-class CheckOptions(TypedDict, total=False):
-    """What a run may be told; `None` is as if it were left out."""
-
-    base_path: str | None
-    """Path below the endpoint. Default `/v1`."""
-    models: Sequence[str] | None
-    """Models to check, in order. Default: all of the profile."""
-    full: bool | None
-    """Whether every check runs on every model; else the stream and the function tool on the first alone."""
-    agent_mode: Literal["skipped", "one-model", "all-models"] | None
-    """Models to run the agent's program on. Default `skipped`."""
-    agent_program: str | os.PathLike[str] | None
-    """The agent's program. Default: that of `GATEWRIGHT_AGENT_PROGRAM`, else the one on the path."""
-    agent_env: Sequence[str] | None
-    """Names of environment variables to hand on to the agent beside PATH."""
-    timeout_ms: int | None
-    """Time limit of a request, 1000 to 120000. Default 30000."""
-    agent_timeout_ms: int | None
-    """Time limit of a run of the agent, 5000 to 300000. Default 120000."""
-    only: Sequence[CheckId] | None
-    """Checks to run; none means all."""
-    skip: Sequence[CheckId] | None
-    """Checks to leave out."""
-    parallel: bool | None
-    """Whether the models are checked at the same time."""
-    profile: Mapping[str, Any] | None
-    """`{"kit_name": "…", "models": ["…"]}` in place of the specification's."""
-    ca_bundle: str | os.PathLike[str] | None
-    """PEM file of certificates to trust beside the platform's."""
 
 
 _WAIT_MS = 50
@@ -69,12 +32,12 @@ _WAIT_MS = 50
 
 
 class CheckResult:
-    """What a run leaves behind."""
+    """The result of a run."""
 
     def __init__(self, run: CheckRun) -> None:
         self._run = run
         self.json, evidence, self.interrupted = run.result()
-        self.report: dict[str, Any] = json.loads(self.json)
+        self.report: Report = json.loads(self.json)
         """The report, as section 2.12 has it."""
         self.evidence: list[dict[str, Any]] = json.loads(evidence)
         """Per check that was run: `id`, `model`, `assertions`, `exchange`; secrets are taken out."""
@@ -87,10 +50,10 @@ class CheckResult:
     @property
     def passed(self) -> bool:
         """Whether no check failed."""
-        return bool(self.report["overall_status"] == "pass")
+        return self.report["overall_status"] == "pass"
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report, whole or not at all.
+        """Writes the report atomically.
 
         Raises:
             FileError: It cannot be written.
@@ -127,13 +90,13 @@ def check(
     """Checks whether a service is compatible.
 
     Ctrl-C ends the run at once. The `KeyboardInterrupt` then has an attribute `result`, the `CheckResult` of
-    what was done: its report is whole, with the cells that were not reached marked `aborted:`.
+    the run so far: its report is complete, and cells that were not reached are marked `aborted:`.
 
     Args:
         endpoint: Address of the service, without the base path.
         api_key: Key that the requests carry. Default: `GATEWRIGHT_API_KEY`.
         on_progress: Called with each event. `planned` has `cells` and `to_run`; `started` has `index`, `id`,
-            `model`; `finished` has these and `check`. What it raises ends the run.
+            `model`; `finished` has these and `check`. An exception in it ends the run.
         options: See `CheckOptions`.
 
     Raises:
@@ -166,7 +129,7 @@ async def check_async(
     on_progress: Progress | None = None,
     **options: Unpack[CheckOptions],
 ) -> CheckResult:
-    """As `check`, on an asyncio event loop.
+    """Like `check`, on an asyncio event loop.
 
     Cancelling the task ends the run at once. The `CancelledError` then has the attribute `result`, as the
     `KeyboardInterrupt` of `check` has it. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError`
@@ -193,10 +156,10 @@ async def check_async(
 
 
 def _hand_over(run: CheckRun, interruption: BaseException) -> None:
-    """Puts what a run left behind into the exception that ended it.
+    """Attaches the result of a run to the exception that ended it.
 
-    An attribute of the exception that is there, and not one of another class: `asyncio.timeout` knows the
-    cancellations that it asked for by their very class.
+    Sets an attribute of the existing exception instead of raising another class: `asyncio.timeout`
+    recognises its own cancellations by their exact class.
     """
     # Only a kit that broke leaves nothing behind; that must not hide the interruption.
     with contextlib.suppress(RuntimeError, InternalError):
@@ -219,7 +182,7 @@ def _begin(endpoint: str, api_key: str | None, options: CheckOptions) -> CheckRu
 
 
 def _plain(name: str, value: object) -> object:
-    """An option as JSON has it: a path as text; so is a number that JSON lacks, for the kit to refuse."""
+    """An option as JSON: a path becomes text, and so does a number that JSON lacks (the kit refuses it)."""
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,26 +1,26 @@
-"""The two clients: options in, resources out. What they do is in the core."""
+"""The two clients: options in, resources out. The core has the behaviour."""
 
 from __future__ import annotations
 
 import sys
 
 from gatewright._asyncio import finish, running_loop
-from gatewright._native import NativeClient
-from gatewright._options import over, without_secrets
+from gatewright._engine import EngineClient
+from gatewright._options import without_secrets
 from gatewright._resources import AsyncResources, Resources
+from gatewright.generated.options import ClientArguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from types import TracebackType
-    from typing import Any, Literal, TypeVar
+    from typing import Any, TypeVar
 
     from typing_extensions import Self, Unpack
 
-    from gatewright._native import _Parameters
-    from gatewright._options import CallOptions
+    from gatewright._engine import _Parameters
     from gatewright._streams import AsyncStream, Stream
+    from gatewright.generated.options import CallOptions
     from gatewright.middleware import After, Before
 
     _Streaming = TypeVar("_Streaming", bound=Stream[Any])
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Callbacks:
-    """A caller's code within calls. Clients own it, the native half only refers to it."""
+    """Callbacks of the caller. Clients own them; the engine only refers to them."""
 
     def __init__(
         self, key: Callable[..., str | Awaitable[str]] | None, middleware: list[Before | After]
@@ -37,75 +37,37 @@ class _Callbacks:
         self.middleware = middleware
 
 
-class _Configured:
-    """What both clients are: settings, and a native client made of them."""
+class _Configured(ClientArguments):
+    """The base of both clients: settings, and the engine's client created from them."""
 
-    _native: NativeClient
+    _engine: EngineClient
 
-    def __init__(
+    def _configure(
         self,
-        base_url: str | None = None,
-        api_key: str | Callable[..., str | Awaitable[str]] | None = None,
+        settings: dict[str, Any],
         *,
-        timeout: float | None = None,
-        connect_timeout: float | None = None,
-        first_byte_timeout: float | None = None,
-        idle_timeout: float | None = None,
-        event_timeout: float | None = None,
-        max_retries: int | None = None,
-        max_body_bytes: int | None = None,
-        max_connections: int | None = None,
-        pool_timeout: float | None = None,
-        max_idle_connections: int | None = None,
-        idle_connection_timeout: float | None = None,
-        proxy: str | Literal[False] | None = None,
-        ca_bundle: str | os.PathLike[str] | None = None,
-        client_certificate: str | os.PathLike[str] | None = None,
-        default_headers: Mapping[str, str] | None = None,
-        default_query: Mapping[str, object] | None = None,
-        middleware: Sequence[Before | After] = (),
-        validate: bool = False,
-        pickle_key: bool = False,
+        api_key: str | Callable[..., str | Awaitable[str]] | None,
+        middleware: Sequence[Before | After],
+        pickle_key: bool,
     ) -> None:
-        self._settings = {
-            "base_url": base_url,
-            "timeout": timeout,
-            "connect_timeout": connect_timeout,
-            "first_byte_timeout": first_byte_timeout,
-            "idle_timeout": idle_timeout,
-            "event_timeout": event_timeout,
-            "max_retries": max_retries,
-            "max_body_bytes": max_body_bytes,
-            "max_connections": max_connections,
-            "pool_timeout": pool_timeout,
-            "max_idle_connections": max_idle_connections,
-            "idle_connection_timeout": idle_connection_timeout,
-            "proxy": proxy,
-            "ca_bundle": ca_bundle,
-            "client_certificate": client_certificate,
-            "default_headers": default_headers,
-            "default_query": default_query,
-            "validate": validate,
-        }
-        self._options: dict[str, Any] = {}
+        self._settings = settings
         self._pickle_key = pickle_key
         # A key as text stays out of what can be looked at and pickled; a callable is no secret.
         key = api_key if isinstance(api_key, str) else None
         self._callbacks = _Callbacks(None if isinstance(api_key, str) else api_key, list(middleware))
-        self._native = self._make(key)
+        self._engine = self._make(key)
 
-    def _make(self, key: str | None) -> NativeClient:
+    def _make(self, key: str | None) -> EngineClient:
         settings = {**self._settings, "user_agent": _user_agent()}
-        native = NativeClient(settings, key, self._callbacks, keep_key=self._pickle_key)
-        return native.with_options(self._options) if self._options else native
+        return EngineClient(settings, key, self._callbacks, keep_key=self._pickle_key)
 
     @property
     def base_url(self) -> str:
-        """The bare host that requests go to."""
-        return self._native.base_url
+        """The base URL of the gateway, without a path."""
+        return self._engine.base_url
 
     def with_options(self, **options: Unpack[CallOptions]) -> Self:
-        """This client with other options for the calls made through it; it shares the connections.
+        """A client with other options for its calls, which shares the connections of this client.
 
         What is left out stays as it is; headers, query parameters and members of the body add up. Closing
         either client closes both.
@@ -116,8 +78,7 @@ class _Configured:
         >>> answer = patient.models.list()
         """
         twin = self.__copy__()
-        twin._options = over(dict(options), self._options)
-        twin._native = self._native.with_options(twin._options)
+        twin._engine = self._engine.with_options(dict(options))
         return twin
 
     def __copy__(self) -> Self:
@@ -127,23 +88,23 @@ class _Configured:
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """As a shallow copy: connections and callbacks are shared, never copied."""
+        """Like a shallow copy: connections and callbacks are shared, never copied."""
         return self.__copy__()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The configuration; secrets are in it only where the client was made with `pickle_key=True`."""
-        state = {name: value for name, value in self.__dict__.items() if name != "_native"}
+        """The configuration; includes secrets only if the client was created with `pickle_key=True`."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
+        state["_options"] = self._engine.options(secrets=self._pickle_key)
         if self._pickle_key:
-            state["_key"] = self._native.key
+            state["_key"] = self._engine.key
         else:
             state["_settings"] = without_secrets(self._settings)
-            state["_options"] = without_secrets(self._options)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        key = state.pop("_key", None)
+        key, options = state.pop("_key", None), state.pop("_options")
         self.__dict__.update(state)
-        self._native = self._make(key)
+        self._engine = self._make(key).with_options(options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r})"
@@ -152,52 +113,16 @@ class _Configured:
 class Client(_Configured, Resources):
     """A client of one gateway: `client.chat.completions.create(…)`.
 
-    Holds a pool of connections: make one and share it, between threads too. After a fork it goes on working
-    in parent and child; streams stay with the process that opened them. Ctrl-C ends a call that blocks. All
-    clients of a process share at most 4 threads, which do not hold up its end.
+    It has a connection pool, so create one client and share it, also between threads. After a fork it goes
+    on working in parent and child; streams stay with the process that opened them. Ctrl-C ends a call that
+    blocks. All clients of a process share at most 4 threads, which do not hold up its end.
 
     It pickles as its configuration without its secrets: where it is unpickled, the key comes from
     `GATEWRIGHT_API_KEY`, or ConfigurationError is raised. Left out are also headers and query parameters that
     are secret by their name (`authorization`, `x-api-key`, `cookie`, …) and a proxy's user and password. With
     `pickle_key=True` all of them go along.
 
-    Args:
-        base_url: The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default:
-            `GATEWRIGHT_BASE_URL`, else `http://127.0.0.1:8080`.
-        api_key: Sent as a bearer token: text, or a callable that gives it. A callable is asked for each call,
-            and once more after the gateway has refused its key (401), with `refresh=True` if it takes that.
-            Default: `GATEWRIGHT_API_KEY`.
-        timeout: Seconds for a call as a whole, all attempts and pauses together; of a stream, until it
-            begins, and from then on the longest silence, unless `idle_timeout` is given. Default 600;
-            `math.inf`, as for every time, for no limit.
-        connect_timeout: Seconds to connect, per attempt. Default 5.
-        first_byte_timeout: Seconds until an answer begins, per attempt. Default: none but `timeout`.
-        idle_timeout: Seconds without a byte of an answer that has begun. Default 120, or `timeout` if that is
-            shorter.
-        event_timeout: Seconds without an event of a stream; keep-alive comments do not count. Default 600.
-        max_retries: Attempts after the first. Default 2.
-        max_body_bytes: Largest answer that is read; a larger one raises DecodeError. Default 256 MiB.
-        max_connections: Requests and streams under way at once; more wait. Default 1000.
-        pool_timeout: Seconds to wait for a place among those: then PoolTimeoutError. Default 60.
-        max_idle_connections: Connections kept open for later, per host. Default 100.
-        idle_connection_timeout: Seconds they are kept. Default 90.
-        proxy: Address of a proxy, with user and password if it wants them; False for none. Default: the
-            environment's `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`.
-        ca_bundle: PEM file of authorities to trust beside the system's. Default: `GATEWRIGHT_CA_BUNDLE`.
-        client_certificate: PEM file of a certificate chain and its key, for gateways that ask for one.
-        default_headers: Headers of every request.
-        default_query: Query parameters of every request.
-        middleware: Objects with `before(attempt)` and `after(attempt, outcome)`; see `gatewright.middleware`.
-        validate: Whether a request for a model of the catalog is checked before it is sent: against the rules
-            of the specification, the limits of the model and the endpoint that serves it; then
-            InvalidRequestError tells all violations at once, at most 100. Never checked: requests for other
-            models, members the specification does not describe, and what only the gateway knows, such as
-            whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise; then
-            DecodeError tells them. Default no.
-        pickle_key: Whether a pickle of the client holds the key and the other secrets. Default no.
-
-    Raises:
-        ConfigurationError: The key is missing, or an option is malformed.
+    Arguments and errors: see `__init__`.
 
     >>> import gatewright
     >>> with gatewright.Client() as client:
@@ -207,8 +132,8 @@ class Client(_Configured, Resources):
     """
 
     def close(self) -> None:
-        """Closes idle connections; calls under way go on, new ones are refused."""
-        self._native.close()
+        """Closes idle connections; calls in progress continue, new ones are refused."""
+        self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -221,7 +146,7 @@ class Client(_Configured, Resources):
     def _call(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Any:
-        return self._native.call(operation, parameters, body, options)
+        return self._engine.call(operation, parameters, body, options)
 
     def _open(
         self,
@@ -231,7 +156,7 @@ class Client(_Configured, Resources):
         options: dict[str, Any],
         stream: type[_Streaming],
     ) -> _Streaming:
-        return stream(self._native.open(operation, parameters, body, options))
+        return stream(self._engine.open(operation, parameters, body, options))
 
 
 class AsyncClient(_Configured, AsyncResources):
@@ -254,8 +179,8 @@ class AsyncClient(_Configured, AsyncResources):
     """
 
     async def close(self) -> None:
-        """Closes idle connections; calls under way go on, new ones are refused."""
-        self._native.close()
+        """Closes idle connections; calls in progress continue, new ones are refused."""
+        self._engine.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -268,7 +193,7 @@ class AsyncClient(_Configured, AsyncResources):
     def _call(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Awaitable[Any]:
-        return finish(self._native.call_async(operation, parameters, body, options, running_loop()))
+        return finish(self._engine.call_async(operation, parameters, body, options, running_loop()))
 
     async def _open(
         self,
@@ -278,7 +203,7 @@ class AsyncClient(_Configured, AsyncResources):
         options: dict[str, Any],
         stream: type[_AsyncStreaming],
     ) -> _AsyncStreaming:
-        opening = self._native.open_async(operation, parameters, body, options, running_loop())
+        opening = self._engine.open_async(operation, parameters, body, options, running_loop())
         return stream(await finish(opening))
 
 

@@ -1,8 +1,8 @@
-"""Saving what records point to, for client.images and client.videos. Fetching and writing are the core's."""
+"""Saves the files that records point to, for client.images and client.videos. The core does the work."""
 
 from __future__ import annotations
 
-from gatewright import _native
+from gatewright import _engine
 from gatewright._asyncio import finish, running_loop
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ def save(
     timeout: float | None,
 ) -> int:
     """Saves to `path`; returns the size in bytes."""
-    return _native.save(client._native, kind, record, path, (overwrite, max_bytes, timeout))
+    return _engine.save(client._engine, kind, record, path, (overwrite, max_bytes, timeout))
 
 
 async def save_async(
@@ -34,7 +34,7 @@ async def save_async(
     max_bytes: int | None,
     timeout: float | None,
 ) -> int:
-    """As `save`; leaving early, by cancellation, ends the transfer and leaves nothing behind."""
+    """Like `save`; cancellation ends the transfer and leaves nothing behind."""
     options = (overwrite, max_bytes, timeout)
-    size: int = await finish(_native.save_async(client._native, kind, record, path, options, running_loop()))
+    size: int = await finish(_engine.save_async(client._engine, kind, record, path, options, running_loop()))
     return size

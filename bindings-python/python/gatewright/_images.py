@@ -1,4 +1,4 @@
-"""client.images: saving images (specification 2.11), beside the generated methods."""
+"""client.images: saves images (specification 2.11), in addition to the generated methods."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class Images(resources.Images):
         max_bytes: int | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Saves an image of an answer's `data`, in whichever form it came; returns its size in bytes.
+        """Saves an image of a response's `data`; returns its size in bytes.
 
-        Its `b64_json` is decoded, its `url` streamed to disk. The file is there whole or not at all: it is
-        written beside its place and renamed at the end. A transfer that breaks off is taken up again once,
-        where it stopped if the server can tell that the file is still the same. The key is not sent. The
-        image is stored as it is, whatever the path ends in.
+        Decodes its `b64_json`, or streams its `url` to disk. The file appears whole or not at all: the data
+        goes to a temporary file, which is renamed at the end. A broken transfer is resumed once: at the same
+        place if the server can confirm that the file is unchanged, else from the start. The API key is not
+        sent. The format is not converted, whatever the extension of the path.
 
         Args:
-            image: One of an answer's `data`.
+            image: One item of a response's `data`.
             path: Where to. A symbolic link is followed.
-            overwrite: Whether a file that is there is replaced.
-            max_bytes: Bound on the file. Default 4 GiB.
-            timeout: Seconds for all of it. Default: none; the client's `connect_timeout` and `idle_timeout`
-                hold.
+            overwrite: Whether an existing file is replaced.
+            max_bytes: Maximum size of the file. Default: 4 GiB.
+            timeout: Seconds for the whole transfer. Default: none; the client's `connect_timeout`
+                and `idle_timeout` apply.
 
         Raises:
-            FileError: Trouble with the disk or with what is at `path`; its cause is the system's error.
+            FileError: A problem with the disk or with `path`; the cause is the system's error.
             InvalidRequestError: There is neither `b64_json` nor `url`.
             DecodeError: `b64_json` is not base64, or the file is longer than allowed.
-            APIStatusError: The address has expired (8: one hour), say.
+            APIStatusError: For example, the URL has expired: it is valid for one hour.
             APIConnectionError: The transfer broke off twice.
         """
         return save(self._client, "image", image, path, overwrite, max_bytes, timeout)
@@ -67,5 +67,5 @@ class AsyncImages(resources.AsyncImages):
         max_bytes: int | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Saves an image of an answer's `data`; as `Images.save`. Cancelling leaves nothing behind."""
+        """Saves an image of a response's `data`; see `Images.save`. Cancelling leaves nothing behind."""
         return await save_async(self._client, "image", image, path, overwrite, max_bytes, timeout)

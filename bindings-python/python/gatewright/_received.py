@@ -1,4 +1,4 @@
-"""How much of a stream had arrived when it failed. Imported with the first such error."""
+"""The amount of a stream received before it failed. Imported with the first such error."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What hangs on the clients: the generated resources, some with methods written by hand beside them."""
+"""The resources of the clients: the generated ones, some with additional hand-written methods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Webhooks:
 
 
 class Resources(_Webhooks, resources.Resources):
-    """Everything that hangs on a Client."""
+    """All resources of a Client."""
 
     # Imported when they are first used: most programs use neither.
     @property
@@ -40,7 +40,7 @@ class Resources(_Webhooks, resources.Resources):
 
 
 class AsyncResources(_Webhooks, resources.AsyncResources):
-    """Everything that hangs on an AsyncClient."""
+    """All resources of an AsyncClient."""
 
     @property
     def videos(self) -> AsyncVideos:

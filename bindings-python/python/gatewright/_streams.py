@@ -1,9 +1,9 @@
-"""Streams: iterators of events and context managers. What comes over the wire is the core's business."""
+"""Streams: iterators of events and context managers. The core handles the connection."""
 
 from __future__ import annotations
 
 from gatewright._asyncio import finish, running_loop
-from gatewright._native import NativeStream, Record, ResponseInfo
+from gatewright._engine import EngineStream, Record, ResponseInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from gatewright._native import RawEvent
+    from gatewright._engine import RawEvent
 
     _Event = TypeVar("_Event")
 else:
     # Importing typing takes as long as all else that `import gatewright` does.
     class Generic:
-        """Stands for typing.Generic, where only type checkers look at the argument."""
+        """Replaces typing.Generic, where only type checkers use the argument."""
 
         def __class_getitem__(cls, _):
             return cls
@@ -28,7 +28,7 @@ else:
 
 
 class Stream(Generic[_Event]):
-    """The events of one answer, in order, once: `for event in stream`.
+    """The events of one response, in order, once: `for event in stream`.
 
     Or, in place of the events, `raw_events()` or `text()`: the first read chooses. The whole document can be
     had at any time: by `get_final_completion()` of a chat stream, by `get_final_response()` of the others.
@@ -46,8 +46,8 @@ class Stream(Generic[_Event]):
     'stop'
     """
 
-    def __init__(self, native: NativeStream) -> None:
-        self._native = native
+    def __init__(self, engine: EngineStream) -> None:
+        self._engine = engine
         # What is next stands last. One operation puts events in and one takes one out, so that threads may
         # share a stream and each event is given once.
         self._ready: list[_Event] = []
@@ -56,7 +56,7 @@ class Stream(Generic[_Event]):
     @property
     def response(self) -> ResponseInfo:
         """Status, headers, request id and attempts."""
-        return self._native.response
+        return self._engine.response
 
     def __iter__(self) -> Iterator[_Event]:
         return _Loop(self)
@@ -70,7 +70,8 @@ class Stream(Generic[_Event]):
             self._ready[:0] = self._batch("events")
 
     def raw_events(self) -> Iterator[RawEvent]:
-        """Every event as it was framed, in place of the parsed ones: `[DONE]`, heartbeats and errors too."""
+        """Every event as it was framed, in place of the parsed ones, including `[DONE]`, heartbeats and
+        errors."""
         return _Level(self, "raw_events")
 
     def text(self) -> Iterator[str]:
@@ -78,9 +79,9 @@ class Stream(Generic[_Event]):
         return _Level(self, "text")
 
     def close(self) -> None:
-        """Closes the connection; what has not been read is dropped."""
+        """Closes the connection; discards unread events."""
         self._ready.clear()
-        self._native.close()
+        self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -93,22 +94,22 @@ class Stream(Generic[_Event]):
     def _batch(self, level: str) -> list[Any]:
         """At least one event of a level, the last one first; StopIteration once there are no more."""
         while True:
-            events = self._native.take(level)
+            events = self._engine.take(level)
             if events is None:
                 raise StopIteration
             if events:
                 return events[::-1]
-            self._native.wait()
+            self._engine.wait()
 
     def _get_final(self) -> Any:
         if self._final is None:
             self._ready.clear()
-            self._final = self._native.finish()
+            self._final = self._engine.finish()
         return self._final
 
 
 class _Loop(Generic[_Event]):
-    """One `for` over a stream; it goes away with the loop, however that is left."""
+    """One `for` loop over a stream; it is freed with the loop, however that is left."""
 
     def __init__(self, stream: Stream[_Event]) -> None:
         self._stream = stream
@@ -124,7 +125,7 @@ class _Loop(Generic[_Event]):
 
 
 class _Level(_Loop[Any]):
-    """A stream at another level than its events."""
+    """A stream at a level other than its events."""
 
     def __init__(self, stream: Stream[Any], level: str) -> None:
         super().__init__(stream)
@@ -141,13 +142,13 @@ class _Level(_Loop[Any]):
 
 
 class AsyncStream(Generic[_Event]):
-    """The events of one answer, in order, once: `async for event in stream`.
+    """The events of one response, in order, once: `async for event in stream`.
 
-    Levels, final document and closing as of `Stream`. To stop and go on later, use `anext(stream)`.
+    Levels, final document and closing work as in `Stream`. To stop and go on later, use `anext(stream)`.
     """
 
-    def __init__(self, native: NativeStream) -> None:
-        self._native = native
+    def __init__(self, engine: EngineStream) -> None:
+        self._engine = engine
         # What is next stands last. One operation puts events in and one takes one out, so that threads may
         # share a stream and each event is given once.
         self._ready: list[_Event] = []
@@ -156,7 +157,7 @@ class AsyncStream(Generic[_Event]):
     @property
     def response(self) -> ResponseInfo:
         """Status, headers, request id and attempts."""
-        return self._native.response
+        return self._engine.response
 
     def __aiter__(self) -> AsyncIterator[_Event]:
         return _AsyncLoop(self)
@@ -170,7 +171,8 @@ class AsyncStream(Generic[_Event]):
             self._ready[:0] = await self._batch("events")
 
     def raw_events(self) -> AsyncIterator[RawEvent]:
-        """Every event as it was framed, in place of the parsed ones: `[DONE]`, heartbeats and errors too."""
+        """Every event as it was framed, in place of the parsed ones, including `[DONE]`, heartbeats and
+        errors."""
         return _AsyncLevel(self, "raw_events")
 
     def text(self) -> AsyncIterator[str]:
@@ -178,12 +180,12 @@ class AsyncStream(Generic[_Event]):
         return _AsyncLevel(self, "text")
 
     async def close(self) -> None:
-        """Closes the connection; what has not been read is dropped."""
+        """Closes the connection; discards unread events."""
         self._close()
 
     def _close(self) -> None:
         self._ready.clear()
-        self._native.close()
+        self._engine.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -197,22 +199,22 @@ class AsyncStream(Generic[_Event]):
         """At least one event of a level, the last one first; StopAsyncIteration once there are no more."""
         while True:
             # First without waiting: a hop over the event loop costs more than many events.
-            events = self._native.take(level)
+            events = self._engine.take(level)
             if events is None:
                 raise StopAsyncIteration
             if events:
                 return events[::-1]
-            await self._native.readable(running_loop())
+            await self._engine.readable(running_loop())
 
     async def _get_final(self) -> Any:
         if self._final is None:
             self._ready.clear()
-            self._final = await finish(self._native.finish_async(running_loop()))
+            self._final = await finish(self._engine.finish_async(running_loop()))
         return self._final
 
 
 class _AsyncLoop(Generic[_Event]):
-    """One `async for` over a stream; it goes away with the loop, however that is left."""
+    """One `async for` loop over a stream; it is freed with the loop, however that is left."""
 
     def __init__(self, stream: AsyncStream[_Event]) -> None:
         self._stream = stream
@@ -228,7 +230,7 @@ class _AsyncLoop(Generic[_Event]):
 
 
 class _AsyncLevel(_AsyncLoop[Any]):
-    """A stream at another level than its events."""
+    """A stream at a level other than its events."""
 
     def __init__(self, stream: AsyncStream[Any], level: str) -> None:
         super().__init__(stream)

@@ -1,10 +1,11 @@
-"""client.videos: waiting for tasks (specification 3) and saving videos, beside the generated methods."""
+"""client.videos: waits for tasks (specification 3) and saves videos, in addition to the generated
+methods."""
 
 from __future__ import annotations
 
 from gatewright._asyncio import finish, running_loop
+from gatewright._engine import VIDEO_POLL_INTERVAL_S, VIDEO_WAIT_TIMEOUT_S, VideoWatch
 from gatewright._files import save, save_async
-from gatewright._native import VIDEO_POLL_INTERVAL_S, VIDEO_WAIT_TIMEOUT_S, VideoWatch
 from gatewright.generated import resources
 
 TYPE_CHECKING = False
@@ -42,24 +43,24 @@ class VideosGenerations(resources.VideosGenerations):
         timeout: float = VIDEO_WAIT_TIMEOUT_S,
         on_progress: Callable[[VideoTask], object] | None = None,
     ) -> VideoTask:
-        """Waits until a task is completed and returns it; states it does not know count as under way.
+        """Waits until a task is completed and returns it. Unknown states count as in progress.
 
-        Once the gateway has answered a look-up, the wait outlives look-ups that fail in a way that passes (no
-        connection, a timeout, 408, 409, 429, 5xx but 501, each after the client's own retries): it looks
-        again until the deadline. Ctrl-C ends it; the task goes on.
+        Once the gateway has answered a poll, temporary failures do not end the wait (no connection, a
+        timeout, 408, 409, 429, 5xx except 501, each after the client's own retries): it polls again until
+        the deadline. Ctrl-C ends it; the task goes on.
 
         Args:
             task_id: The id from submission.
-            interval: Seconds between look-ups; 5 unless told otherwise (3).
-            timeout: Seconds for the whole wait; 1800 unless told otherwise.
-            on_progress: Called with the task as each look-up finds it, the last one included. What it raises
+            interval: Seconds between polls. Default: 5.
+            timeout: Seconds for the whole wait. Default: 1800.
+            on_progress: Called with the task after each poll, the last one included. An exception in it
                 ends the wait.
 
         Raises:
-            TaskFailedError: The task failed; message and body are its own (2.7).
-            APITimeoutError: It was not done in time.
+            TaskFailedError: The task failed. Message and body are those of the task.
+            APITimeoutError: The task was not completed in time.
         """
-        return _last(VideoWatch(self._client._native, task_id, interval, timeout), on_progress)
+        return _last(VideoWatch(self._client._engine, task_id, interval, timeout), on_progress)
 
     def create_and_wait(
         self,
@@ -71,7 +72,7 @@ class VideosGenerations(resources.VideosGenerations):
     ) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
         task = self.create(**request)
-        watch = VideoWatch(self._client._native, task.id, interval, timeout, submitted=True)
+        watch = VideoWatch(self._client._engine, task.id, interval, timeout, submitted=True)
         return _last(watch, on_progress)
 
     def save(
@@ -85,22 +86,22 @@ class VideosGenerations(resources.VideosGenerations):
     ) -> int:
         """Saves the video of a completed task, by streaming it to disk; returns its size in bytes.
 
-        The file is there whole or not at all: it is written beside its place and renamed at the end. A
-        transfer that breaks off is taken up again once, where it stopped if the server can tell that the file
-        is still the same. The key is not sent.
+        The file appears whole or not at all: the data goes to a temporary file, which is renamed at the end.
+        A broken transfer is resumed once: at the same place if the server can confirm that the file is
+        unchanged, else from the start. The API key is not sent.
 
         Args:
             task: A completed task.
             path: Where to. A symbolic link is followed.
-            overwrite: Whether a file that is there is replaced.
-            max_bytes: Bound on the file. Default 4 GiB.
-            timeout: Seconds for all of it. Default: none; the client's `connect_timeout` and `idle_timeout`
-                hold.
+            overwrite: Whether an existing file is replaced.
+            max_bytes: Maximum size of the file. Default: 4 GiB.
+            timeout: Seconds for the whole transfer. Default: none; the client's `connect_timeout`
+                and `idle_timeout` apply.
 
         Raises:
-            FileError: Trouble with the disk or with what is at `path`; its cause is the system's error.
+            FileError: A problem with the disk or with `path`; the cause is the system's error.
             InvalidRequestError: The task has no video (yet).
-            APIStatusError: The address has expired, say.
+            APIStatusError: For example, the URL has expired.
             APIConnectionError: The transfer broke off twice.
         """
         return save(self._client, "video", task, path, overwrite, max_bytes, timeout)
@@ -130,11 +131,11 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
         timeout: float = VIDEO_WAIT_TIMEOUT_S,
         on_progress: Callable[[VideoTask], object] | None = None,
     ) -> VideoTask:
-        """Waits until a task is completed and returns it; as `VideosGenerations.wait`.
+        """Waits until a task is completed and returns it; see `VideosGenerations.wait`.
 
         Cancelling ends the wait. `on_progress` may be a coroutine function.
         """
-        return await _last_async(VideoWatch(self._client._native, task_id, interval, timeout), on_progress)
+        return await _last_async(VideoWatch(self._client._engine, task_id, interval, timeout), on_progress)
 
     async def create_and_wait(
         self,
@@ -146,7 +147,7 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
     ) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
         task = await self.create(**request)
-        watch = VideoWatch(self._client._native, task.id, interval, timeout, submitted=True)
+        watch = VideoWatch(self._client._engine, task.id, interval, timeout, submitted=True)
         return await _last_async(watch, on_progress)
 
     async def save(
@@ -158,12 +159,13 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
         max_bytes: int | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Saves a completed task's video; as `VideosGenerations.save`. Cancelling leaves nothing behind."""
+        """Saves a completed task's video; see `VideosGenerations.save`. Cancelling leaves nothing
+        behind."""
         return await save_async(self._client, "video", task, path, overwrite, max_bytes, timeout)
 
 
 def _last(watch: VideoWatch, on_progress: Callable[[VideoTask], object] | None) -> VideoTask:
-    """The task as the last look-up finds it."""
+    """The task as the last poll found it."""
     found: Any = None
     while (latest := watch.next()) is not None:
         found = latest

@@ -33,7 +33,7 @@ __all__ = ["Attempt", "Middleware", "Outcome"]
 
 
 class Middleware:
-    """What runs around every attempt. Any object with one of these methods will do.
+    """Code that runs around every attempt. Any object with one of these methods works.
 
     The methods run where the call is made: in the thread that a `Client` blocks, or on the event loop that
     awaits an `AsyncClient`, where they may be coroutine functions. They count against the call's deadline,
@@ -42,14 +42,14 @@ class Middleware:
     """
 
     def before(self, attempt: Attempt) -> Awaitable[None] | None:
-        """Before an attempt is sent. `attempt.headers` may be changed; the change holds for this attempt."""
+        """Runs before an attempt is sent. It may change `attempt.headers`, for this attempt only."""
 
     def after(self, attempt: Attempt, outcome: Outcome) -> Awaitable[None] | None:
-        """After an attempt has ended: answered whole, answered with a stream's head, or failed."""
+        """Runs after an attempt that got a whole response or the headers of a stream, or that failed."""
 
 
 class Attempt:
-    """One request of a call, about to be sent or sent. It may be given attributes of one's own."""
+    """One request of a call, about to be sent or sent. You may set your own attributes on it."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Attempt:
         self.headers = headers
         """Headers to be sent, by lower-case name, the key among them. `before` may change them."""
         self.body = body
-        """The JSON body, where the operation has one."""
+        """The JSON body, if the operation has one."""
 
     if TYPE_CHECKING:
 
@@ -95,7 +95,7 @@ class Attempt:
 
 
 class Outcome:
-    """What came of an attempt."""
+    """The outcome of an attempt."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Outcome:
         error: GatewrightError | None,
     ) -> None:
         self.status_code = status_code
-        """HTTP status, where there was an answer."""
+        """HTTP status, if there was a response."""
         self.headers = headers
         """Headers of the answer by lower-case name, where there was one."""
         self.request_id = request_id
@@ -118,7 +118,7 @@ class Outcome:
         self.body = body
         """The answer's body, where it has been read; None for a stream."""
         self.error = error
-        """The failure, where the attempt failed. Whether it is tried again is not decided yet."""
+        """The failure, if the attempt failed. Whether it is retried is not decided yet."""
 
     def __repr__(self) -> str:
         what = self.status_code if self.error is None else repr(self.error)

@@ -14,16 +14,54 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from gatewright._native import ReportPool, ReportValidator
+from gatewright._engine import (
+    SLOWER_MS,
+    SLOWER_PERCENT,
+    ReportPool,
+    ReportValidator,
+    is_blank_line,
+)
+from gatewright.generated.report import (
+    AgentMode,
+    Check,
+    CheckError,
+    CheckId,
+    Configuration,
+    Environment,
+    Kit,
+    Layer,
+    OverallStatus,
+    Report,
+    ResponseHeaders,
+    Retries,
+    Status,
+    Summary,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
+    "AgentMode",
+    "Check",
+    "CheckError",
+    "CheckId",
+    "Configuration",
     "Document",
+    "Environment",
     "InvalidReport",
     "Judged",
+    "Kit",
+    "Layer",
     "Outcome",
+    "OverallStatus",
+    "Report",
+    "ResponseHeaders",
+    "Retries",
+    "Status",
+    "Summary",
+    "Usage",
     "Validator",
     "Violation",
     "canonical",
@@ -44,7 +82,7 @@ What takes many, `validate_many`, takes a `str` for a path: lists of files are w
 
 
 class Violation(NamedTuple):
-    """One thing wrong with a document, and where."""
+    """One problem of a document, with its location."""
 
     pointer: str
     """JSON Pointer of the value at fault; of the object, where a property is missing or unknown.
@@ -85,15 +123,16 @@ class Outcome(NamedTuple):
 
 
 class Validator:
-    """A validator to keep for many documents: making one compiles the schema. Safe to share between threads.
+    """A validator. Keep it for many documents: creating one compiles the schema. Safe to share between
+    threads.
 
     It pickles as its options, so that a cluster can hand it to each worker once.
 
     Args:
         strict: Whether advisories make a document invalid.
-        models: Ids that stand in for the tested models of the specification.
-        kit_name: Name that stands in for the kit's.
-        max_bytes: Largest document to read. Default 16 MiB.
+        models: Ids that replace the tested models of the specification.
+        kit_name: Name that replaces the kit's.
+        max_bytes: Maximum size of a document in bytes. Default 16 MiB.
         max_findings: Most violations, and most advisories, that an outcome lists; the rest is counted.
             Default 1000, at least 1 and at most 100,000.
     """
@@ -114,13 +153,13 @@ class Validator:
             "max_bytes": max_bytes,
             "max_findings": max_findings,
         }
-        self._native = ReportValidator(**self._options)
+        self._engine = ReportValidator(**self._options)
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         return _validator, (self._options,)
 
     def _content(self, document: Document) -> bytes:
-        return _bytes_of(document, self._native.max_bytes)
+        return _bytes_of(document, self._engine.max_bytes)
 
     def validate(self, document: Document) -> Outcome:
         """Validates one document: its bytes, its text, or as a path the file that holds it.
@@ -128,7 +167,7 @@ class Validator:
         Raises:
             FileError: The file cannot be read.
         """
-        return _outcome(self._native.validate(self._content(document)))
+        return _outcome(self._engine.validate(self._content(document)))
 
     def validate_many(
         self, documents: Iterable[Document], *, ordered: bool = False, threads: int = 0
@@ -144,8 +183,8 @@ class Validator:
 
         Args:
             documents: Paths, as `str` or `os.PathLike`, and documents, as bytes. A file of one document per
-                line, opened in binary mode, is such an iterable: items that are blank lines (white space that
-                ends in a line break) are passed over, and counted in the positions all the same.
+                line, opened in binary mode, is such an iterable: items that are blank lines (white space of
+                JSON alone) are passed over, and counted in the positions all the same.
             ordered: Whether results come in the order of the documents, or as they are ready.
             threads: How many, at most 64; 0 for one per core.
         """
@@ -153,11 +192,11 @@ class Validator:
             raise TypeError(
                 f"validate_many takes an iterable of documents, not one {type(documents).__name__}"
             )
-        pool = ReportPool(self._native, threads, ordered)
+        pool = ReportPool(self._engine, threads, ordered)
         sources: dict[int, tuple[int, Document]] = {}
         number = 0
         for position, document in enumerate(documents):
-            if _is_blank_line(document):
+            if isinstance(document, (bytes, bytearray)) and is_blank_line(bytes(document)):
                 continue
             sources[number] = (position, document)
             number += 1
@@ -177,20 +216,21 @@ class Validator:
         evidence: str | os.PathLike[str] | None = None,
         page: str | os.PathLike[str] | None = None,
     ) -> str:
-        """The report as one HTML page that needs nothing else.
+        """The report as one self-contained HTML page.
 
         Args:
             document: A valid report.
-            evidence: Folder with the evidence that the check kit wrote: shown in the cells, and linked.
-            page: Where the page will be written, from which the links lead. Default: the working folder.
+            evidence: Folder with the check kit's evidence, which the page shows in the cells and links to.
+            page: The file to which the page will be written; links are relative to it. Default: the working
+            folder.
 
         Raises:
-            InvalidReport: The document is no valid report.
+            InvalidReport: The document is not a valid report.
             FileError: A file cannot be read.
         """
         folder = None if evidence is None else os.fspath(evidence)
         try:
-            made = self._native.html(
+            made = self._engine.html(
                 self._content(document), folder, None if page is None else os.fspath(page)
             )
         except OSError as error:
@@ -201,28 +241,33 @@ class Validator:
         """The report as JUnit XML, one suite per model.
 
         Raises:
-            InvalidReport: The document is no valid report.
+            InvalidReport: The document is not a valid report.
         """
-        return _text(self._native.junit(self._content(document)))
+        return _text(self._engine.junit(self._content(document)))
 
     def github_annotations(self, document: Document) -> str:
         """Workflow commands of GitHub Actions, one line per failed check.
 
         Raises:
-            InvalidReport: The document is no valid report.
+            InvalidReport: The document is not a valid report.
         """
-        return _text(self._native.annotations(self._content(document)))
+        return _text(self._engine.annotations(self._content(document)))
 
     def canonical(self, document: Document) -> str:
         """The document in canonical form: members in the order of the schema, two spaces per level.
 
         Raises:
-            InvalidReport: The document is no JSON. It need not be a valid report.
+            InvalidReport: The document is not JSON. It need not be a valid report.
         """
-        return _text(self._native.canonical(self._content(document)))
+        return _text(self._engine.canonical(self._content(document)))
 
     def diff(
-        self, old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200
+        self,
+        old: Document,
+        new: Document,
+        *,
+        slower_percent: int = SLOWER_PERCENT,
+        slower_ms: int = SLOWER_MS,
     ) -> dict[str, Any]:
         """What changed: lists of cells under `worse`, `better`, `hidden` (failed, and was not run now),
         `fails_otherwise`, `slower`, `faster`, `other_model`; and `old`, `new`, `settings`, `thresholds`.
@@ -231,22 +276,27 @@ class Validator:
             old: A valid report.
             new: Another.
             slower_percent: Slower is longer by more than this, in percent of the old time, and …
-            slower_ms: … by more than this, in milliseconds.
+            slower_ms: … by more than this, in milliseconds. Defaults: 50 and 200.
 
         Raises:
-            InvalidReport: One of them is no valid report.
+            InvalidReport: One of them is not a valid report.
         """
         thresholds = (slower_percent, slower_ms)
-        text = _text(self._native.diff(self._content(old), self._content(new), thresholds, as_html=False))
+        text = _text(self._engine.diff(self._content(old), self._content(new), thresholds, as_html=False))
         comparison: dict[str, Any] = json.loads(text)
         return comparison
 
     def diff_html(
-        self, old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200
+        self,
+        old: Document,
+        new: Document,
+        *,
+        slower_percent: int = SLOWER_PERCENT,
+        slower_ms: int = SLOWER_MS,
     ) -> str:
-        """As `diff`, as one HTML page that needs nothing else."""
+        """Like `diff`, but returns one self-contained HTML page."""
         thresholds = (slower_percent, slower_ms)
-        return _text(self._native.diff(self._content(old), self._content(new), thresholds, as_html=True))
+        return _text(self._engine.diff(self._content(old), self._content(new), thresholds, as_html=True))
 
 
 class Judged(NamedTuple):
@@ -263,7 +313,7 @@ class Judged(NamedTuple):
 
 
 class InvalidReport(ValueError):
-    """A document of which something was to be made is no valid report."""
+    """A document that should be converted is not a valid report."""
 
     def __init__(self, message: str, outcome: Outcome) -> None:
         super().__init__(message)
@@ -329,7 +379,7 @@ def html(
     evidence: str | os.PathLike[str] | None = None,
     page: str | os.PathLike[str] | None = None,
 ) -> str:
-    """The report as one HTML page that needs nothing else; see `Validator.html`."""
+    """The report as one self-contained HTML page; see `Validator.html`."""
     return _standard().html(document, evidence=evidence, page=page)
 
 
@@ -348,13 +398,17 @@ def canonical(document: Document) -> str:
     return _standard().canonical(document)
 
 
-def diff(old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200) -> dict[str, Any]:
-    """What changed from one report to another; see `Validator.diff`."""
+def diff(
+    old: Document, new: Document, *, slower_percent: int = SLOWER_PERCENT, slower_ms: int = SLOWER_MS
+) -> dict[str, Any]:
+    """The changes from one report to another; see `Validator.diff`."""
     return _standard().diff(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
 
 
-def diff_html(old: Document, new: Document, *, slower_percent: int = 50, slower_ms: int = 200) -> str:
-    """As `diff`, as one HTML page that needs nothing else."""
+def diff_html(
+    old: Document, new: Document, *, slower_percent: int = SLOWER_PERCENT, slower_ms: int = SLOWER_MS
+) -> str:
+    """Like `diff`, but returns one self-contained HTML page."""
     return _standard().diff_html(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
 
 
@@ -378,15 +432,6 @@ def _judged(
     return Judged(position, source, None, _file_error(f"{source!s}: {problem}"))
 
 
-def _is_blank_line(document: Document) -> bool:
-    """Whether it is a line of a file with nothing in it. Nothing at all is an empty document."""
-    return (
-        isinstance(document, (bytes, bytearray))
-        and document.endswith(b"\n")
-        and not document.strip(b" \t\r\n")
-    )
-
-
 def _text(made: tuple[str, None] | tuple[None, tuple[str, dict[str, Any]]]) -> str:
     text, refused = made
     if refused is not None:
@@ -403,7 +448,7 @@ def _file_error(message: str) -> Exception:
 
 
 def _bytes_of(document: Document, most: int) -> bytes:
-    """The document; of a file over the bound just enough to be refused."""
+    """The document; of a file over the limit, just enough to refuse it."""
     if isinstance(document, str):
         # A lone surrogate has no UTF-8 form: passed on as it is, for the validator to refuse.
         return document.encode("utf-8", "surrogatepass")

@@ -1,12 +1,12 @@
-"""Webhooks (specification 6): tells a gateway's notification from a forged one and reads it. Needs no client.
+"""Webhooks (specification 6): verifies and parses notifications of a gateway. Needs no client.
 
 Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of
-the body. A notification may arrive twice; `webhook-id` is the same then.
+the body. A notification may arrive twice, with the same `webhook-id`.
 """
 
 from __future__ import annotations
 
-from gatewright._native import read_webhook, unwrap_webhook
+from gatewright._engine import read_webhook, unwrap_webhook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,23 +33,23 @@ def unwrap(body: _Body, headers: _Headers, secrets: str | Sequence[str] | None =
             `GATEWRIGHT_WEBHOOK_SECRET`, where several are separated by spaces.
 
     Raises:
-        WebhookSignatureError: It was not signed so; `code` tells why (`missing_header`, `duplicate_header`,
+        WebhookSignatureError: It was not signed so; `code` says why (`missing_header`, `duplicate_header`,
             `invalid_header`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`), `param`
             names the header.
-        DecodeError: The body is too long or is not a task's record.
+        DecodeError: The body is too long or is not a task.
         ConfigurationError: There is no secret, or one is malformed.
-        TypeError: The body has been parsed already.
+        TypeError: The body is already parsed.
     """
     return unwrap_webhook(body, headers, secrets)  # type: ignore[no-any-return]
 
 
 def parse_unsigned(body: _Body) -> VideoTask:
-    """Reads a webhook of a gateway that does not sign.
+    """Parses a webhook of a gateway that does not sign.
 
-    Anybody can have sent it: look the task up before acting on it.
+    Anybody may have sent it: look up the task before acting on it.
 
     Raises:
-        DecodeError: The body is too long or is not a task's record.
+        DecodeError: The body is too long or is not a task.
     """
     return read_webhook(body)  # type: ignore[no-any-return]
 

@@ -2,14 +2,6 @@
 
 //! What results offer beyond the members that arrived.
 
-/// Operations whose result is iterated over the items of one member, and that member.
-#[rustfmt::skip]
-pub(crate) const ITERABLE: &[(&str, &str)] = &[
-    ("list_response_input_items", "data"),
-    ("list_models", "data"),
-    ("list_native_models", "models"),
-];
-
 /// Texts of all parts of one kind, joined: name, arrays on the way to the parts, their `type`, the member that
 /// holds the text.
 #[rustfmt::skip]

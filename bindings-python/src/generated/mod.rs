@@ -4,3 +4,6 @@
 
 pub(crate) mod conveniences;
 pub(crate) mod known_fields;
+
+#[rustfmt::skip]
+pub(crate) mod options;

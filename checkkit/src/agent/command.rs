@@ -1,21 +1,21 @@
-//! How the agent's program is called: its arguments, and an environment with nothing of its user's in it.
+//! The agent's command line, and an environment without the user's configuration.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::key::ApiKey;
+use gatewright::ApiKey;
 
-/// What the program is called on the path.
+/// Name of the program on the PATH.
 pub(crate) const PROGRAM: &str = "codex";
-/// Variable that holds the key. The program keeps variables of this prefix from the shells it starts.
+/// Variable with the key. The program hides variables with this prefix from the shells that it starts.
 const KEY_VARIABLE: &str = "KIT_KEY";
-/// Variable of the kit's own environment that is always handed on: without it no interpreter is found.
+/// Variable that is always passed on: without it, no interpreter is found.
 pub(crate) const BASE_ENVIRONMENT: &str = "PATH";
 
-/// What the program can do beyond answering. The service under test says what it does: with a shell it reads whatever
-/// its user can read and sends it there. A version that does not know one of them says so and goes on.
+/// Features of the program to turn off. The service under test controls the program: with a shell, the program could
+/// read the user's files and send them to the service. A version that does not know a feature says so and continues.
 const TOOLS: [&str; 14] = [
     "shell_tool",
     "unified_exec",

@@ -1,5 +1,5 @@
-//! A program kept within bounds: its own process group, no input, bounded output, a hard time limit, and nothing of it
-//! left when it has ended.
+//! Runs a program with limits: its own process group, no input, bounded output and a hard timeout. No process remains
+//! after it ends.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,22 +8,24 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+#[cfg(unix)]
+use process_wrap::tokio::ProcessGroup;
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// Between the request to end and the end that nobody can refuse.
+/// Pause between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output is waited for after everything that could write it was ended.
+/// How long to wait for output after all processes that could write it have ended.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Most bytes that are kept of each output; the rest is read and dropped.
+/// Maximum number of bytes kept per output stream; the rest is read and dropped.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
-/// Marks a run's processes, so that those which left the group are found, too.
+/// Marks the processes of a run, so that those that left the group are found, too.
 const MARKER_VARIABLE: &str = "GATEWRIGHT_CHECK_RUN";
 
-/// A program and all it is given.
+/// A program with its arguments and environment.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) program: PathBuf,
@@ -42,7 +44,7 @@ pub(crate) enum NotStarted {
 /// How a program ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// None where a signal or the time limit ended it.
+    /// `None` if a signal or the timeout ended it.
     pub(crate) exit_code: Option<i32>,
     /// Name of the signal that ended it.
     pub(crate) signal: Option<String>,
@@ -55,34 +57,36 @@ pub(crate) struct Ended {
 #[derive(Debug, Default)]
 pub(crate) struct Captured {
     pub(crate) text: String,
-    /// There was more than is kept.
+    /// The output was truncated.
     pub(crate) cut: bool,
 }
 
-/// Runs a program to its end or to its time limit. Dropping the future ends all of it at once.
+/// Runs a program until it ends or times out. Dropping the future kills all its processes at once.
 pub(super) async fn run(call: &Call, limit: Duration) -> Result<Ended, NotStarted> {
     let marker = Uuid::new_v4().simple().to_string();
-    let mut command = Command::new(&call.program);
-    command
-        .args(&call.arguments)
-        .env_clear()
-        .envs(call.environment.iter().map(|(name, value)| (name, value)))
-        .env(MARKER_VARIABLE, &marker)
-        .current_dir(&call.folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+    let mut command = CommandWrap::with_new(&call.program, |command| {
+        command
+            .args(&call.arguments)
+            .env_clear()
+            .envs(call.environment.iter().map(|(name, value)| (name, value)))
+            .env(MARKER_VARIABLE, &marker)
+            .current_dir(&call.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+    });
+    command.wrap(KillOnDrop);
     #[cfg(unix)]
-    command.process_group(0);
-    let mut child = command.spawn().map_err(|error| match error.kind() {
+    command.wrap(ProcessGroup::leader());
+    let child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => NotStarted::Missing,
         _ => NotStarted::Other(error.to_string()),
     })?;
-    let mut group = Group::new(&child, marker);
-    let (stdout, stderr) = (Capture::begin(child.stdout.take()), Capture::begin(child.stderr.take()));
-    let (status, last_signal) = wait(&mut child, &group, limit).await;
-    // What the program left behind must neither go on nor hold its outputs open.
+    let mut group = Group { child, ended: false, marker };
+    let stdout = Capture::begin(group.child.stdout().take());
+    let stderr = Capture::begin(group.child.stderr().take());
+    let (status, last_signal) = group.wait(limit).await;
+    // Processes that the program left behind must not keep running or hold its outputs open.
     group.kill();
     let (stdout, stderr) = tokio::join!(stdout.finish(), stderr.finish());
     let timed_out = last_signal.is_some();
@@ -93,24 +97,6 @@ pub(super) async fn run(call: &Call, limit: Duration) -> Result<Ended, NotStarte
         .or_else(|| last_signal.map(str::to_owned));
     let exit_code = status.ok().and_then(|status| status.code()).filter(|_| !timed_out);
     Ok(Ended { exit_code, signal, timed_out, stdout, stderr })
-}
-
-/// Waits for the end, and brings it about at the time limit: then with the last signal that was sent.
-async fn wait(
-    child: &mut Child,
-    group: &Group,
-    limit: Duration,
-) -> (io::Result<ExitStatus>, Option<&'static str>) {
-    if let Ok(status) = timeout(limit, child.wait()).await {
-        return (status, None);
-    }
-    group.ask_to_end();
-    if let Ok(status) = timeout(GRACE, child.wait()).await {
-        return (status, Some("SIGTERM"));
-    }
-    // The rest of the group follows as soon as the program itself has ended. An error means that it has.
-    let _ = child.start_kill();
-    (child.wait().await, Some("SIGKILL"))
 }
 
 /// Reads an output while the program runs.
@@ -126,7 +112,7 @@ impl Capture {
         let task = tokio::spawn(async move {
             let Some(mut output) = output else { return };
             let mut packet = vec![0; 16 << 10];
-            // An output that cannot be read has ended.
+            // An unreadable output counts as ended.
             while let Ok(length @ 1..) = output.read(&mut packet).await {
                 let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 let room = MAX_OUTPUT_BYTES - kept.0.len();
@@ -137,7 +123,7 @@ impl Capture {
         Self { task, kept }
     }
 
-    /// What was printed, as soon as the output is closed, or without waiting longer than [`DRAIN`] for that.
+    /// The output, once it is closed, but after at most [`DRAIN`].
     async fn finish(mut self) -> Captured {
         if timeout(DRAIN, &mut self.task).await.is_err() {
             self.task.abort();
@@ -155,42 +141,48 @@ impl Drop for Capture {
 
 /// The program and everything it started; ended when dropped.
 struct Group {
-    /// Process id of the program, which is the group's; None once the group has been ended.
-    leader: Option<u32>,
+    child: Box<dyn ChildWrapper>,
+    ended: bool,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "read where there is /proc"))]
     marker: String,
 }
 
 impl Group {
-    fn new(child: &Child, marker: String) -> Self {
-        Self { leader: child.id(), marker }
+    /// Waits for the program to end, and ends it at the timeout; then returns the last signal that was sent.
+    async fn wait(&mut self, limit: Duration) -> (io::Result<ExitStatus>, Option<&'static str>) {
+        if let Ok(status) = timeout(limit, self.program_ended()).await {
+            return (status, None);
+        }
+        self.ask_to_end();
+        if let Ok(status) = timeout(GRACE, self.program_ended()).await {
+            return (status, Some("SIGTERM"));
+        }
+        // An error means that it has ended.
+        let _ = self.child.start_kill();
+        (self.program_ended().await, Some("SIGKILL"))
+    }
+
+    // Waits only for the program: the wrapper's own wait covers the whole group if we are its parent, as the first
+    // process of a container is.
+    async fn program_ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.inner_mut().wait().await
     }
 
     fn ask_to_end(&self) {
+        // Fails if the group is empty; then there is nothing to do.
         #[cfg(unix)]
-        self.signal(rustix::process::Signal::TERM);
+        let _ = self.child.signal(rustix::process::Signal::TERM.as_raw());
     }
 
-    /// Ends what is left of the group, and what has left it.
+    /// Kills the rest of the group and the processes that have left it.
     fn kill(&mut self) {
-        if self.leader.is_none() {
+        if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        #[cfg(unix)]
-        self.signal(rustix::process::Signal::KILL);
-        self.leader = None;
+        // Fails if the group is empty, as above.
+        let _ = self.child.start_kill();
         #[cfg(target_os = "linux")]
         runaways::kill(&self.marker);
-    }
-
-    #[cfg(unix)]
-    fn signal(&self, signal: rustix::process::Signal) {
-        let leader =
-            self.leader.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        if let Some(leader) = leader {
-            // Fails where the group is empty, and then there is nothing to do.
-            let _ = rustix::process::kill_process_group(leader, signal);
-        }
     }
 }
 
@@ -200,19 +192,19 @@ impl Drop for Group {
     }
 }
 
-/// Processes that made a session of their own to outlive the program.
+/// Processes that started their own session to outlive the program.
 #[cfg(target_os = "linux")]
 mod runaways {
     use rustix::process::{Pid, Signal, kill_process};
 
-    /// A process may be starting another while it is looked for.
+    /// Number of searches: a process may start another one during a search.
     const ROUNDS: usize = 5;
 
     pub(super) fn kill(marker: &str) {
         for _ in 0..ROUNDS {
             let mut found = false;
             for id in marked(marker) {
-                // It may have ended by itself meanwhile.
+                // The process may have ended meanwhile.
                 found |= kill_process(id, Signal::KILL).is_ok();
             }
             if !found {

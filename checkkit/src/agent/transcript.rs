@@ -1,30 +1,30 @@
-//! What the agent printed: one JSON event a line.
+//! Parses the agent's output: one JSON event per line.
 
 use gatewright::report::Usage;
 use serde_json::Value;
 
 use crate::response_object::count;
 
-/// Kinds of items that a plain answer is made of.
+/// Kinds of items in a plain answer.
 const EXPECTED_ITEMS: &[&str] = &["agent_message", "reasoning", "error"];
 
-/// Most items that are named of those that a plain answer has none of.
+/// Maximum number of unexpected items to name.
 const MAX_DEEDS: usize = 10;
-/// By these members an item says what it did, the first that is there.
+/// Members that say what an item did; the first that is present counts.
 const DEEDS: [&str; 6] = ["/command", "/changes", "/tool", "/query", "/path", "/prompt"];
 
-/// What the events amount to. Lines that are no JSON object with a type are not events.
+/// The summary of the events. Only lines that hold a JSON object with a type are events.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     /// Type of the last event.
     pub(crate) last_event: Option<String>,
     /// Text of the last message.
     pub(crate) message: Option<String>,
-    /// The items that a plain answer has none of: the kind of each, and what it did.
+    /// Unexpected items: the kind of each, and what it did.
     pub(crate) deeds: Vec<String>,
-    /// What the turn says it used.
+    /// The usage that the turn reports.
     pub(crate) usage: Option<Usage>,
-    /// What the agent says went wrong, the last time it did.
+    /// The last error that the agent reported.
     pub(crate) complaint: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Transcript {
         }
     }
 
-    /// An item is told of when it begins and when it ends.
+    /// An item is reported at its start and at its end.
     fn note(&mut self, deed: String) {
         if self.deeds.len() < MAX_DEEDS && !self.deeds.contains(&deed) {
             self.deeds.push(deed);
@@ -77,7 +77,7 @@ fn deed(kind: &str, item: &Value) -> String {
     }
 }
 
-/// The total is not told.
+/// The agent does not report the total.
 fn usage(usage: &Value) -> Option<Usage> {
     usage.is_object().then(|| Usage {
         input_tokens: count(&usage["input_tokens"]),

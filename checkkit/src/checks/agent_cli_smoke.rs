@@ -1,8 +1,8 @@
-//! `agent_cli_smoke`: the agent's program gets the run's token out of the service, and does nothing else.
+//! `agent_cli_smoke`: the agent gets the run's token from the service and does nothing else.
 
 use std::fmt::Write as _;
 
-use super::{Context, prompt};
+use super::context::{Context, prompt};
 use crate::agent::{Captured, Ended, NotStarted, Run, Transcript};
 use crate::cell::Cell;
 use crate::failure::{Category, Failure};
@@ -53,7 +53,7 @@ fn judge(cell: &mut Cell, ended: &Ended, token: &str, timeout_ms: u128) {
     let fail =
         |cell: &mut Cell, what: &str, expected: &str, observed: String, category: Category, code: &str| {
             let mut message = format!("{what}: expected {expected}, found {observed}");
-            // A program that was stopped did not get to its last word.
+            // A program that was stopped did not print its last message.
             let stderr = (!ended.timed_out).then_some(&ended.stderr);
             if let Some(complaint) = complaint(&transcript, stderr) {
                 // Writing to a string succeeds.
@@ -89,7 +89,7 @@ fn judge(cell: &mut Cell, ended: &Ended, token: &str, timeout_ms: u128) {
     cell.assert(Category::Verification, "last message", format!("{token} in it"), shown, verified);
 }
 
-/// What the agent says went wrong: in its events, or else at the end of its standard error.
+/// The error that the agent reports: from its events, or else from the end of its standard error.
 fn complaint(transcript: &Transcript, stderr: Option<&Captured>) -> Option<String> {
     let last_line = || stderr?.text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
     transcript.complaint.clone().or_else(last_line)

@@ -1,6 +1,6 @@
-//! `model_access`: the model is in the list that `models_endpoint` got. No request of its own.
+//! `model_access`: the model is in the list that `models_endpoint` got. Sends no request.
 
-use super::Context;
+use super::context::Context;
 use crate::cell::Cell;
 use crate::failure::Category;
 

@@ -1,6 +1,6 @@
-//! `models_endpoint`: GET /models answers with a list of models that is not empty.
+//! `models_endpoint`: GET /models returns a non-empty list of models.
 
-use super::{Context, json_exchange};
+use super::context::{Context, json_exchange};
 use crate::cell::Cell;
 use crate::failure::{Category, Failure};
 use crate::response_object::{brief, kind};

@@ -1,8 +1,8 @@
-//! `responses_function_tool`: a forced function call comes, once, with the name and the arguments asked for.
+//! `responses_function_tool`: the response holds exactly one call of the forced function, with the requested arguments.
 
 use serde_json::{Value, json};
 
-use super::{Context, json_exchange};
+use super::context::{Context, json_exchange};
 use crate::cell::Cell;
 use crate::failure::Category;
 use crate::response_object::{brief, examine};

@@ -1,5 +1,5 @@
-//! `responses_stream`: the same as an event stream: framing, order of events, one completed event at the end, deltas
-//! that make up the final text, and items that are done as the final answer has them.
+//! `responses_stream`: the same as an event stream: framing, the order of events, one completed event at the end,
+//! deltas that add up to the final text, and finished items that match the final response.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use gatewright::ErrorBody;
 use gatewright::sse::{Decoder, Item, StreamEvent};
 use serde_json::{Value, json};
 
-use super::{Context, exchange, prompt};
+use super::context::{Context, exchange, prompt};
 use crate::cell::Cell;
 use crate::done_items::DoneItems;
 use crate::exchange::MAX_BODY_BYTES;
@@ -39,16 +39,16 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
 
 fn assert_utf8(cell: &mut Cell, body: &[u8], whole: bool) {
     let error = std::str::from_utf8(body).err();
-    // Of a stream that was cut off, the last character may be, too.
+    // If a stream was cut off, its last character may be incomplete.
     let error = error.filter(|error| whole || error.error_len().is_some());
     let found =
         error.map_or_else(|| "UTF-8".to_owned(), |error| format!("a bad byte at {}", error.valid_up_to()));
     cell.assert(Category::Protocol, "encoding", "UTF-8", found, error.is_none());
 }
 
-/// The events of the body, in order; framing that clients trip over is noted.
+/// The events of the body, in order. Records framing errors that clients fail on.
 fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec<StreamEvent> {
-    // One event may be as long as the body.
+    // A single event may be as long as the body.
     let mut decoder = Decoder::new().with_max_event_bytes(MAX_BODY_BYTES);
     let mut items = Vec::new();
     let fits = decoder.feed(body, &mut items).is_ok();
@@ -63,7 +63,7 @@ fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec
     for item in items {
         match item {
             Item::Event(event) => events.push(event),
-            // A field that the standard does not know is ignored; a bare JSON document was meant to be read.
+            // The standard ignores unknown fields, but a bare JSON document was meant to be data.
             Item::Unknown(line) if line.trim_start().starts_with(['{', '[']) => {
                 let told =
                     serde_json::from_str(&line).map(|value| ErrorBody::of_value(&value)).unwrap_or_default();
@@ -83,13 +83,13 @@ fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec
     events
 }
 
-/// What the events so far amount to.
+/// The state after the events so far.
 #[derive(Default)]
 struct Stream {
     /// JSON events that have a type.
     events: u64,
     delta_events: u64,
-    /// Texts of the deltas, by place in the output.
+    /// Texts of the deltas, by position in the output.
     deltas: BTreeMap<(u64, u64), String>,
     done_items: DoneItems,
     /// Type of the last event.
@@ -98,9 +98,9 @@ struct Stream {
     completed_events: u64,
     /// The response of the first completed event.
     completed: Option<Value>,
-    /// The response of the first event, for what is known of a stream that is never completed.
+    /// The response of the first event, for streams that never complete.
     created: Option<Value>,
-    /// Something that is neither a comment nor the terminator followed a completed event.
+    /// Something other than a comment or the terminator followed a completed event.
     followed: bool,
     done: bool,
     unterminated: bool,
@@ -154,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// The stream ended of itself and not where it should: the cause of whatever else is missing.
+    /// The stream ended early by itself: the cause of everything else that is missing.
     fn assert_completed(&self, cell: &mut Cell) {
         if self.completed_events == 0 {
             let message = format!("the stream ended early, without response.completed: {}", self.progress());
@@ -204,7 +204,7 @@ impl Stream {
         self.deltas.entry(place).or_default().push_str(text);
     }
 
-    /// What the stream as a whole must be.
+    /// Asserts the rules for the whole stream.
     fn judge(self, context: &Context<'_>, cell: &mut Cell, model: &str) {
         cell.check.event_count = Some(self.events);
         cell.check.delta_event_count = Some(self.delta_events);
@@ -232,7 +232,7 @@ impl Stream {
         let verified = text.contains(context.token);
         cell.check.output_verified = Some(false);
         if let Some(mut response) = self.completed {
-            // Some services leave out of the last event what the others have told.
+            // Some services omit from the last event what earlier events contained.
             if response["output"].as_array().is_some_and(Vec::is_empty) {
                 response["output"] = Value::Array(self.done_items.items());
             }
@@ -246,7 +246,7 @@ impl Stream {
                 self.done_items.judge(cell, &response["output"]);
             }
         } else if let Some(begun) = self.created.filter(Value::is_object) {
-            // What a stream tells that breaks off.
+            // What an incomplete stream reports.
             cell.check.response_id = Some(begun["id"].as_str().map(str::to_owned));
             cell.check.reported_model = Some(begun["model"].as_str().map(str::to_owned));
         }
@@ -256,7 +256,7 @@ impl Stream {
     }
 }
 
-/// An event that says neither what it is nor, perhaps, anything but that something failed.
+/// An event without a type, which may say no more than that something failed.
 fn untyped(cell: &mut Cell, number: u64, value: &Value) {
     let what = format!("event {number}");
     if value["error"].is_null() {
@@ -268,10 +268,11 @@ fn untyped(cell: &mut Cell, number: u64, value: &Value) {
     }
 }
 
-/// A failure told in the stream.
+/// A failure reported in the stream.
 fn refuse(cell: &mut Cell, kind: &str, value: &Value) {
     let told = match kind {
-        // {"type":"error","code":…,"message":…,"param":…}, or the same one level down; its type is no error's.
+        // {"type":"error","code":…,"message":…,"param":…}, or the same one level down; its `type` is not that of an
+        // error.
         "error" if value["error"].is_null() => {
             let mut told = ErrorBody::of_value(value);
             told.error_type = None;

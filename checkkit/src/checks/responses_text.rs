@@ -1,8 +1,8 @@
-//! `responses_text`: POST /responses with exactly a model and an input gives back the run's token.
+//! `responses_text`: POST /responses with only a model and an input returns the run's token.
 
 use serde_json::json;
 
-use super::{Context, json_exchange, prompt};
+use super::context::{Context, json_exchange, prompt};
 use crate::cell::Cell;
 use crate::failure::Category;
 use crate::response_object::examine;

@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
 use crate::scenario::{fill, good_document, good_events, written};
-use crate::server::{End, Reply, Request, Route, Server};
+use crate::server::{Canned, End, Request, Route, Server};
 use crate::{CANARY, key, valid_document};
 
 /// Runs of the kit; each sends up to four requests.
@@ -143,14 +143,14 @@ fn behaviour() -> impl Strategy<Value = Behaviour> {
 }
 
 impl Behaviour {
-    fn reply(&self, request: &Request) -> Reply {
+    fn reply(&self, request: &Request) -> Canned {
         let end = match self.end {
             0 => End::Hang,
             1 | 2 => End::Reset,
             _ => End::Close,
         };
         let body = match &self.body {
-            Body::Raw(bytes) => return Reply { packets: vec![bytes.clone()], end },
+            Body::Raw(bytes) => return Canned { packets: vec![bytes.clone()], end },
             Body::Bytes(bytes) => bytes.clone(),
             Body::Pieces(pieces) => fill(&pieces.concat(), request).into_bytes(),
             Body::Changed(changes) => changed(request, changes).into_bytes(),
@@ -170,7 +170,7 @@ impl Behaviour {
             write!(head, "{name}: {}\r\n", value.replace(['\r', '\n'], " ")).expect("a String takes all");
         }
         head.push_str("\r\n");
-        Reply { packets: vec![[head.as_bytes(), &body].concat()], end }
+        Canned { packets: vec![[head.as_bytes(), &body].concat()], end }
     }
 }
 
@@ -291,7 +291,7 @@ async fn key_spelled_out_by_a_stream_is_not_kept_as_evidence() {
             "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
-        Reply { packets: vec![(head + &body).into_bytes()], end: End::Close }
+        Canned { packets: vec![(head + &body).into_bytes()], end: End::Close }
     })
     .await;
     let mut options = Options::new(server.url());

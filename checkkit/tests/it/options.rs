@@ -37,14 +37,14 @@ fn bounds_of_the_time_limits_are_those_of_the_section() {
         assert_eq!(found.len(), expected, "{timeout} {agent_timeout}: {found:?}");
     }
     let found = problems(|options| options.timeout_ms = 999);
-    assert_eq!(found, ["timeout_ms must be from 1000 to 120000, not 999 (2.12)"]);
+    assert_eq!(found, ["timeout_ms must be from 1000 to 120000, not 999"]);
 }
 
 #[test]
 fn faulty_options_say_what_is_wrong_and_what_to_do() {
     type Change = fn(&mut Options);
     let cases: &[(&str, Change)] = &[
-        ("endpoint cannot be read", |options| options.endpoint = "gateway".to_owned()),
+        ("endpoint is not a valid URL", |options| options.endpoint = "gateway".to_owned()),
         ("endpoint is neither http:// nor https://", |options| options.endpoint = "ftp://h".to_owned()),
         ("endpoint holds a user name or password", |options| options.endpoint = "https://u:p@h".to_owned()),
         ("endpoint has a query", |options| options.endpoint = "https://h/?x=1".to_owned()),
@@ -58,10 +58,10 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
         ("models: \"model-mars\" is none of model-sol, model-terra, model-luna", |options| {
             options.models = vec!["model-mars".to_owned()];
         }),
-        ("models: \"model-sol\" is there twice", |options| {
+        ("models: \"model-sol\" is listed twice", |options| {
             options.models = vec!["model-sol".to_owned(), "model-sol".to_owned()];
         }),
-        ("agent_env: \"A=b\" is no name", |options| options.agent_env = vec!["A=b".to_owned()]),
+        ("agent_env: \"A=b\" is not the name", |options| options.agent_env = vec!["A=b".to_owned()]),
         ("no check is left to run (dependency_failed", |options| options.only = vec![CheckId::ModelAccess]),
         ("no check is left to run (agent_mode: skipped)", |options| {
             options.only = vec![CheckId::AgentCliSmoke];
@@ -100,6 +100,14 @@ fn key_in_an_option_is_refused_and_not_quoted() {
 #[test]
 fn short_key_may_be_part_of_an_option() {
     assert!(CheckKit::new(Options::new("https://h"), &ApiKey::new("v1").expect("a key")).is_ok());
+}
+
+/// Evidence is redacted as it comes: so much can be looked ahead.
+#[test]
+fn key_longer_than_redaction_looks_ahead_is_refused_and_not_quoted() {
+    let key = ApiKey::new("sk".repeat(3000)).expect("visible ASCII");
+    let refused = CheckKit::new(Options::new("https://h"), &key).expect_err("refused");
+    assert_eq!(refused.problems, ["the API key is longer than 4096 characters"]);
 }
 
 /// 2.12: what the report says of its configuration is what the run was told.

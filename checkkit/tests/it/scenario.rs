@@ -6,15 +6,15 @@ use std::fmt::Write as _;
 use gatewright::report::Check;
 use serde_json::{Map, Value, json};
 
-use crate::server::{End, Reply, Request, Route};
+use crate::server::{Canned, End, Request, Route};
 
 /// What an answer is unless a scenario says otherwise.
-pub(crate) fn good(request: &Request) -> Reply {
+pub(crate) fn good(request: &Request) -> Canned {
     reply(&Value::Null, request)
 }
 
 /// The answer that a scenario describes, for one request.
-pub(crate) fn reply(script: &Value, request: &Request) -> Reply {
+pub(crate) fn reply(script: &Value, request: &Request) -> Canned {
     let end = match script["end"].as_str() {
         None | Some("close" | "short") => End::Close,
         Some("reset") => End::Reset,
@@ -23,7 +23,7 @@ pub(crate) fn reply(script: &Value, request: &Request) -> Reply {
         Some(other) => panic!("unknown end {other}"),
     };
     if let Some(raw) = script["raw"].as_str() {
-        return Reply { packets: vec![fill(raw, request).into_bytes()], end };
+        return Canned { packets: vec![fill(raw, request).into_bytes()], end };
     }
     let route = request.route();
     let body = body(script, request, route);
@@ -54,7 +54,7 @@ pub(crate) fn reply(script: &Value, request: &Request) -> Reply {
     if chunked && script["end"].is_null() {
         packets.push(chunk(b""));
     }
-    Reply { packets, end }
+    Canned { packets, end }
 }
 
 fn chunk(piece: &[u8]) -> Vec<u8> {

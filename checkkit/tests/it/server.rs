@@ -29,7 +29,7 @@ pub(crate) enum Route {
 
 /// Bytes to write, one packet each, and what becomes of the connection after them.
 #[derive(Debug, Clone)]
-pub(crate) struct Reply {
+pub(crate) struct Canned {
     pub(crate) packets: Vec<Vec<u8>>,
     pub(crate) end: End,
 }
@@ -44,7 +44,7 @@ pub(crate) enum End {
     Flood,
 }
 
-type Answer = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
+type Answering = Arc<dyn Fn(&Request) -> Canned + Send + Sync>;
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -85,11 +85,11 @@ impl Request {
 }
 
 impl Server {
-    pub(crate) async fn start(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&Request) -> Canned + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let address = listener.local_addr().expect("bound");
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (kept, answer): (_, Answer) = (Arc::clone(&requests), Arc::new(answer));
+        let (kept, answer): (_, Answering) = (Arc::clone(&requests), Arc::new(answer));
         let accepting = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 tokio::spawn(serve(socket, Arc::clone(&kept), Arc::clone(&answer)));
@@ -113,11 +113,11 @@ impl Drop for Server {
     }
 }
 
-async fn serve(mut socket: TcpStream, requests: Arc<Mutex<Vec<Request>>>, answer: Answer) {
+async fn serve(mut socket: TcpStream, requests: Arc<Mutex<Vec<Request>>>, answer: Answering) {
     socket.set_nodelay(true).expect("a TCP socket");
     let Some(request) = read_request(&mut socket).await else { return };
     requests.lock().expect("not poisoned").push(request.clone());
-    let Reply { packets, end } = answer(&request);
+    let Canned { packets, end } = answer(&request);
     for packet in &packets {
         if socket.write_all(packet).await.is_err() {
             return;

@@ -1,12 +1,14 @@
-//! The files of a run: looked at before anything is sent, written after.
+//! The output files of a run: checked before the first request, written at the end.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use gatewright::report::{EvidenceFile, html, junit};
-use gatewright_checkkit::{Finished, check_place, same_place, write_evidence, write_file};
+use gatewright::whole_file::{check_place, same_place, write_file};
+use gatewright_checkkit::{Finished, write_evidence};
 
-use crate::outcome::Failure;
+use crate::exit::Failure;
+use crate::places::same_file;
 
 pub(super) struct Outputs {
     report: Place,
@@ -34,10 +36,10 @@ impl Place {
 }
 
 impl Outputs {
-    /// inputs: files that are read, with the option of each; none of them may be written over.
+    /// inputs: the input files, with their options. No output may overwrite them.
     ///
-    /// Errors: a file could not be written in its place, or two would replace each other, which is better known before a
-    /// run than after it.
+    /// Errors: a file cannot be written, or two files would replace each other. It is better to know that before a run
+    /// than after it.
     pub(super) fn new(
         out: &Path,
         html: Option<&Path>,
@@ -62,7 +64,7 @@ impl Outputs {
         Ok(Self { report, html, junit, evidence: evidence.map(Path::to_owned) })
     }
 
-    /// Whether standard output is one of the documents'.
+    /// Whether one of the documents goes to standard output.
     pub(super) fn take_standard_output(&self) -> bool {
         [Some(&self.report), self.html.as_ref(), self.junit.as_ref()]
             .into_iter()
@@ -70,10 +72,10 @@ impl Outputs {
             .any(|place| place.file().is_none())
     }
 
-    /// Writes everything; what cannot be written does not keep the rest from being. A report that has no place any
-    /// more goes to standard output.
+    /// Writes all files. A file that cannot be written does not stop the others. A report that cannot be written to its
+    /// file goes to standard output.
     ///
-    /// Errors: what could not be written.
+    /// Errors: the files that could not be written.
     pub(super) fn write(&self, finished: &Finished) -> Result<(), String> {
         let mut problems = Vec::new();
         let document = finished.report.to_json();
@@ -82,7 +84,10 @@ impl Outputs {
             Place::StandardOutput => out.write("the report", &document, &mut problems),
             Place::File(place) => {
                 if let Err(error) = write_file(place, document.as_bytes()) {
-                    problems.push(format!("{}; the report is on standard output", unwritable(place, &error)));
+                    problems.push(format!(
+                        "{}; the report was written to standard output instead",
+                        unwritable(place, &error)
+                    ));
                     out.write("the report", &document, &mut problems);
                 }
             }
@@ -100,7 +105,7 @@ impl Outputs {
         if problems.is_empty() { Ok(()) } else { Err(problems.join("\ngatewright: ")) }
     }
 
-    /// With the way from the page to each file.
+    /// The evidence, with the path from the page to each file.
     fn write_evidence(&self, finished: &Finished) -> Result<Vec<EvidenceFile>, String> {
         let Some(folder) = &self.evidence else { return Ok(Vec::new()) };
         let names = write_evidence(folder, &finished.evidence).map_err(|error| unwritable(folder, &error))?;
@@ -116,7 +121,7 @@ impl Outputs {
     }
 }
 
-/// Errors: two documents in one place, or one in the place of an input. A report may replace its own baseline, which has
+/// Errors: two outputs name the same file, or an output names an input. A report may replace its own baseline, which has
 /// been read by then.
 fn apart(places: &[(&str, &Place)], inputs: &[(&str, &Path)]) -> Result<(), Failure> {
     for (index, (option, place)) in places.iter().enumerate() {
@@ -124,11 +129,11 @@ fn apart(places: &[(&str, &Place)], inputs: &[(&str, &Path)]) -> Result<(), Fail
             match (place, other) {
                 (Place::StandardOutput, Place::StandardOutput) => {
                     return Err(Failure::Usage(format!(
-                        "{earlier} and {option} are both -: standard output takes one of them"
+                        "{earlier} and {option} are both -: only one document can go to standard output"
                     )));
                 }
                 (Place::File(file), Place::File(other)) if same_place(file, other) => {
-                    return Err(crate::report::same_file(earlier, option, file));
+                    return Err(same_file(earlier, option, file));
                 }
                 _ => {}
             }
@@ -136,7 +141,7 @@ fn apart(places: &[(&str, &Place)], inputs: &[(&str, &Path)]) -> Result<(), Fail
         for (input, read) in inputs {
             let renews = (*option, *input) == ("--out", "--baseline");
             if let Some(file) = place.file().filter(|file| !renews && same_place(file, read)) {
-                return Err(crate::report::same_file(input, option, file));
+                return Err(same_file(input, option, file));
             }
         }
     }
@@ -152,7 +157,7 @@ struct StandardOutput {
 impl StandardOutput {
     fn write(&mut self, what: &str, document: &str, problems: &mut Vec<String>) {
         if std::mem::replace(&mut self.taken, true) {
-            problems.push(format!("{what} is not written: the report took standard output"));
+            problems.push(format!("{what} was not written: the report took standard output"));
             return;
         }
         let mut out = io::stdout().lock();

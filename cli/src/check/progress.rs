@@ -1,55 +1,59 @@
-//! Progress on a terminal: a line per check that is done, and one for what goes on.
+//! Progress on a terminal: one line per finished check, and one for the checks that run.
 
-use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::io::{self, Write as _};
+use std::time::Duration;
 
 use gatewright::report::{Check, CheckId, Status};
 use gatewright::visible::visible;
 use gatewright_checkkit::{PlannedCell, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Width of the longest check's id.
 const ID_WIDTH: usize = 23;
 
-/// Writes to standard error, if that is a terminal.
+/// Interval at which the line is redrawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Writes progress to standard error if that is a terminal.
 pub(super) struct ProgressLine {
-    shown: bool,
-    to_run: usize,
-    done: Mutex<usize>,
+    bar: ProgressBar,
 }
 
 impl ProgressLine {
     pub(super) fn new(cells: &[PlannedCell]) -> Self {
+        if !crate::terminal::is_watched() {
+            return Self { bar: ProgressBar::hidden() };
+        }
         let to_run = cells.iter().filter(|cell| cell.skipped.is_none()).count();
-        Self { shown: super::is_watched(), to_run, done: Mutex::new(0) }
+        let style = ProgressStyle::with_template("{wide_msg}").expect("the template is sound");
+        let bar = ProgressBar::new(to_run as u64).with_style(style);
+        bar.enable_steady_tick(TICK);
+        Self { bar }
     }
 
-    /// Takes away the line of what went on when the run was interrupted.
+    /// Clears the line of running checks, for instance after an interruption.
     pub(super) fn end(&self) {
-        if self.shown {
-            // If standard error is closed, nobody is looking.
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
-        }
+        self.bar.finish_and_clear();
     }
 
     pub(super) fn show(&self, progress: &Progress) {
-        if !self.shown {
-            return;
-        }
-        let text = match progress {
+        match progress {
             Progress::Started { id, model, .. } => {
-                let done = *self.done.lock().unwrap_or_else(PoisonError::into_inner);
-                format!("[{}/{}] {} …", done + 1, self.to_run, cell(*id, model.as_deref()))
+                let (now, to_run) = (self.bar.position() + 1, self.bar.length().unwrap_or_default());
+                self.bar.set_message(format!("[{now}/{to_run}] {} …", cell(*id, model.as_deref())));
             }
             Progress::Finished { check, .. } if check.duration_ms.is_some() => {
-                *self.done.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-                finished(check)
+                self.bar.inc(1);
+                self.bar.set_message("");
+                if self.bar.is_hidden() && crate::terminal::is_watched() {
+                    // A terminal that moves no cursor (`TERM=dumb`) has no line to redraw, but takes whole ones.
+                    _ = writeln!(io::stderr(), "{}", finished(check));
+                } else {
+                    self.bar.println(finished(check));
+                }
             }
-            Progress::Finished { .. } | Progress::Planned { .. } => return,
-        };
-        // Over the line that is there. If standard error is closed, nobody is looking.
-        let mut err = std::io::stderr().lock();
-        let _ = write!(err, "\r\x1b[2K{text}");
-        let _ = err.flush();
+            Progress::Finished { .. } | Progress::Planned { .. } => {}
+        }
     }
 }
 
@@ -61,7 +65,7 @@ fn finished(check: &Check) -> String {
     };
     let duration = check.duration_ms.unwrap_or_default();
     let id = check.id.name();
-    format!("{status}  {id:ID_WIDTH$}  {}  {duration} ms\n", visible(check.model.as_deref().unwrap_or("-")))
+    format!("{status}  {id:ID_WIDTH$}  {}  {duration} ms", visible(check.model.as_deref().unwrap_or("-")))
 }
 
 fn cell(id: CheckId, model: Option<&str>) -> String {

@@ -8,26 +8,28 @@ use gatewright::report::{Diff, Thresholds};
 
 use super::input::report;
 use super::profile::ProfileOption;
-use crate::outcome::{FAILED, Outcome};
+use crate::exit::{Exit, FAILED};
+use crate::places;
+use crate::terminal::colour;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// text: what got worse first; json: one object; html: a page
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// What ends the command with 1: worse (a cell passed and does not, or fails now), slower, model (another one
-    /// answers)
+    /// Changes that cause exit code 1: worse (a cell no longer passes, or a skipped one fails), slower, model
+    /// (another model responds), never
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT", default_value = "worse")]
     fail_on: Vec<FailOn>,
-    /// Slower is longer by more than this many percent, and by more than --slower-ms
+    /// Report a cell as slower if it takes this many percent longer and also exceeds --slower-ms
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().percent)]
     slower_percent: u64,
-    /// Slower is longer by more than this many milliseconds, and by more than --slower-percent
+    /// Report a cell as slower if it takes this many milliseconds longer and also exceeds --slower-percent
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().ms)]
     slower_ms: u64,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Where to write it; standard output without it
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The old report; - is standard input
@@ -47,30 +49,30 @@ enum Format {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FailOn {
-    /// Nothing does
+    /// No change causes exit code 1
     Never,
     Worse,
     Slower,
     Model,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Exit {
     let inputs = [
         ("OLD", Some(&*arguments.old)),
         ("NEW", Some(&*arguments.new)),
         ("--profile", arguments.profile.file()),
     ];
-    super::keep(&inputs, arguments.out.as_deref())?;
+    places::keep(&inputs, arguments.out.as_deref())?;
     let validator = arguments.profile.validator(false)?;
     let (old, new) = (report(&arguments.old, &validator)?, report(&arguments.new, &validator)?);
     let thresholds = Thresholds { percent: arguments.slower_percent, ms: arguments.slower_ms };
     let diff = Diff::of(&old, &new, thresholds);
     let text = match arguments.format {
-        Format::Text => diff.to_text(arguments.out.is_none() && super::colour(&io::stdout())),
+        Format::Text => diff.to_text(arguments.out.is_none() && colour(&io::stdout())),
         Format::Json => diff.to_json() + "\n",
         Format::Html => diff.to_html(),
     };
-    super::write(&text, arguments.out.as_deref())?;
+    places::write(&text, arguments.out.as_deref())?;
     let failed = arguments.fail_on.iter().any(|what| match what {
         FailOn::Never => false,
         FailOn::Worse => !diff.worse.is_empty(),

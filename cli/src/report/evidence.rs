@@ -4,9 +4,9 @@ use std::path::Path;
 
 use gatewright::report::EvidenceFile;
 
-use crate::outcome::Failure;
+use crate::exit::Failure;
 
-/// All evidence of a folder, for a page that will be written to `page`; see [`EvidenceFile::read_folder`].
+/// Reads the evidence in a folder, for a page at `page`; see [`EvidenceFile::read_folder`].
 pub(crate) fn read(folder: &Path, page: Option<&Path>) -> Result<Vec<EvidenceFile>, Failure> {
     EvidenceFile::read_folder(folder, page)
         .map_err(|error| Failure::Usage(format!("cannot read evidence: {error}")))

@@ -5,16 +5,17 @@ use std::fmt::Write as _;
 use clap::Args;
 use gatewright::report::{RULES, Rule, RuleKind};
 
-use crate::outcome::{Failure, Outcome};
+use crate::exit::{Exit, Failure};
+use crate::places;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Rule of a violation or advisory, as validate names it; all are listed without it
+    /// Rule of a violation or advisory, as `validate` names it [default: list all rules]
     #[arg(value_name = "RULE")]
     rule: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Exit {
     let text = match &arguments.rule {
         Some(name) => match Rule::named(name) {
             Some(rule) => rule.to_text(),
@@ -22,16 +23,16 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         },
         None => list(),
     };
-    super::write(&text, None)?;
+    places::write(&text, None)?;
     Ok(0)
 }
 
 fn list() -> String {
     let mut text = String::new();
     for (kind, title) in [
-        (RuleKind::Reading, "Reading (a document that breaks one cannot be read)"),
+        (RuleKind::Reading, "Parsing (a document that breaks one of these cannot be read)"),
         (RuleKind::Schema, "Section 2.12"),
-        (RuleKind::Advisory, "Advisories (count with --strict)"),
+        (RuleKind::Advisory, "Advisories (count as violations with --strict)"),
     ] {
         writeln!(text, "{title}:").expect("writing to a string succeeds");
         for rule in RULES.iter().filter(|rule| rule.kind == kind) {

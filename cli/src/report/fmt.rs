@@ -5,30 +5,31 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use gatewright::report::Validator;
 
-use super::input::{document, is_stdin, refused};
-use crate::outcome::{FAILED, Failure, Outcome, USAGE, say};
+use super::input::{document, refused, title};
+use crate::exit::{Exit, FAILED, Failure, USAGE, say};
+use crate::places::{self, is_stdin};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Write nothing; name the files that are not in canonical form
+    /// Only list the files that are not in canonical form; write nothing
     #[arg(long)]
     check: bool,
-    /// Reports, valid or not, each rewritten in its place; - is standard input, written to standard output
+    /// Reports, valid or not, to rewrite in place; - formats standard input to standard output
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Exit {
     let validator = Validator::default();
     let mut code = 0;
     for file in &arguments.files {
         match one(file, arguments.check, &validator) {
             Ok(true) => {}
             Ok(false) => {
-                say(&format!("{} is not in canonical form", super::input::title(&file.to_string_lossy())));
+                say(&format!("{} is not in canonical form", title(&file.to_string_lossy())));
                 code = code.max(FAILED);
             }
-            // The others are written all the same.
+            // The remaining files are still formatted.
             Err(Failure::Usage(message)) => {
                 say(&message);
                 code = USAGE;
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     Ok(code)
 }
 
-/// Whether the file is in canonical form now.
+/// Formats one file. Returns whether it is in canonical form now.
 fn one(file: &Path, check: bool, validator: &Validator) -> Result<bool, Failure> {
     let document = document(file, validator)?;
     let canonical = validator.canonical(&document).map_err(|outcome| refused(file, &document, &outcome))?;
@@ -47,9 +48,9 @@ fn one(file: &Path, check: bool, validator: &Validator) -> Result<bool, Failure>
     if check {
         return Ok(same);
     }
-    // A file that is right already keeps its date.
+    // A file already in canonical form keeps its modification time.
     if !same || is_stdin(file) {
-        super::write(&canonical, Some(file))?;
+        places::write(&canonical, Some(file))?;
     }
     Ok(true)
 }

@@ -6,17 +6,19 @@ use clap::Args;
 use gatewright::report::html;
 
 use super::evidence;
+use super::input;
 use super::profile::ProfileOption;
-use crate::outcome::Outcome;
+use crate::exit::Exit;
+use crate::places;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Folder with the evidence of the check kit: shown in the cells, and linked
+    /// Folder with the evidence of the check kit, to show in the cells and to link
     #[arg(long, value_name = "DIR")]
     evidence: Option<PathBuf>,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Where to write the page; standard output without it
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Report; - is standard input
@@ -24,14 +26,14 @@ pub(super) struct Arguments {
     file: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Exit {
     let inputs = [("FILE", Some(&*arguments.file)), ("--profile", arguments.profile.file())];
-    super::keep(&inputs, arguments.out.as_deref())?;
-    let report = super::input::report(&arguments.file, &arguments.profile.validator(false)?)?;
+    places::keep(&inputs, arguments.out.as_deref())?;
+    let report = input::report(&arguments.file, &arguments.profile.validator(false)?)?;
     let evidence = match &arguments.evidence {
         Some(folder) => evidence::read(folder, arguments.out.as_deref())?,
         None => Vec::new(),
     };
-    super::write(&html(&report, &evidence), arguments.out.as_deref())?;
+    places::write(&html(&report, &evidence), arguments.out.as_deref())?;
     Ok(0)
 }

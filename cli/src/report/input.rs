@@ -1,4 +1,4 @@
-//! Where reports come from: files, folders, patterns, standard input, one document each or one per line.
+//! Reads reports from files, folders, patterns and standard input, with one document per file or one per line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,27 +7,25 @@ use std::path::{Path, PathBuf};
 use gatewright::report::{Line, Lines, Outcome, Report, Source, Validator};
 use walkdir::WalkDir;
 
-use crate::outcome::{Failure, say};
+use crate::exit::{Failure, say};
+use crate::places::is_stdin;
+use crate::terminal::colour;
 
-/// A document, and what to call it.
+/// A document and its name.
 pub(super) struct Input {
-    /// File or folder as it was named, with the way inside a folder; `-` for standard input.
+    /// The file as given on the command line, or its path below the given folder; `-` for standard input.
     pub(super) name: String,
-    /// Line of the file on which it begins, where that holds one document per line.
+    /// Line on which the document begins, if the file holds one document per line.
     pub(super) line: Option<usize>,
     pub(super) source: Source,
 }
 
-pub(super) fn is_stdin(file: &Path) -> bool {
-    file.as_os_str() == "-"
-}
-
-/// What people call an input in text.
+/// The name of an input in messages.
 pub(super) fn title(name: &str) -> &str {
     if name == "-" { "<stdin>" } else { name }
 }
 
-/// A file's bytes. Errors: it cannot be read, or has more than `max_bytes`.
+/// Reads a file. Errors: it cannot be read, or has more than `max_bytes`.
 pub(super) fn read_file(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Failure> {
     let failure = |problem: &dyn std::fmt::Display| {
         Failure::Usage(format!("cannot read {}: {problem}", file.display()))
@@ -39,7 +37,7 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Failure>
     Ok(bytes)
 }
 
-/// The bytes of a file or of standard input; of one over the bound just enough to be refused.
+/// Reads a file or standard input, but no more than is needed to see that it exceeds the limit.
 fn bounded(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let bound = max_bytes.saturating_add(1);
@@ -51,40 +49,41 @@ fn bounded(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The document of one file, for commands that need no report of it.
+/// Reads one document without validating it.
 pub(super) fn document(file: &Path, validator: &Validator) -> Result<Vec<u8>, Failure> {
     bounded(file, validator.max_bytes() as u64)
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))
 }
 
-/// The valid report of one file. What is wrong with one that is not goes to standard error.
+/// Reads one valid report. The violations of an invalid one go to standard error.
 pub(crate) fn report(file: &Path, validator: &Validator) -> Result<Report, Failure> {
     let document = document(file, validator)?;
     validator.read(&document).map_err(|outcome| refused(file, &document, &outcome))
 }
 
-/// Says what is wrong with a document, as `validate` does, and makes that the end of the command.
+/// The failure for an invalid document, with its violations as `validate` prints them.
 pub(super) fn refused(file: &Path, document: &[u8], outcome: &Outcome) -> Failure {
     let name = file.to_string_lossy();
     let name = title(&name);
-    let findings = outcome.to_text(name, document, super::colour(&io::stderr()));
-    Failure::Usage(format!("{name} is no valid report\n{}", findings.trim_end()))
+    let findings = outcome.to_text(name, document, colour(&io::stderr()));
+    Failure::Usage(format!("{name} is not a valid report\n{}", findings.trim_end()))
 }
 
 /// What `inputs` reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// Every file holds one document per line, whatever its name.
+    /// Reads every file as one document per line, whatever its name.
     pub(super) by_line: bool,
-    /// Largest document, in bytes.
+    /// Maximum size of a document, in bytes.
     pub(super) max_bytes: usize,
 }
 
-/// All documents that the arguments name, in their order; in folders by name. Nothing is opened before its turn.
+/// All documents that the arguments name, in the order of the arguments; in folders, sorted by name. Opens each file
+/// only when its turn comes.
 ///
-/// A folder stands for the files below it that end in `.json`, `.ndjson` or `.jsonl`; an argument that is no file and
-/// holds `*`, `?` or `[` is a pattern. A folder or pattern without any file, and a file of lines without any document, is
-/// said on standard error, and `Source::Failed` like all that cannot be read.
+/// A folder means the files below it that end in `.json`, `.ndjson` or `.jsonl`. An argument that is not a file and
+/// holds `*`, `?` or `[` is a pattern. A folder or pattern without files, or a file of lines without a document, is
+/// reported on standard error and yields `Source::Failed`, like any input that cannot be read.
 pub(super) fn inputs(places: &[PathBuf], reading: Reading) -> impl Iterator<Item = Input> {
     places.iter().flat_map(|place| files(place)).flat_map(move |file| match file {
         Ok(file) => documents(file, reading),
@@ -92,7 +91,7 @@ pub(super) fn inputs(places: &[PathBuf], reading: Reading) -> impl Iterator<Item
     })
 }
 
-/// Bytes of all files that the arguments name; none where standard input is among them, whose end nobody knows.
+/// Total size of the files that the arguments name, in bytes; `None` if standard input is among them.
 pub(super) fn size(places: &[PathBuf]) -> Option<u64> {
     if places.iter().any(|place| is_stdin(place)) {
         return None;
@@ -103,14 +102,14 @@ pub(super) fn size(places: &[PathBuf]) -> Option<u64> {
 
 pub(super) type Files = Box<dyn Iterator<Item = Result<PathBuf, (String, io::Error)>>>;
 
-/// The files that an argument stands for.
+/// The files that an argument names.
 pub(super) fn files(place: &Path) -> Files {
     let name = place.to_string_lossy().into_owned();
     if is_stdin(place) || place.is_file() {
         return Box::new(std::iter::once(Ok(place.to_owned())));
     }
     if place.is_dir() {
-        return or_nothing(folder(place), name, "no .json, .ndjson or .jsonl file in this folder");
+        return or_nothing(folder(place), name, "the folder has no .json, .ndjson or .jsonl file");
     }
     if !place.exists()
         && name.contains(['*', '?', '['])
@@ -121,7 +120,7 @@ pub(super) fn files(place: &Path) -> Files {
             found.map(|path| path.map_err(|error| (error.path().display().to_string(), error.into())));
         return or_nothing(Box::new(files), name, "no file matches this pattern");
     }
-    // Opening it tells what is wrong.
+    // Opening it later reports what is wrong.
     Box::new(std::iter::once(Ok(place.to_owned())))
 }
 
@@ -136,7 +135,7 @@ fn folder(place: &Path) -> Files {
     }))
 }
 
-/// The files, or, if there are none, that.
+/// The files, or an error if there are none.
 fn or_nothing(files: Files, name: String, problem: &'static str) -> Files {
     let mut files = files.peekable();
     if files.peek().is_none() {
@@ -180,7 +179,7 @@ fn documents(file: PathBuf, reading: Reading) -> Inputs {
 fn lines<R: BufRead + 'static>(name: String, lines: Lines<R>) -> Inputs {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {
-        let error = io::Error::new(io::ErrorKind::UnexpectedEof, "no document in this file");
+        let error = io::Error::new(io::ErrorKind::UnexpectedEof, "the file holds no document");
         return one(name, Source::Failed(error));
     }
     Box::new(lines.map(move |line| match line {
@@ -191,7 +190,7 @@ fn lines<R: BufRead + 'static>(name: String, lines: Lines<R>) -> Inputs {
     }))
 }
 
-/// Says that an input cannot be read.
+/// Reports on standard error that an input cannot be read.
 pub(super) fn say_unreadable(name: &str, error: &io::Error) {
     say(&format!("cannot read {}: {error}", title(name)));
 }

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use clap::Args;
 use gatewright::report::junit;
 
+use super::input;
 use super::profile::ProfileOption;
-use crate::outcome::Outcome;
+use crate::exit::Exit;
+use crate::places;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     profile: ProfileOption,
-    /// Where to write it; standard output without it
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Report; - is standard input
@@ -20,10 +22,10 @@ pub(super) struct Arguments {
     file: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Exit {
     let inputs = [("FILE", Some(&*arguments.file)), ("--profile", arguments.profile.file())];
-    super::keep(&inputs, arguments.out.as_deref())?;
-    let report = super::input::report(&arguments.file, &arguments.profile.validator(false)?)?;
-    super::write(&junit(&report), arguments.out.as_deref())?;
+    places::keep(&inputs, arguments.out.as_deref())?;
+    let report = input::report(&arguments.file, &arguments.profile.validator(false)?)?;
+    places::write(&junit(&report), arguments.out.as_deref())?;
     Ok(0)
 }

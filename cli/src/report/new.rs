@@ -6,7 +6,8 @@ use clap::Args;
 use gatewright::report::{Report, Validator};
 
 use super::profile::ProfileOption;
-use crate::outcome::{Failure, Outcome};
+use crate::exit::{Exit, Failure};
+use crate::places;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -15,19 +16,19 @@ pub(super) struct Arguments {
     endpoint: String,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Where to write the report; standard output without it
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    super::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
+pub(super) fn run(arguments: &Arguments) -> Exit {
+    places::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
     let profile = arguments.profile.read()?;
     let report = Report::skeleton(&profile, &arguments.endpoint).to_json();
     let validator = Validator::builder().profile(&profile).build();
     if let Some(violation) = validator.check(report.as_bytes()).violations.first() {
         return Err(Failure::Usage(violation.message.clone()));
     }
-    super::write(&report, arguments.out.as_deref())?;
+    places::write(&report, arguments.out.as_deref())?;
     Ok(0)
 }

@@ -1,17 +1,17 @@
-//! `--profile FILE`: a deployment's own kit name and model ids.
+//! `--profile FILE`: the kit name and model ids of a deployment.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gatewright::report::{Profile, Validator, ValidatorBuilder};
 
-use crate::outcome::Failure;
+use super::input;
+use crate::exit::Failure;
 
-/// Largest profile that is read, in bytes.
+/// Maximum size of a profile, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-const HELP: &str =
-    r#"Kit name and model ids in place of the specification's: {"kit_name": "…", "models": ["…"]}"#;
+const HELP: &str = r#"JSON file with your own kit name and model ids: {"kit_name": "…", "models": ["…"]}"#;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProfileOption {
@@ -20,24 +20,24 @@ pub(crate) struct ProfileOption {
 }
 
 impl ProfileOption {
-    /// The file, if one is named.
+    /// The file, if one was given.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.profile.as_deref()
     }
 
-    /// Errors: the file cannot be read, or is no profile.
+    /// Errors: the file cannot be read or is not a profile.
     pub(crate) fn read(&self) -> Result<Profile, Failure> {
         let Some(file) = &self.profile else { return Ok(Profile::default()) };
-        let json = super::input::read_file(file, MAX_BYTES)?;
+        let json = input::read_file(file, MAX_BYTES)?;
         Profile::read(&json).map_err(|problem| Failure::Usage(format!("{}: {problem}", file.display())))
     }
 
-    /// The validator of reports by the profile.
+    /// A report validator for the profile.
     pub(super) fn validator(&self, strict: bool) -> Result<Validator, Failure> {
         Ok(self.builder()?.strict(strict).build())
     }
 
-    /// As [`Self::validator`], with more to be set.
+    /// Like [`Self::validator`], but returns the builder.
     pub(super) fn builder(&self) -> Result<ValidatorBuilder, Failure> {
         Ok(Validator::builder().profile(&self.read()?))
     }

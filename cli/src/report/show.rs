@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use gatewright::report::{annotations, terminal};
 
+use super::input;
 use super::profile::ProfileOption;
-use crate::outcome::Outcome;
+use crate::exit::Exit;
+use crate::places;
+use crate::terminal::colour;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// text: for a terminal; github: an annotation of GitHub Actions for each failed check
+    /// text: for a terminal; github: one GitHub Actions annotation per failed check
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
@@ -27,12 +30,12 @@ enum Format {
     Github,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let report = super::input::report(&arguments.file, &arguments.profile.validator(false)?)?;
+pub(super) fn run(arguments: &Arguments) -> Exit {
+    let report = input::report(&arguments.file, &arguments.profile.validator(false)?)?;
     let text = match arguments.format {
-        Format::Text => terminal(&report, super::colour(&io::stdout())),
+        Format::Text => terminal(&report, colour(&io::stdout())),
         Format::Github => annotations(&report),
     };
-    super::write(&text, None)?;
+    places::write(&text, None)?;
     Ok(0)
 }

@@ -7,27 +7,28 @@ use gatewright::report::{Pool, Trend};
 
 use super::input::{Input, Reading, files, inputs};
 use super::profile::ProfileOption;
-use crate::outcome::{Failure, Outcome, USAGE, say};
+use crate::exit::{Exit, Failure, USAGE, say};
+use crate::places;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     profile: ProfileOption,
-    /// Where to write the page; standard output without it
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Reports: files, folders, patterns, as for validate. Drawn are the newest 1,000 of the 20 addresses with the
-    /// newest reports; documents that are no valid reports are named on the page
+    /// Reports: files, folders or patterns, as for `validate`. The page shows the 20 endpoints with the newest
+    /// reports, at most 1,000 reports in all, and lists invalid documents
     #[arg(value_name = "DIR", required = true)]
     places: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    super::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
+pub(super) fn run(arguments: &Arguments) -> Exit {
+    places::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
     if arguments.out.is_some() {
         for place in &arguments.places {
             for file in files(place).flatten() {
-                super::keep(&[("DIR", Some(&file))], arguments.out.as_deref())?;
+                places::keep(&[("DIR", Some(&file))], arguments.out.as_deref())?;
             }
         }
     }
@@ -37,11 +38,11 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let make = move |_: &String, document: &[u8], _| {
         reader.read(document).map_err(|outcome| {
             let first = outcome.violations.first();
-            first.map_or_else(|| "no valid report".to_owned(), |violation| violation.message.clone())
+            first.map_or_else(|| "not a valid report".to_owned(), |violation| violation.message.clone())
         })
     };
     let pool = Pool::new(&validator, 0, true, make)
-        .map_err(|error| Failure::Failed(format!("no threads to read on: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))?;
     let mut trend = Trend::default();
     let sources = inputs(&arguments.places, reading).map(|Input { name, line, source }| {
         let name = line.map(|line| format!("{name}:{line}")).unwrap_or(name);
@@ -60,8 +61,8 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         }
     }
     if trend.is_empty() {
-        return Err(Failure::Usage("there is no valid report to draw".to_owned()));
+        return Err(Failure::Usage("no valid report was found".to_owned()));
     }
-    super::write(&trend.to_html(), arguments.out.as_deref())?;
+    places::write(&trend.to_html(), arguments.out.as_deref())?;
     Ok(code)
 }

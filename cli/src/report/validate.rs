@@ -1,4 +1,4 @@
-//! `gatewright report validate`: verdicts on any number of documents, in their order, judged on all cores.
+//! `gatewright report validate`: validates any number of documents on all cores and prints results in input order.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -11,38 +11,39 @@ use serde::Serialize;
 
 use super::input::{Input, Reading, inputs, say_unreadable, size, title};
 use super::profile::ProfileOption;
-use crate::outcome::{FAILED, Failure, Outcome, USAGE};
+use crate::exit::{Exit, FAILED, Failure, USAGE};
+use crate::terminal::colour;
 
-/// Output is held back until there is this much of it, …
+/// Output is buffered up to this size, …
 const HELD_BYTES: usize = 64 << 10;
 /// … or for this long.
 const HELD_TIME: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// text: diagnostics with source lines; json: one object per document and line; sarif: one SARIF 2.1.0 log;
-    /// github: annotations of GitHub Actions
+    /// text: diagnostics with source lines; json: one object per document, one per line; sarif: one SARIF 2.1.0
+    /// log; github: GitHub Actions annotations
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Count advisories (tallies, duplicates and the like) as violations
+    /// Count advisories (such as wrong tallies or duplicates) as violations
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Every file holds one report per line, not only those that end in .ndjson or .jsonl
+    /// Read every file as one report per line, not only .ndjson and .jsonl files
     #[arg(long)]
     ndjson: bool,
-    /// Print nothing about reports in which nothing is wrong
+    /// Print only reports with problems
     #[arg(long, short)]
     quiet: bool,
-    /// Documents to judge at a time, at most 64; 0 is one per core
+    /// Documents to validate in parallel, at most 64; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u8).range(0..=64))]
     jobs: u8,
-    /// Violations, and advisories, to list of each report, 1 to 100000 [default: 1000]; the rest is counted
+    /// Violations to list per report, and advisories likewise, 1 to 100000; the rest is only counted [default: 1000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_findings: Option<u32>,
-    /// Reports: files, folders (all .json, .ndjson and .jsonl below), patterns; - is standard input
+    /// Reports: files, folders (every .json, .ndjson and .jsonl file below) or patterns; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
@@ -55,34 +56,34 @@ enum Format {
     Github,
 }
 
-/// One document in the json format.
+/// One document in the `json` format.
 #[derive(Serialize)]
 struct Record<'a> {
     file: &'a str,
-    /// Where the document begins, in a file that holds one per line.
+    /// Line on which the document begins, if the file holds one per line.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(flatten)]
     verdict: &'a Verdict,
 }
 
-/// What to call a document: its file, and its line in it.
+/// The name of a document: its file and its line.
 type Name = (String, Option<usize>);
 
-/// What the threads make of a document.
+/// The result of validating one document.
 struct Judgement {
     text: String,
     valid: bool,
-    /// Length of the document.
+    /// Length of the document, in bytes.
     bytes: usize,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Exit {
     let &Arguments { format, quiet, .. } = arguments;
     let most = arguments.max_findings.map_or(MAX_FINDINGS, |most| most as usize);
     let validator = arguments.profile.builder()?.strict(arguments.strict).max_findings(most).build();
     let reading = Reading { by_line: arguments.ndjson, max_bytes: validator.max_bytes() };
-    let colour = super::colour(&io::stdout());
+    let colour = colour(&io::stdout());
     let make = move |name: &Name, document: &[u8], verdict: Verdict| {
         let verdict = verdict.from_line(name.1.unwrap_or(1));
         let clean = verdict.violations.is_empty() && verdict.advisories.is_empty();
@@ -91,7 +92,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         Judgement { text, valid: verdict.valid, bytes: document.len() }
     };
     let pool = Pool::new(&validator, arguments.jobs.into(), true, make)
-        .map_err(|error| Failure::Failed(format!("no threads to judge on: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))?;
     let mut out = Out::new(&arguments.files);
     let mut code = 0;
     let mut results = 0_u64;
@@ -164,7 +165,7 @@ fn summary(verdict: &Verdict) -> String {
     if found.is_empty() { state.to_owned() } else { format!("{state} ({})", found.join(", ")) }
 }
 
-/// Standard output beside a progress bar on standard error, which is there only on a terminal.
+/// Standard output, with a progress bar on standard error if that is a terminal.
 struct Out {
     held: Vec<u8>,
     since: Instant,
@@ -172,7 +173,7 @@ struct Out {
 }
 
 impl Out {
-    /// files: what is to be judged.
+    /// files: the inputs to validate.
     fn new(files: &[PathBuf]) -> Self {
         let style = |template: &str| ProgressStyle::with_template(template).expect("the templates are sound");
         let progress = if !io::stderr().is_terminal() {
@@ -186,7 +187,7 @@ impl Out {
         Self { held: Vec::new(), since: Instant::now(), progress }
     }
 
-    /// A document of so many bytes is done.
+    /// Advances the bar by one document of this many bytes.
     fn advance(&self, bytes: usize) {
         self.progress.inc(if self.progress.length().is_some() { bytes as u64 } else { 1 });
     }

@@ -1,4 +1,4 @@
-//! Where `gatewright serve` has its key from.
+//! Where `gatewright serve` gets its key.
 
 use std::env::VarError;
 use std::fmt;
@@ -10,25 +10,25 @@ use clap::Args;
 use gatewright::API_KEY_VARIABLE;
 use gatewright_gateway::ApiKey;
 
-use crate::outcome::Failure;
+use crate::exit::Failure;
 
 /// Environment variable of the key that clients must send.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
-/// A longer file holds no key.
+/// Maximum size of a key file, in bytes.
 const LONGEST_FILE: u64 = 4096;
 
 #[derive(Debug, Args)]
 pub(super) struct KeyArguments {
-    /// File that holds the key that clients must send; else it is that of --key, of the variable
-    /// GATEWRIGHT_SERVE_KEY, of GATEWRIGHT_API_KEY; else a random one is made and shown
+    /// File with the key that clients must send [default: --key, then GATEWRIGHT_SERVE_KEY, then
+    /// GATEWRIGHT_API_KEY, then a random key, which is printed]
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     key_file: Option<PathBuf>,
-    /// The key itself, for trying things out: lists of processes show it
+    /// The key itself, for testing only: process lists show it
     #[arg(long)]
     key: Option<Shown>,
 }
 
-/// A key as it stands on the command line. `Debug` does not show it.
+/// A key given on the command line. `Debug` hides it.
 #[derive(Clone)]
 struct Shown(String);
 
@@ -45,9 +45,9 @@ impl fmt::Debug for Shown {
 }
 
 impl KeyArguments {
-    /// The key, or none if one is to be made.
+    /// The key; `None` means a random key is needed.
     pub(super) fn read(self) -> Result<Option<ApiKey>, Failure> {
-        // Taken here and not by clap, so that help never shows the value of a variable.
+        // Read here and not by clap, so that the help never shows the value of a variable.
         let (key, place) = match (self.key, self.key_file) {
             (Some(Shown(key)), _) => (key, "--key".to_owned()),
             (None, Some(file)) => (read(&file)?, file.display().to_string()),
@@ -59,21 +59,23 @@ impl KeyArguments {
                 },
             },
         };
-        ApiKey::new(key).map(Some).map_err(|error| Failure::Usage(format!("{place}: {error}")))
+        ApiKey::new(key).map(Some).map_err(|_| {
+            Failure::Usage(format!("{place}: an API key must be one or more visible ASCII characters"))
+        })
     }
 }
 
-/// The key in a variable; none where it is not set, or set to nothing.
+/// The key in a variable; `None` if the variable is unset or empty.
 fn variable(name: &str) -> Result<Option<String>, Failure> {
     match std::env::var(name) {
         Ok(key) => Ok(Some(key).filter(|key| !key.is_empty())),
         Err(VarError::NotPresent) => Ok(None),
-        // It may be a secret: it is not shown.
+        // The value may be a secret, so the message does not show it.
         Err(VarError::NotUnicode(_)) => Err(Failure::Usage(format!("{name} is not Unicode text"))),
     }
 }
 
-/// The key in a file, without the line end that editors put behind it.
+/// The key in a file, without the newline that editors append.
 fn read(file: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let read = File::open(file).and_then(|file| file.take(LONGEST_FILE + 1).read_to_string(&mut text));

@@ -1,4 +1,4 @@
-//! What `gatewright serve` bounds, and how long it waits.
+//! Limits and timeouts of `gatewright serve`.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,56 +6,59 @@ use std::time::Duration;
 use clap::Args;
 use gatewright_gateway::Config;
 
-use crate::video::seconds;
+use crate::seconds::seconds;
 
-/// What a flag leaves out is as in [`Config::default`]; the help states those values, and a test compares them.
+/// Defaults are those of [`Config::default`]. The help states them, and a test compares the two.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct Limits {
-    /// Longest request body
+    /// Maximum size of a request body
     #[arg(long, value_name = "BYTES", default_value = "10485760")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_BODY_BYTES", hide_env_values = true)]
     max_body_bytes: NonZeroU32,
-    /// Bytes of generated files kept at once, each for an hour; work that needs more is refused
+    /// Maximum size of all generated files together; each is kept for one hour, and requests that need more are refused
     #[arg(long, value_name = "BYTES", default_value = "268435456")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_FILE_BYTES", hide_env_values = true)]
     max_file_bytes: NonZeroU32,
-    /// Connections at once; more wait
+    /// Maximum number of open connections; further ones wait
     #[arg(long, value_name = "COUNT", default_value = "1024")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_CONNECTIONS", hide_env_values = true)]
     max_connections: NonZeroU32,
-    /// Connections at once of one address; more are turned away. Behind a proxy, all have its address
+    /// Maximum number of open connections per client address; further ones are refused. Behind a proxy, all clients share its address
     #[arg(long, value_name = "COUNT", default_value = "256")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_CONNECTIONS_PER_PEER", hide_env_values = true)]
     max_connections_per_peer: NonZeroU32,
-    /// Seconds that a request's head may take, or a connection idle
+    /// Timeout for receiving the request headers, and for idle connections
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_HEADER_TIMEOUT", hide_env_values = true)]
     header_timeout: Duration,
-    /// Seconds that a request's body may take
+    /// Timeout for receiving the request body
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_BODY_TIMEOUT", hide_env_values = true)]
     body_timeout: Duration,
-    /// Seconds that a client may take nothing of its answer
+    /// Longest time that a client may read nothing of its response
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_WRITE_TIMEOUT", hide_env_values = true)]
     write_timeout: Duration,
-    /// Seconds that requests, video tasks and webhooks in progress get to end at a stop
+    /// Time that requests, video tasks and webhooks in progress get to finish at shutdown
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = grace)]
     #[arg(env = "GATEWRIGHT_SERVE_SHUTDOWN_GRACE", hide_env_values = true)]
     shutdown_grace: Duration,
 }
 
-/// Longest wait that can be asked for.
+/// Longest accepted timeout.
 const LONGEST: Duration = Duration::from_hours(24);
 
 fn grace(text: &str) -> Result<Duration, String> {
-    seconds(text).ok().filter(|time| *time <= LONGEST).ok_or_else(|| "not 0 to 86400 seconds".to_owned())
+    seconds(text)
+        .ok()
+        .filter(|time| *time <= LONGEST)
+        .ok_or_else(|| "must be a number of seconds from 0 to 86400".to_owned())
 }
 
 fn wait(text: &str) -> Result<Duration, String> {
     let wait = grace(text).ok().filter(|time| !time.is_zero());
-    wait.ok_or_else(|| "not a number of seconds above 0, up to 86400".to_owned())
+    wait.ok_or_else(|| "must be a number of seconds above 0, up to 86400".to_owned())
 }
 
 impl Limits {

@@ -165,7 +165,7 @@ fn failed_video_says_why_and_leaves_no_file() {
 fn errors_of_the_gateway_reach_the_person() {
     let gateway = Serving::start(&[], None);
     let message = gateway.complained(1, &["chat", "--model", "model-mars", "hi"]);
-    assert!(message.starts_with("gatewright: create_chat_completion: status 404: "), "{message}");
+    assert!(message.starts_with("gatewright: chat.completions.create: status 404: "), "{message}");
     assert!(message.contains("model-mars") && message.contains("(request req_"), "{message}");
     let mut command = gateway.command(&["models"]);
     let refused = command.env("GATEWRIGHT_API_KEY", "wrong").output().expect("the program starts");
@@ -278,7 +278,7 @@ fn tasks_that_a_stop_ends_are_told() {
     assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
     let mut told = String::new();
     gateway.child.stderr.take().expect("a pipe").read_to_string(&mut told).expect("the rest");
-    assert!(told.contains("the video task video_") && told.contains("was ended as failed"), "{told}");
+    assert!(told.contains("the video task video_") && told.contains("failed: the gateway stopped"), "{told}");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn address_in_use_is_a_clear_error() {
     let gateway = Serving::start(&[], None);
     let address = gateway.url.strip_prefix("http://").expect("an address");
     let message = gateway.complained(2, &["serve", "--listen", address]);
-    assert!(message.starts_with(&format!("gatewright: cannot listen at {address}: ")), "{message}");
+    assert!(message.starts_with(&format!("gatewright: cannot listen on {address}: ")), "{message}");
 }
 
 #[cfg(unix)]

@@ -6,7 +6,7 @@ mod help;
 mod report;
 mod terminals;
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::process::{Command, Output, Stdio};
 
 /// The program with nothing of the environment that could change what it does.
@@ -39,7 +39,11 @@ fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    child.stdin.take().expect("a pipe").write_all(input).expect("the program reads its input");
+    // A program that refuses its arguments ends before it reads: what it said then is what the test is about.
+    let written = child.stdin.take().expect("a pipe").write_all(input);
+    if let Err(error) = written {
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe, "the program reads its input: {error}");
+    }
     child.wait_with_output().expect("the program ends")
 }
 

@@ -1,8 +1,8 @@
-//! The document that a stream of chunks amounts to: the answer as it would have come without streaming. One file per
-//! protocol; here is what they share. Takes any JSON: a chunk is brought into its form first, what cannot be placed is
-//! left out, and nothing fails.
+//! Merges a stream of chunks into one document: the response as it would have come without streaming. Each protocol has
+//! its own file; this one holds the shared parts. Accepts any JSON: a chunk is first mended to its form, anything that
+//! has no place is left out, and nothing fails.
 //!
-//! Text is appended where it stands, so that the work is linear in what is taken.
+//! Text is appended in place, so that the work is linear in the size of the chunks.
 
 mod chat;
 mod native;
@@ -10,11 +10,13 @@ mod responses;
 
 use serde_json::{Map, Value};
 
-use super::shape::{self, Form, Mending};
-use crate::operation::{Operation, Protocol};
+use super::shape::{self, Mending};
+use crate::api::form::Form;
+use crate::api::generated::forms::chunk_form;
+use crate::api::operation::{Operation, Protocol};
 
-/// Gathers the chunks of a stream into one document. [`RawStream::finish`](crate::RawStream::finish) does this by
-/// itself; this is for chunks that come from elsewhere, such as a recording.
+/// Merges the chunks of a stream into one document. [`RawStream::finish`](crate::RawStream::finish) does this by
+/// itself; use this type for chunks from elsewhere, such as a recording.
 ///
 /// ```
 /// use gatewright::{Accumulator, operations};
@@ -28,7 +30,7 @@ use crate::operation::{Operation, Protocol};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Accumulator {
-    /// Of one chunk.
+    /// The form of one chunk.
     form: &'static Form,
     begun: bool,
     document: Document,
@@ -39,12 +41,12 @@ enum Document {
     Chat(chat::Completion),
     Responses(responses::Building),
     Native(native::Content),
-    /// Of a protocol whose chunks do not add up: the last one.
+    /// The last chunk, for a protocol whose chunks do not add up.
     Last(Value),
 }
 
 impl Accumulator {
-    /// An empty one, for the chunks of this operation.
+    /// An empty accumulator for the chunks of this operation.
     pub fn new(operation: &Operation) -> Self {
         let document = match operation.protocol {
             Protocol::Chat => Document::Chat(chat::Completion::default()),
@@ -52,10 +54,10 @@ impl Accumulator {
             Protocol::Native => Document::Native(native::Content::default()),
             Protocol::Media | Protocol::Models => Document::Last(Value::Null),
         };
-        Self { form: shape::chunk_form(operation.protocol), begun: false, document }
+        Self { form: chunk_form(operation), begun: false, document }
     }
 
-    /// Takes the next chunk.
+    /// Adds the next chunk.
     pub fn push(&mut self, chunk: Value) {
         let chunk = shape::mend(self.form, chunk, Mending::Structure);
         self.begun = true;
@@ -67,21 +69,21 @@ impl Accumulator {
         }
     }
 
-    /// Takes a chunk that is the last one with another text.
+    /// Adds a chunk that equals the last one except for its text.
     pub(super) fn push_text(&mut self, text: &str) {
         if let Document::Chat(completion) = &mut self.document {
             completion.push_text(text);
         }
     }
 
-    /// Takes the next chunk as JSON text. Errors: it is no JSON; nothing was taken.
+    /// Adds the next chunk, given as JSON text. Errors: it is not JSON; nothing was added.
     pub fn push_json(&mut self, chunk: &str) -> Result<(), serde_json::Error> {
         self.push(super::mend::value(chunk)?);
         Ok(())
     }
 
-    /// The document so far; none before the first chunk. What the answer's form requires and has not come yet is
-    /// there and empty.
+    /// The document so far; none before the first chunk. Members that the response's form requires and that have not
+    /// arrived yet are present and empty.
     pub fn document(&self) -> Option<Value> {
         self.begun.then(|| match &self.document {
             Document::Chat(completion) => completion.document(),
@@ -91,7 +93,7 @@ impl Accumulator {
         })
     }
 
-    /// About how much memory the document takes, in bytes; no less than it has as JSON.
+    /// About how much memory the document takes, in bytes; never less than its size as JSON.
     pub(super) fn memory(&self) -> usize {
         match &self.document {
             Document::Chat(completion) => completion.memory(),
@@ -102,11 +104,12 @@ impl Accumulator {
     }
 }
 
-/// Members that name a thing: they are the same in every chunk, where other text is a piece of a whole.
+/// Members that name something. They are the same in every chunk, whereas other text is a piece of a whole.
 const NAMES: &[&str] = &["format", "id", "model", "name", "object", "provider", "role", "type"];
 
-/// Adds a chunk's members to what has come before: text is appended to text, lists to lists, objects are merged,
-/// anything else replaces what was there, but null never does, nor a list or object a text.
+/// Merges a chunk's members into the earlier ones. Text is appended to text, lists are appended to lists, and objects
+/// are merged; any other value replaces the earlier one. Null never replaces anything, and a list or an object never
+/// replaces text.
 fn merge_members(target: &mut Map<String, Value>, members: Map<String, Value>) {
     for (name, value) in members {
         merge_member(target, name, value);
@@ -119,7 +122,7 @@ fn merge_member(target: &mut Map<String, Value>, name: String, value: Value) {
         (None, value) => {
             target.insert(name, value);
         }
-        // Text that has come is not given up for what is no text.
+        // A value that is not text does not replace text that has arrived.
         (Some(_), Value::Null) | (Some(Value::String(_)), Value::Array(_) | Value::Object(_)) => {}
         (Some(Value::String(text)), Value::String(piece)) => {
             if !is_name {
@@ -134,10 +137,10 @@ fn merge_member(target: &mut Map<String, Value>, name: String, value: Value) {
     }
 }
 
-/// Appends; entries that carry an `index` are pieces of the entry of that index, where the list is made of such.
+/// Appends to a list. If the list's entries carry an `index`, an entry is a piece of the entry with the same index.
 fn merge_list(values: &mut Vec<Value>, more: Vec<Value>) {
     for value in more {
-        // The piece belongs to the newest entry almost always; others are looked for within reach.
+        // The piece almost always belongs to the newest entry; otherwise the nearest entries are searched.
         let index = value.get("index").and_then(Value::as_u64);
         let same = |entry: &Value| index.is_some() && entry.get("index").and_then(Value::as_u64) == index;
         let place = values.iter().rev().take(MAX_ENTRIES_SEARCHED).position(same);
@@ -152,34 +155,15 @@ fn merge_list(values: &mut Vec<Value>, more: Vec<Value>) {
     }
 }
 
-/// How many entries of a list are looked at for the one a piece belongs to.
+/// How many entries of a list are searched for the one a piece belongs to.
 const MAX_ENTRIES_SEARCHED: usize = 64;
 
-/// The text of what should be a text: itself, the text parts of a list joined, a part's text, a number as written.
-pub(super) fn text_of(value: Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text),
-        Value::Array(parts) => {
-            let is_empty = parts.is_empty();
-            let texts: Vec<String> = parts.into_iter().filter_map(text_of).collect();
-            (is_empty || !texts.is_empty()).then(|| texts.concat())
-        }
-        Value::Object(mut part) => match part.remove("text")? {
-            // {"text": {"value": "…"}}, as one protocol of old had it.
-            Value::Object(mut inner) => inner.remove("value").and_then(text_of),
-            text => text_of(text),
-        },
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(_) | Value::Null => None,
-    }
-}
-
-/// An index; none where there is none, or it is negative.
+/// An index; none if it is missing or negative.
 fn index_of(members: &Map<String, Value>, name: &str) -> Option<u64> {
     members.get(name).and_then(Value::as_u64)
 }
 
-/// What an object's table takes beside its members.
+/// Memory of an object's table, not counting its members.
 const TABLE: usize = 128;
 
 /// About how much memory a value takes, in bytes.
@@ -194,7 +178,7 @@ pub(super) fn memory(value: &Value) -> usize {
 }
 
 fn members_memory(members: &Map<String, Value>) -> usize {
-    // A name, its hash and its place in the table.
+    // The name, its hash and its place in the table.
     let member = size_of::<String>() + 2 * size_of::<usize>();
     TABLE + members.iter().map(|(name, value)| member + name.len() + memory(value)).sum::<usize>()
 }

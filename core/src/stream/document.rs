@@ -1,5 +1,5 @@
-//! A body that is no event stream although a stream was asked for: one JSON document becomes events, an error or a
-//! page becomes an error.
+//! Handles a body that is not an event stream although a stream was requested: one JSON document becomes events, and an
+//! error or a page becomes an error.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::meaning::is_error;
 use super::mend;
-use crate::error::{Error, ErrorKind};
-use crate::operation::{Operation, Protocol};
-use crate::sse::StreamEvent;
+use crate::api::operation::{Operation, Protocol};
+use crate::wire::error::{Error, ErrorKind};
+use crate::wire::sse::StreamEvent;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What a body turns out to be, by its first bytes; the content type is not to be relied on.
+/// What a body is, judged by its first bytes; the content type is not reliable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Events,
@@ -23,20 +23,20 @@ pub(super) enum Kind {
     Page,
 }
 
-/// Whether all that has come of a body may be the beginning of a byte order mark.
+/// Whether everything received so far may be the beginning of a byte order mark.
 pub(super) fn may_be_mark(begun: &[u8]) -> bool {
     BYTE_ORDER_MARK.starts_with(begun)
 }
 
-/// Where the first byte is that is neither white space nor of a byte order mark at the beginning; `known`: there is none
-/// before. The length where there is none at all.
+/// Position of the first byte that is neither white space nor part of a leading byte order mark; the length if there is
+/// none. `known`: no such byte comes before this position.
 pub(super) fn blank(begun: &[u8], known: usize) -> usize {
     let from = if begun.starts_with(BYTE_ORDER_MARK) { known.max(BYTE_ORDER_MARK.len()) } else { known };
     let found = begun[from..].iter().position(|byte| !byte.is_ascii_whitespace());
     found.map_or(begun.len(), |found| from + found)
 }
 
-/// Tells the kind from the beginning of a body; none while only white space, or a byte order mark, has arrived.
+/// Determines the kind from the beginning of a body; none while only white space or a byte order mark has arrived.
 pub(super) fn kind(body: &[u8], content_type: Option<&str>) -> Option<Kind> {
     if may_be_mark(body) {
         return None;
@@ -50,8 +50,8 @@ pub(super) fn kind(body: &[u8], content_type: Option<&str>) -> Option<Kind> {
     })
 }
 
-/// Hands over the events that a whole JSON body amounts to. Errors, after those it holds whole: it is not whole itself,
-/// and a body cut short is a truncation; that of `take`.
+/// Passes on the events that a whole JSON body amounts to. Errors, after the events that arrived whole: the body is
+/// incomplete (one that is cut short is a truncation); an error of `take`.
 pub(super) fn events(
     operation: &Operation,
     body: &[u8],
@@ -68,7 +68,7 @@ pub(super) fn events(
         Error::new(kind, message).caused_by(error).with_body(Bytes::copy_from_slice(body))
     };
     if let Some(rest) = text.strip_prefix('[') {
-        // An array of chunks: the native protocol's stream without alt=sse, and some servers' of others.
+        // An array of chunks: the native protocol's stream without alt=sse. Some servers send one in other protocols.
         let mut chunks = Elements::of(rest);
         while let Some(chunk) = chunks.next().map_err(described)? {
             take(StreamEvent { event: None, data: chunk.to_owned(), id: None })?;
@@ -94,19 +94,19 @@ pub(super) fn events(
     take(event)
 }
 
-/// The elements of an array, each as its text: nothing is built of them.
+/// The elements of an array, each as text; no values are built.
 pub(super) struct Elements<'a> {
     mended: Cow<'a, str>,
     at: usize,
 }
 
 impl<'a> Elements<'a> {
-    /// list: the array after its bracket.
+    /// list: the array after its opening bracket.
     pub(super) fn of(list: &'a str) -> Self {
         Self { mended: mend::text(list), at: 0 }
     }
 
-    /// The next one. Errors: the array goes no further in JSON.
+    /// The next element. Errors: the rest of the array is not JSON.
     pub(super) fn next(&mut self) -> Result<Option<&str>, serde_json::Error> {
         let rest = self.mended[self.at..].trim_start().trim_start_matches(',').trim_start();
         if rest == "]" {
@@ -116,7 +116,7 @@ impl<'a> Elements<'a> {
         let mut reader = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
         match reader.next() {
             Some(read) => read?,
-            // It ends here: the error is that of any text which does.
+            // The text ends here: return the error that any truncated text gives.
             None => serde_json::from_str(rest)?,
         };
         self.at = begin + reader.byte_offset();
@@ -124,7 +124,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The error for a page where a stream was asked for.
+/// The error for a page received instead of a stream.
 pub(super) fn page_error(body: &[u8]) -> Error {
     let body = Bytes::copy_from_slice(body);
     Error::from_body(ErrorKind::Decode, body, || "the answer is an HTML page, not a stream".to_owned())
@@ -134,7 +134,7 @@ fn event(name: Option<&str>, value: &Value) -> StreamEvent {
     StreamEvent { event: name.map(str::to_owned), data: value.to_string(), id: None }
 }
 
-/// A whole completion that came as an event, as the chunk it stands for; none where the event is something else.
+/// The chunk that stands for a whole completion that arrived as an event; none if the event is something else.
 pub(super) fn chunk_of_completion(data: &str) -> Option<String> {
     if !data.contains("\"chat.completion\"") {
         return None;
@@ -145,7 +145,7 @@ pub(super) fn chunk_of_completion(data: &str) -> Option<String> {
     }
 }
 
-/// A whole completion as the one chunk that would have carried it all: each choice's message becomes its delta.
+/// Turns a whole completion into the one chunk that would have carried it all: each choice's message becomes its delta.
 fn chat_chunk(mut completion: Map<String, Value>) -> Value {
     if completion.get("object").and_then(Value::as_str) == Some("chat.completion") {
         completion.insert("object".to_owned(), "chat.completion.chunk".into());
@@ -164,7 +164,7 @@ fn chat_chunk(mut completion: Map<String, Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
+    use crate::api::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
 
     fn whole(operation: &Operation, body: &[u8]) -> Vec<StreamEvent> {
         let (taken, end) = taken(operation, body);

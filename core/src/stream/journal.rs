@@ -1,47 +1,47 @@
-//! What a stream has handed over, for the document it amounts to. Events are only copied as they pass; they are
-//! read when the document is wanted, or when so many have come that keeping them would cost more than reading them.
+//! Records what a stream has delivered, for the document it amounts to. Events are only copied as they pass. They are
+//! parsed when the document is requested, or when keeping them would cost more than parsing them.
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::accumulate::{Accumulator, memory};
 use super::mend;
-use crate::error::{Error, ErrorKind};
-use crate::operation::Operation;
+use crate::api::operation::Operation;
+use crate::wire::error::{Error, ErrorKind};
 
-/// Bound on the events that are kept unread, in bytes: past it they are read into the document. One event may
-/// exceed it.
+/// Maximum size of unparsed events, in bytes. Beyond it they are merged into the document. A single event may exceed
+/// it.
 const MAX_UNREAD_BYTES: usize = 1024 * 1024;
 
-/// An event takes at most so many times its memory in the document: mending adds what is missing, and what belongs
-/// together has tables of its own there.
+/// Maximum memory that an event takes in the document, as a multiple of the parsed event's own memory: mending adds
+/// missing members, and the document keeps extra tables to group related pieces.
 const MENDED: usize = 4;
-/// A document may outgrow its bound by this part of it before that is noticed.
+/// A document may exceed its bound by this fraction before that is noticed.
 const MEASUREMENTS: usize = 16;
 
-/// Between two entries; no JSON document holds it.
+/// Separator of two entries; no JSON document contains it.
 const SEPARATOR: char = '\0';
 
-/// The events so far, read and unread.
+/// The events so far, parsed and unparsed.
 #[derive(Debug)]
 pub(super) struct Journal {
     operation: &'static Operation,
-    /// Data of the events that have not been read, each followed by a separator.
+    /// Data of the unparsed events, each followed by a separator.
     unread: String,
-    /// None once the document has outgrown its bound and was given up.
+    /// None once the document has exceeded its bound and was discarded.
     accumulator: Option<Accumulator>,
-    /// Bound on the memory that the document takes, in bytes, and so on its text.
+    /// Bound on the document's memory, in bytes, and therefore on its text.
     max_bytes: usize,
-    /// What the document took when it was last measured, and what has been read into it since. It grows by no more, so
-    /// that it need not be measured before the two reach the bound.
+    /// Memory of the document when it was last measured, and the amount merged since. The document grows by no more
+    /// than that, so it need not be measured again until the two together reach the bound.
     measured: usize,
     grown: usize,
-    /// Events that could not be read into the document.
+    /// Number of events that could not be merged into the document.
     unreadable: u64,
 }
 
 impl Journal {
-    /// max_bytes: bound on the document; what is longer is given up.
+    /// max_bytes: bound on the document; a larger one is discarded.
     pub(super) fn new(operation: &'static Operation, max_bytes: usize) -> Self {
         Self {
             operation,
@@ -54,13 +54,13 @@ impl Journal {
         }
     }
 
-    /// Keeps the data of an event that was handed over.
+    /// Keeps the data of a delivered event.
     pub(super) fn keep(&mut self, data: &str) {
         // An entry that begins with a quote is a text.
         self.append(if data.starts_with('"') { " " } else { "" }, data);
     }
 
-    /// Keeps an event that was the last one with another text: this one, as JSON.
+    /// Keeps an event that equals the last one except for its text, which is given as JSON.
     pub(super) fn keep_text(&mut self, quoted: &str) {
         self.append("", quoted);
     }
@@ -77,7 +77,7 @@ impl Journal {
         }
     }
 
-    /// The document so far as JSON; none where no event has come, or it has outgrown its bound.
+    /// The document so far as JSON; none if no event has arrived or the document has exceeded its bound.
     pub(super) fn partial(&mut self) -> Option<Bytes> {
         self.read();
         if !self.fits() {
@@ -87,7 +87,7 @@ impl Journal {
         Some(Bytes::from(document.to_string()))
     }
 
-    /// The document of the whole stream as JSON. Errors: Decode where it is not whole.
+    /// The document of the whole stream as JSON. Errors: Decode if it is not complete.
     pub(super) fn whole(&mut self) -> Result<Bytes, Error> {
         let partial = self.partial();
         let message = match partial {
@@ -100,7 +100,7 @@ impl Journal {
         Err(Error::new(ErrorKind::Decode, message).with_operation(self.operation))
     }
 
-    /// Whether the document is within its bound; it is given up where it is not.
+    /// Whether the document is within its bound; discards it if not.
     fn fits(&mut self) -> bool {
         let Some(accumulator) = &self.accumulator else { return false };
         if self.measured.saturating_add(self.grown) > self.max_bytes {
@@ -128,7 +128,8 @@ impl Journal {
                 }
                 Err(_) => self.unreadable += 1,
             }
-            // Measured as seldom as its growth allows: to measure takes as long as the document is wide.
+            // Measure as seldom as the growth allows: the cost of measuring is proportional to the size of the
+            // document.
             if self.grown >= self.max_bytes / MEASUREMENTS && !self.fits() {
                 return;
             }
@@ -142,7 +143,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::CREATE_CHAT_COMPLETION;
+    use crate::api::operations::CREATE_CHAT_COMPLETION;
 
     fn chunk(content: &str) -> String {
         format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{{"content":"{content}"}}}}]}}"#)

@@ -1,6 +1,6 @@
-//! What one event means to its stream: a chunk, the end, an error, nothing. Cheap on the common path: an event is
-//! scanned for the words that matter and parsed into values only when they are there. Whether a chunk is JSON shows
-//! when it is handed over.
+//! What one event means to its stream: a chunk, the end, an error or nothing. The common path is cheap: an event is
+//! scanned for significant words and parsed into values only if it contains one. Delivery checks whether a chunk is
+//! JSON.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,35 +11,33 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::mend;
-use crate::error::{Error, ErrorKind};
-use crate::error_body::{self, Signs};
-use crate::operation::{Operation, Protocol};
-use crate::sse::StreamEvent;
+use crate::api::operation::{Operation, Protocol};
+use crate::api::operations;
+use crate::wire::error::{Error, ErrorKind};
+use crate::wire::error_body::{self, Signs};
+use crate::wire::sse::StreamEvent;
 
-/// The terminator that servers of every protocol may send, whether their operation names one or not.
+/// The terminator that servers of every protocol may send, whether or not their operation names one.
 pub(super) const DONE: &str = "[DONE]";
-
-/// Events of the responses protocol after which nothing follows.
-pub(super) const TERMINAL_TYPES: &[&str] = &["response.completed", "response.failed", "response.incomplete"];
 
 /// What to do with an event.
 #[derive(Debug)]
 pub(super) enum Meaning {
-    /// A chunk: hand it over and read on.
+    /// A chunk: deliver it and read on.
     Chunk,
-    /// An object that is no part of an answer: handed over as chunks are, but the answer has not begun with it.
+    /// An object that is not part of a response: delivered as chunks are, but it does not begin the response.
     Aside,
-    /// Several events in one: an array, whose elements are to be taken one by one.
+    /// Several events in one: an array whose elements are handled one by one.
     List,
-    /// A chunk that completes the answer, after which more may follow (usage, the terminator).
+    /// A chunk that completes the response, after which more may follow (usage, the terminator).
     Finish,
-    /// A chunk that completes the answer and is the last.
+    /// A chunk that completes the response and is the last one.
     Terminal,
-    /// The terminator; it is not handed over.
+    /// The terminator, which is not delivered.
     Terminator,
-    /// A heartbeat: not handed over.
+    /// A heartbeat, which is not delivered.
     Nothing,
-    /// The stream carries an error instead of going on, or what is no chunk at all.
+    /// The stream carries an error, or something that is not a chunk at all.
     Error(Error),
 }
 
@@ -76,13 +74,13 @@ pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> Meaning {
         {
             Meaning::Finish
         }
-        Protocol::Responses if is_terminal(event) => Meaning::Terminal,
+        _ if is_last(operation, event) => Meaning::Terminal,
         _ if is_of_answer(operation.protocol, event) => Meaning::Chunk,
         _ => Meaning::Aside,
     }
 }
 
-/// Whether a clean end of the body completes the stream although no finish reason and no terminator was seen.
+/// Whether a clean end of the body completes the stream even without a finish reason or a terminator.
 pub(super) fn may_end_anywhere(operation: &Operation) -> bool {
     match operation.protocol {
         Protocol::Chat | Protocol::Responses | Protocol::Native => false,
@@ -90,24 +88,24 @@ pub(super) fn may_end_anywhere(operation: &Operation) -> bool {
     }
 }
 
-/// Whether the terminator stands for completeness by itself. In the responses protocol only a terminal event does:
-/// the terminator is an optional last frame there.
+/// Whether the terminator alone makes the stream complete. In the responses protocol only a terminal event does: there
+/// the terminator is an optional last frame.
 pub(super) fn terminator_completes(operation: &Operation) -> bool {
     operation.protocol != Protocol::Responses
 }
 
-/// An error told of by an event, or by JSON among the events.
+/// An error reported by an event or by JSON between the events.
 pub(super) fn in_band_error(data: &str) -> Error {
     let body = Bytes::from(mend::text(data).into_owned());
     Error::from_body(ErrorKind::Stream, body, || "the stream carried an error without a message".to_owned())
 }
 
-/// What is JSON but no object, or no JSON at all: no operation streams such.
+/// The error for JSON that is not an object and for text that is not JSON: no operation streams either.
 fn no_object(data: &str) -> Error {
     let body = Bytes::copy_from_slice(data.as_bytes());
     match mend::value(data) {
         Ok(_) => {
-            let message = "an event of the stream is no JSON object, but a text, a number or a word";
+            let message = "an event of the stream is a JSON string, number or word, not an object";
             Error::new(ErrorKind::Decode, message).with_body(body)
         }
         Err(error) => not_json(data, error),
@@ -123,7 +121,7 @@ pub(super) fn not_json(data: &str, error: serde_json::Error) -> Error {
         .with_body(body)
 }
 
-/// An error that a choice of a chat chunk tells of: by an `error` of its own, or by its finish reason.
+/// An error that a choice of a chat chunk reports, either in its own `error` or by its finish reason.
 fn choice_error(data: &str) -> Option<Error> {
     let chunk = mend::value(data).ok()?;
     let mut choices = chunk.get("choices")?.as_array()?.iter();
@@ -141,11 +139,11 @@ type Word = LazyLock<Finder<'static>>;
 
 static ERROR: Word = LazyLock::new(|| Finder::new(b"\"error\""));
 static FINISH_REASON: Word = LazyLock::new(|| Finder::new(b"\"finish_reason\""));
-// Of a prompt that was refused: there will be no candidate.
+// Set when a prompt was refused: no candidate will follow.
 static BLOCK_REASON: Word = LazyLock::new(|| Finder::new(b"\"blockReason\""));
 static FINISH_REASON_NATIVE: Word = LazyLock::new(|| Finder::new(b"\"finishReason\""));
 
-/// Members one of which is in every chunk of an answer.
+/// Every chunk of a response has at least one of these members.
 static CHAT_MEMBERS: [Word; 2] =
     [LazyLock::new(|| Finder::new(b"\"choices\"")), LazyLock::new(|| Finder::new(b"\"usage\""))];
 static NATIVE_MEMBERS: [Word; 3] = [
@@ -153,21 +151,19 @@ static NATIVE_MEMBERS: [Word; 3] = [
     LazyLock::new(|| Finder::new(b"\"usageMetadata\"")),
     LazyLock::new(|| Finder::new(b"\"promptFeedback\"")),
 ];
-/// How the types of the responses protocol's events begin, and its lifecycle events' member.
+/// The beginning of the event types of the responses protocol, and the member of its lifecycle events.
 static RESPONSES_WORDS: [Word; 2] =
     [LazyLock::new(|| Finder::new(b"\"response.")), LazyLock::new(|| Finder::new(b"\"response\""))];
-/// The terminal types, as they stand in data.
-static TERMINAL: [Word; 3] = [
-    LazyLock::new(|| Finder::new(b"response.completed")),
-    LazyLock::new(|| Finder::new(b"response.failed")),
-    LazyLock::new(|| Finder::new(b"response.incomplete")),
-];
+/// The names of the last events of all operations, as they appear in data.
+static LAST_EVENTS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    operations::ALL.iter().flat_map(|operation| operation.last_events).map(Finder::new).collect()
+});
 
 fn holds_any(data: &str, words: &[Word]) -> bool {
     words.iter().any(|word| word.find(data.as_bytes()).is_some())
 }
 
-/// Whether an object is part of an answer, and not a sign of life in the form of one: `{}`, `{"type":"ping"}`.
+/// Whether an object is part of a response rather than a heartbeat in the form of an object: `{}`, `{"type":"ping"}`.
 fn is_of_answer(protocol: Protocol, event: &StreamEvent) -> bool {
     match protocol {
         Protocol::Chat => holds_any(&event.data, &CHAT_MEMBERS),
@@ -180,8 +176,8 @@ fn is_of_answer(protocol: Protocol, event: &StreamEvent) -> bool {
     }
 }
 
-/// Whether it is worth a parse to find out whether a document is an error. Within a string the quotes of the word
-/// would be escaped, so that the scan does not take text for a member; the member is often there and null.
+/// Whether a document may be an error and is worth parsing. Quotes within a string are escaped, so the scan does not
+/// mistake text for a member; the member is often present and null.
 fn may_hold_error(data: &str) -> bool {
     let is_null = |at: usize| {
         let value = data[at + ERROR.needle().len()..].trim_start().strip_prefix(':');
@@ -190,7 +186,7 @@ fn may_hold_error(data: &str) -> bool {
     !ERROR.find_iter(data.as_bytes()).all(is_null)
 }
 
-/// Whether a document is an error, as [`Signs`] has it.
+/// Whether a document is an error, as defined by [`Signs`].
 pub(super) fn is_error(data: &str) -> bool {
     may_hold_error(data)
         && Signs::of(data.as_bytes())
@@ -208,29 +204,37 @@ fn has_value(data: &str, name: &Word) -> bool {
     })
 }
 
-/// The `type` member of a document, read without the rest.
+/// The `type` member of a document; the rest is skipped.
 #[derive(Deserialize)]
 struct Typed<'a> {
     #[serde(borrow, default)]
     r#type: Option<Cow<'a, str>>,
 }
 
-/// Whether the event's name or the type in its data is a terminal one: some servers call every event `message`.
-fn is_terminal(event: &StreamEvent) -> bool {
-    let is_terminal = |name: &str| TERMINAL_TYPES.contains(&name);
-    let typed = |data: &str| serde_json::from_str::<Typed<'_>>(data).ok()?.r#type.map(Cow::into_owned);
-    event.event.as_deref().is_some_and(is_terminal)
-        // Only lifecycle events hold the words, so deltas stop here.
-        || holds_any(&event.data, &TERMINAL)
-            && typed(&event.data)
-                .or_else(|| typed(&mend::text(&event.data)))
-                .is_some_and(|name| is_terminal(&name))
+/// Whether an event of this name is always the last one, whatever the operation.
+pub(super) fn is_last_name(name: &str) -> bool {
+    operations::ALL.iter().any(|operation| operation.last_events.contains(&name))
 }
 
-/// The data of a named event, with the name as its `type` where it has none.
+/// Whether the event's name or the type in its data marks a last event: some servers name every event `message`.
+fn is_last(operation: &Operation, event: &StreamEvent) -> bool {
+    if operation.last_events.is_empty() {
+        return false;
+    }
+    let is_last = |name: &str| operation.last_events.contains(&name);
+    let typed = |data: &str| serde_json::from_str::<Typed<'_>>(data).ok()?.r#type.map(Cow::into_owned);
+    event.event.as_deref().is_some_and(is_last)
+        // Only lifecycle events contain these words, so deltas stop here.
+        || LAST_EVENTS.iter().any(|name| name.find(event.data.as_bytes()).is_some())
+            && typed(&event.data)
+                .or_else(|| typed(&mend::text(&event.data)))
+                .is_some_and(|name| is_last(&name))
+}
+
+/// The data of a named event. If it has no `type`, the name is added as one.
 pub(super) fn with_type<'a>(data: &'a str, name: &str) -> Cow<'a, str> {
     let Some(rest) = data.trim_start().strip_prefix('{') else { return Cow::Borrowed(data) };
-    // Almost always the type is there and says the same.
+    // The type is almost always present and the same.
     if data.contains(name)
         || serde_json::from_str::<Typed<'_>>(data).is_ok_and(|typed| typed.r#type.is_some())
     {
@@ -243,7 +247,7 @@ pub(super) fn with_type<'a>(data: &'a str, name: &str) -> Cow<'a, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
+    use crate::api::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
 
     fn of(operation: &Operation, name: Option<&str>, data: &str) -> &'static str {
         let event = StreamEvent { event: name.map(str::to_owned), data: data.to_owned(), id: None };
@@ -316,7 +320,7 @@ mod tests {
             let event = StreamEvent { event: None, data: data.to_owned(), id: None };
             match meaning(&CREATE_CHAT_COMPLETION, &event) {
                 Meaning::Error(error) => {
-                    let error = error.shown(&crate::redact::Redactor::default());
+                    let error = error.shown(&crate::wire::redact::Redactor::default());
                     (error.message().to_owned(), error.code().map(str::to_owned))
                 }
                 other => panic!("{data} means {other:?}"),

@@ -1,15 +1,15 @@
-//! Text that is nearly JSON made JSON: what some servers write although no parser has to take it. Nothing here
-//! costs more than one look over the text unless there is something to mend.
+//! Turns text that is nearly JSON into JSON: some servers write text that parsers need not accept. If there is nothing
+//! to mend, this costs at most one scan of the text.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 use serde_json::Value;
 
-/// Words that several serialisers write for numbers JSON has not; null stands in for them.
+/// Words that several serializers write for numbers that JSON cannot express; null replaces them.
 const NOT_NUMBERS: &[&str] = &["NaN", "-NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"];
 
-/// Replaces escapes of lone surrogates by U+FFFD: no string can hold half a character.
+/// Replaces escapes of lone surrogates with U+FFFD: a string cannot hold half a character.
 pub(super) fn surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut mended = String::new();
@@ -34,7 +34,7 @@ pub(super) fn surrogates(text: &str) -> Cow<'_, str> {
     Cow::Owned(mended)
 }
 
-/// The code unit of an escape `\uXXXX` at this place.
+/// The code unit of the escape `\uXXXX` at this position.
 fn escape(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -43,8 +43,8 @@ fn escape(bytes: &[u8], at: usize) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Replaces what stands for a number and is none that can be held (`NaN`, `-Infinity`, `1e999`) by null. None
-/// where there is nothing to replace.
+/// Replaces numbers that cannot be represented (`NaN`, `-Infinity`, `1e999`) with null. None if there is nothing to
+/// replace.
 pub(super) fn numbers(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut mended = String::new();
@@ -74,7 +74,7 @@ pub(super) fn numbers(text: &str) -> Option<String> {
     Some(mended)
 }
 
-/// Just past a string that begins here.
+/// Position just past the string that begins here.
 fn string_end(bytes: &[u8], begin: usize) -> usize {
     let mut at = begin + 1;
     while let Some(&byte) = bytes.get(at) {
@@ -87,7 +87,7 @@ fn string_end(bytes: &[u8], begin: usize) -> usize {
     bytes.len()
 }
 
-/// Mends all that can be.
+/// Mends everything that can be mended.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     let mended = surrogates(text);
     match numbers(&mended) {
@@ -96,7 +96,8 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Parses a document, mended where it must be. Errors: it cannot be; those of the text as it was.
+/// Parses a document and mends it if necessary. Errors: it cannot be mended; the error describes
+/// the original text.
 pub(super) fn value(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(json).or_else(|error| serde_json::from_str(&text(json)).map_err(|_| error))
 }

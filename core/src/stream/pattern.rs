@@ -1,40 +1,40 @@
-//! What makes long streams cheap: nearly every chunk of a chat stream is the one before it with another text. Such a
-//! chunk is known by comparing bytes; it need not be parsed, and all that has to be kept of it is the text.
+//! Makes long streams cheap. Nearly every chunk of a chat stream equals the previous one except for its text. Such a
+//! chunk is recognized by comparing bytes: it need not be parsed, and only its text has to be kept.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// After so many chunks in a row that were not like the one before them, no more patterns are learnt.
+/// Number of consecutive mismatches after which no more patterns are learned.
 const MAX_MISSES: u32 = 16;
 
-/// The last chunk that was read, if another text is all it takes to make the next one of it.
+/// The last chunk that was read, if the next one may differ in its text alone.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// As it came, before and after the text.
+    /// The chunk as it arrived: the parts before and after the text.
     came: Option<(String, String)>,
-    /// As it was handed over, where that differs.
+    /// The chunk as it was delivered, if that differs.
     handed: Option<(String, String)>,
-    /// Whether the text is the first choice's.
+    /// Whether the text is that of the first choice.
     is_first: bool,
     misses: u32,
 }
 
-/// A chunk that is like the one before it.
+/// A chunk that matches the previous one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Like<'a> {
     /// The text as JSON.
     pub(super) quoted: &'a str,
     pub(super) text: Cow<'a, str>,
-    /// Whether the text is the first choice's.
+    /// Whether the text is that of the first choice.
     pub(super) is_first: bool,
-    /// The chunk as it is to be handed over, where that is not as it came.
+    /// The chunk as it is to be delivered, if that differs from what arrived.
     pub(super) mended: Option<String>,
 }
 
 impl Pattern {
-    /// The chunk's text, if it is the last one with another text.
+    /// The chunk's text, if the chunk equals the last one except for its text.
     pub(super) fn like<'a>(&mut self, data: &'a str) -> Option<Like<'a>> {
         #[derive(Deserialize)]
         struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -48,7 +48,7 @@ impl Pattern {
         Some(Like { quoted, text, is_first: self.is_first, mended })
     }
 
-    /// Takes note of a chunk that was not like the last one: as it came and as it was handed over.
+    /// Learns from a chunk that did not match the last one: as it arrived and as it was delivered.
     pub(super) fn learn(&mut self, came: &str, handed: &str) {
         self.came = None;
         self.handed = None;
@@ -65,13 +65,13 @@ impl Pattern {
         self.came = Some(around);
     }
 
-    /// Takes note of a chunk that the next one cannot be compared with.
+    /// Notes a chunk that the next one cannot be compared with.
     pub(super) fn forget(&mut self) {
         self.came = None;
     }
 }
 
-/// A chunk that has one choice with a text and nothing else that adds up with the next one's.
+/// A chunk that has one choice with a text, and nothing else that adds up with the next chunk.
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow)]
@@ -93,7 +93,7 @@ struct Choice<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Delta<'a> {
-    /// Borrowed, and so without an escape.
+    /// Borrowed, and therefore without escapes.
     content: &'a str,
     #[serde(default, rename = "role")]
     _role: IgnoredAny,

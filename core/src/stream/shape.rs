@@ -1,101 +1,42 @@
-//! The forms that the items of a stream have, and how one that deviates is brought into its form. The check is one
-//! look over the text that builds nothing; only where it fails is the item parsed, mended and written anew. One table
-//! per protocol drives both. What a form does not name is left as it is.
-//!
-//! The tables say what the generated types demand; tests hold the two together.
-
-mod forms;
+//! The forms of a stream's items, and the mending of an item that deviates from its form. The check is one scan of the
+//! text that builds no values. Only if it fails is the item parsed, mended and serialized again. The generated forms
+//! drive both. Anything that a form does not name is left unchanged.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-pub(super) use self::forms::{RESPONSE, chunk_form, whole_form};
-use super::accumulate::text_of;
+use super::text::text_of;
+use crate::api::form::{Form, Member, Presence};
 
-/// What a value must be.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Form {
-    Any,
-    /// A string; this one where a required one is missing.
-    Text(&'static str),
-    Integer,
-    /// An integer; its place in the list where it is missing.
-    Position,
-    Number,
-    Flag,
-    /// An object with these members among others.
-    Object(&'static [Member]),
-    /// An object whose values are all of one form.
-    Map(&'static Form),
-    List(&'static Form),
-}
-
-/// A member of an object.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Member {
-    name: &'static str,
-    form: Form,
-    presence: Presence,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    /// There, and not null.
-    Required,
-    /// There, perhaps null.
-    Stated,
-    /// Not null where it is there.
-    Optional,
-    /// Missing, null or there.
-    Nullable,
-}
-
-/// How far a value is brought into its form.
+/// How far a value is mended to its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mending {
-    /// What is there becomes what it should be as far as it can, and lists and objects that code walks through are
-    /// there. No text and no number is invented.
+    /// Values that are present are converted to the right form as far as possible, and lists and objects that code
+    /// iterates over are added. No text and no number is invented.
     Structure,
-    /// Also what is required and missing is there, empty: types can hold it.
+    /// Also adds required members that are missing, with empty values: types can hold the result.
     Whole,
-    /// Also optional members of another form are given up: a text takes them as JSON, anything else becomes null.
+    /// Also discards optional members of another form: text takes them as JSON, anything else becomes null.
     Forced,
 }
 
-impl Form {
-    /// Whether code that reads an item walks through such a value, and falls where it is missing.
-    fn is_structure(&self) -> bool {
-        matches!(self, Self::Object(_) | Self::List(_) | Self::Position)
-    }
-}
-
-impl Member {
-    fn may_be_null(&self) -> bool {
-        matches!(self.presence, Presence::Stated | Presence::Nullable) || !self.form.is_structure()
-    }
-
-    fn may_be_missing(&self) -> bool {
-        self.presence != Presence::Required || !self.form.is_structure()
-    }
-}
-
-/// Whether the text is one JSON document whose structure is of this form, so that there is nothing to mend with
-/// [`Mending::Structure`]. Errors: it is no JSON, or of another form.
+/// Checks whether the text is one JSON document whose structure is of this form, so that [`Mending::Structure`] would
+/// change nothing. Errors: it is not JSON, or it is of another form.
 pub(super) fn check(form: &'static Form, text: &str) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     Check { form, nullable: false }.deserialize(&mut reader)?;
     reader.end()
 }
 
-/// Brings a value into a form.
+/// Mends a value to a form.
 pub(super) fn mend(form: &'static Form, mut value: Value, mending: Mending) -> Value {
     mend_value(form, &mut value, 0, mending);
     value
 }
 
-/// Brings the data of an event into a form. Errors: it is no JSON.
+/// Mends the data of an event to a form. Errors: it is not JSON.
 pub(super) fn mend_text(
     form: &'static Form,
     data: &str,
@@ -104,7 +45,7 @@ pub(super) fn mend_text(
     Ok(mend(form, super::mend::value(data)?, mending).to_string())
 }
 
-/// One look at a value, by its form.
+/// Examines a value by its form.
 #[derive(Clone, Copy)]
 struct Check {
     form: &'static Form,
@@ -196,7 +137,7 @@ impl<'de> Visitor<'de> for Check {
             }
             _ => return Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self)),
         };
-        // One bit per member; tests hold the tables to 64.
+        // One bit per member; tests limit the tables to 64.
         let mut seen = 0_u64;
         while let Some(place) = map.next_key_seed(Name(members))? {
             let Some(place) = place else {
@@ -208,7 +149,7 @@ impl<'de> Visitor<'de> for Check {
             }
             seen |= 1 << place;
             let member = &members[place];
-            map.next_value_seed(Check { form: &member.form, nullable: member.may_be_null() })?;
+            map.next_value_seed(Check { form: member.form, nullable: member.may_be_null() })?;
         }
         let missing = members
             .iter()
@@ -218,7 +159,7 @@ impl<'de> Visitor<'de> for Check {
     }
 }
 
-/// Finds a member's place in the table.
+/// Finds a member's position in the table.
 struct Name(&'static [Member]);
 
 impl<'de> DeserializeSeed<'de> for Name {
@@ -241,7 +182,7 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// Mends a value that is there. Tells whether it is of the form now.
+/// Mends a value that is present. Returns whether it now has the form.
 fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: Mending) -> bool {
     match form {
         Form::Any => true,
@@ -293,13 +234,13 @@ fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: 
     }
 }
 
-/// Mends each, also after one that cannot be. Tells whether all are of their form.
+/// Mends each value, even after one that cannot be mended. Returns whether all of them have their form.
 fn each<T>(values: impl Iterator<Item = T>, mut mend: impl FnMut(T) -> bool) -> bool {
     let failed = values.filter_map(|value| (!mend(value)).then_some(())).count();
     failed == 0
 }
 
-/// Mends one member of an object, and adds it where it has to be there.
+/// Mends one member of an object, and adds it if it is required.
 fn mend_member(
     member: &'static Member,
     object: &mut Map<String, Value>,
@@ -335,7 +276,7 @@ fn mend_member(
         return false;
     }
     *value = match form {
-        // The only form in which a type with a text there can hold it.
+        // A type with text in this place can hold no other form.
         Form::Text(_) => value.to_string().into(),
         _ => Value::Null,
     };
@@ -345,13 +286,13 @@ fn mend_member(
     true
 }
 
-/// `{}` where something is required of an object: `"usage": {}`.
+/// `{}` for an object that has required members: `"usage": {}`.
 fn is_blank(form: &Form, value: &Value) -> bool {
     let (Form::Object(members), Value::Object(given)) = (form, value) else { return false };
     given.is_empty() && members.iter().any(|member| member.presence == Presence::Required)
 }
 
-/// What stands for a required value that did not come.
+/// The value for a required member that did not arrive.
 fn empty(form: &'static Form, position: usize) -> Value {
     match form {
         Form::Any => Value::Null,

@@ -1,4 +1,4 @@
-//! Properties of streams that hold whatever the bytes are and however they are cut, over bodies in memory.
+//! Properties of streams that hold for any bytes and any packet boundaries, tested on bodies in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,16 +11,18 @@ use serde_json::{Value, json};
 
 use super::reading::{MAX_PREFIX_BYTES, MAX_STRAY_LOOKS};
 use super::shape::{self, Mending};
-use super::{Accumulator, Body, Bounds, MAX_PACKETS_A_TURN, RawStream, Silence};
-use crate::error::{Error, ErrorKind};
-use crate::operation::Operation;
-use crate::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
-use crate::response::Head;
-use crate::types;
+use super::{Accumulator, Body, Bounds, MAX_PACKETS_A_TURN, Opened, RawStream, Silence};
+use crate::api::form::Form;
+use crate::api::generated::forms::{chunk_form, whole_form};
+use crate::api::operation::Operation;
+use crate::api::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
+use crate::api::types;
+use crate::transport::response::Head;
+use crate::wire::error::{Error, ErrorKind};
 
 const OPERATIONS: [&Operation; 3] = [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &STREAM_GENERATE_CONTENT];
 
-/// A stream of these packets.
+/// A stream of the given packets.
 fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
     let packets: Vec<_> = packets.iter().map(|packet| Ok(Bytes::copy_from_slice(packet))).collect();
     stream_of(operation, Box::pin(futures_util::stream::iter(packets)))
@@ -32,7 +34,7 @@ fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
         headers: HeaderMap::new(),
         attempts: 1,
         elapsed: Duration::ZERO,
-        secrets: crate::secret::Secrets::default(),
+        secrets: crate::transport::secret::Secrets::default(),
     };
     let silence = Duration::from_mins(1);
     let bounds = Bounds {
@@ -40,10 +42,10 @@ fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
         event_idle: silence,
         max_body_bytes: 1 << 20,
     };
-    RawStream::new(operation, head, body, bounds)
+    RawStream::new(Opened { operation, head, body, bounds })
 }
 
-/// What a level hands over, and how the stream ends.
+/// What a level delivers, and how the stream ends.
 type Told<T> = (Vec<T>, Option<(ErrorKind, String, Option<Bytes>, Option<u64>)>);
 
 fn end(error: &Error) -> (ErrorKind, String, Option<Bytes>, Option<u64>) {
@@ -65,7 +67,7 @@ async fn read<T>(
     }
 }
 
-/// Everything that can be had of a body, at all levels.
+/// Everything that a body yields, at all levels.
 fn all_of(operation: &'static Operation, packets: &[&[u8]]) -> impl PartialEq + std::fmt::Debug + use<> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
@@ -87,7 +89,7 @@ fn cut<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     bounds.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
 }
 
-/// Bodies made of what streams are made of, in any order.
+/// Bodies made of typical pieces of streams, in any order.
 fn body() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just("data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"é🙂\"}}]}\n\n"),
@@ -122,7 +124,7 @@ async fn white_space_before_the_first_event_is_passed_over_once_and_is_bounded()
     let event = b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let blanks = |count: usize| vec![b'\n'; count];
     for blank in [b"\n", b"\r", b" "] {
-        // A line of blanks belongs to the first line, which then is no field; lines of nothing belong to nobody.
+        // A line of blanks belongs to the first line, which is then not a field; empty lines belong to nothing.
         let prefix = blank.repeat(MAX_PREFIX_BYTES);
         let packets: Vec<&[u8]> = prefix.chunks(1000).chain([&event[..]]).collect();
         let (events, end) = read(stream(&CREATE_CHAT_COMPLETION, &packets), RawStream::next_batch).await;
@@ -153,7 +155,7 @@ async fn a_body_that_is_always_ready_leaves_others_their_turn_and_timers_their_s
     let before = taken.load(Ordering::SeqCst);
     assert!(stream.try_next_batch().is_none(), "nothing is ready");
     assert!(taken.load(Ordering::SeqCst) - before <= MAX_PACKETS_A_TURN);
-    // Others run meanwhile, and the clock goes on.
+    // Other tasks run meanwhile, and the clock advances.
     let silence = tokio::join!(stream.next_batch(), tokio::time::advance(Duration::from_mins(2))).0;
     assert_eq!(silence.expect_err("no event for too long").kind(), ErrorKind::Timeout);
 }
@@ -164,7 +166,7 @@ async fn json_between_the_fields_is_not_read_again_for_each_of_its_lines() {
     let mut stream = stream(&CREATE_CHAT_COMPLETION, &[b"data: {\"choices\":[]}\n\n", body.as_bytes()]);
     assert!(stream.next_batch().await.is_ok());
     assert!(stream.next_batch().await.is_err());
-    assert_eq!(stream.stray_looks, MAX_STRAY_LOOKS);
+    assert_eq!(stream.reader.stray_looks, MAX_STRAY_LOOKS);
 }
 
 proptest! {
@@ -250,9 +252,9 @@ proptest! {
     #[test]
     fn mending_leaves_what_conforms_and_what_it_has_mended(chunk in chunk()) {
         for operation in OPERATIONS {
-            let form = shape::chunk_form(operation.protocol);
+            let form = chunk_form(operation);
             let structure = shape::mend(form, chunk.clone(), Mending::Structure);
-            // What can be mended stays as it is when it is mended again.
+            // Mending a mended value changes nothing.
             prop_assert_eq!(&structure, &shape::mend(form, structure.clone(), Mending::Structure));
             if shape::check(form, &chunk.to_string()).is_ok() {
                 prop_assert_eq!(&structure, &chunk);
@@ -264,7 +266,7 @@ proptest! {
 /// A chunk with a piece of text.
 type Chunk = fn(&str) -> Value;
 
-/// Where a text can come in pieces: the operation, a chunk with a piece, and the place of the whole.
+/// Where text can arrive in pieces: the operation, a chunk with a piece, and the place of the whole text.
 fn texts() -> [(&'static Operation, Chunk, &'static str); 5] {
     [
         (
@@ -295,7 +297,7 @@ fn texts() -> [(&'static Operation, Chunk, &'static str); 5] {
     ]
 }
 
-/// Chunks whose members are those of all protocols and whose values are anything.
+/// Chunks with the members of all protocols and arbitrary values.
 fn chunk() -> impl Strategy<Value = Value> {
     let names = [
         "id",
@@ -362,17 +364,17 @@ fn chunk() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A chunk of the form that the tables say, in each protocol: what they leave out the types must not demand.
+/// A chunk built from the tables, in each protocol: the types must not require what the tables leave out.
 #[test]
 fn the_tables_say_what_the_generated_types_demand() {
-    fn assert_reads<T: serde::de::DeserializeOwned>(form: &'static shape::Form, value: Value) {
+    fn assert_reads<T: serde::de::DeserializeOwned>(form: &'static Form, value: Value) {
         let whole = shape::mend(form, value, Mending::Whole);
         if let Err(error) = serde_json::from_value::<T>(whole.clone()) {
             panic!("{error}: {whole}");
         }
     }
 
-    let [chat, responses, native] = OPERATIONS.map(|operation| shape::chunk_form(operation.protocol));
+    let [chat, responses, native] = OPERATIONS.map(chunk_form);
     let call = json!({"function": {}});
     assert_reads::<types::ChatCompletionChunk>(
         chat,
@@ -389,7 +391,7 @@ fn the_tables_say_what_the_generated_types_demand() {
         native,
         json!({"candidates": [{"content": {"parts": [part, {}]}}, {"content": {}}], "usageMetadata": {}}),
     );
-    let [chat, responses, _] = OPERATIONS.map(|operation| shape::whole_form(operation.protocol));
+    let [chat, responses, _] = OPERATIONS.map(whole_form);
     assert_reads::<types::ChatCompletion>(chat, json!({"choices": [{"message": {"tool_calls": [call]}}]}));
     assert_reads::<types::Response>(responses, json!({}));
 }

@@ -1,16 +1,15 @@
-//! The text level: of each chunk the new text of the first choice. One look over the text of a chunk that is as it
-//! should be; anything else is parsed and searched.
+//! The text level: the new text of the first choice in each chunk. A well-formed chunk takes one scan of its text; any
+//! other is parsed and searched.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::accumulate::text_of;
 use super::mend;
-use crate::operation::Protocol;
+use crate::api::operation::Protocol;
 
-/// The new text of a chunk; none where it has none. Errors: the data is no JSON.
+/// The new text of a chunk, if it has any. Errors: the data is not JSON.
 pub(super) fn text(protocol: Protocol, data: &str) -> Result<Option<String>, serde_json::Error> {
     let plain = match protocol {
         Protocol::Chat => serde_json::from_str(data).map(chat),
@@ -94,7 +93,7 @@ fn native(content: Content<'_>) -> Option<Cow<'_, str>> {
     parts.filter_map(|part| part.text).reduce(|text, more| text + more)
 }
 
-/// The same of a chunk that deviates.
+/// The same for a chunk that deviates.
 fn search(protocol: Protocol, mut chunk: Value) -> Option<String> {
     let first = |list: &mut Value| {
         let index = |entry: &Value| entry.get("index").and_then(Value::as_u64).unwrap_or(0);
@@ -120,6 +119,26 @@ fn search(protocol: Protocol, mut chunk: Value) -> Option<String> {
             Some(spoken.filter_map(text_of).collect())
         }
         Protocol::Media | Protocol::Models => None,
+    }
+}
+
+/// Converts what should be a text: a text is returned as it is, the text parts of a list are joined, a part gives its
+/// text, and a number is returned as written.
+pub(super) fn text_of(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Array(parts) => {
+            let is_empty = parts.is_empty();
+            let texts: Vec<String> = parts.into_iter().filter_map(text_of).collect();
+            (is_empty || !texts.is_empty()).then(|| texts.concat())
+        }
+        Value::Object(mut part) => match part.remove("text")? {
+            // {"text": {"value": "…"}}, as in one old protocol.
+            Value::Object(mut inner) => inner.remove("value").and_then(text_of),
+            text => text_of(text),
+        },
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(_) | Value::Null => None,
     }
 }
 

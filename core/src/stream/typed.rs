@@ -1,4 +1,4 @@
-//! Streams of typed values over the raw one.
+//! Streams of typed values on top of the raw stream.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,30 +10,13 @@ use serde::de::DeserializeOwned;
 
 use super::RawStream;
 use super::shape::{self, Mending};
-use crate::error::Error;
-use crate::response::{RawResponse, Response};
-use crate::sse::Frame;
-use crate::types;
+use crate::api::chunk::Chunk;
+use crate::api::generated::forms::whole_form;
+use crate::transport::response::{RawResponse, Response};
+use crate::wire::error::Error;
+use crate::wire::sse::Frame;
 
-/// What an operation streams, with the answer that all of it amounts to.
-pub trait Chunk: DeserializeOwned {
-    /// The answer as it comes without streaming.
-    type Whole: DeserializeOwned;
-}
-
-impl Chunk for types::ChatCompletionChunk {
-    type Whole = types::ChatCompletion;
-}
-
-impl Chunk for types::ResponseStreamEvent {
-    type Whole = types::Response;
-}
-
-impl Chunk for types::GenerateContentResponse {
-    type Whole = Self;
-}
-
-/// A stream of typed items: [`futures_util::Stream`] of `Result<T, Error>`, which ends when the answer is complete.
+/// A stream of typed items: a [`futures_util::Stream`] of `Result<T, Error>` that ends when the response is complete.
 ///
 /// Dropping it closes the connection.
 pub struct EventStream<T> {
@@ -46,18 +29,18 @@ impl<T: DeserializeOwned> EventStream<T> {
         Self { raw, item: PhantomData }
     }
 
-    /// The stream beneath, with its status, headers and request id.
+    /// The underlying stream, with its status, headers and request id.
     pub fn raw(&self) -> &RawStream {
         &self.raw
     }
 
-    /// The stream beneath, to go on with at another level.
+    /// The underlying stream, to continue at another level.
     pub fn into_raw(self) -> RawStream {
         self.raw
     }
 
-    /// The next item; none once the stream is complete. Errors: as [`RawStream::next_batch`], and Decode for an
-    /// event that is not of the form the operation streams.
+    /// The next item; none once the stream is complete. Errors: as [`RawStream::next_batch`], and Decode for an event
+    /// that does not have the form that the operation streams.
     pub async fn try_next(&mut self) -> Result<Option<T>, Error> {
         StreamExt::next(self).await.transpose()
     }
@@ -74,16 +57,16 @@ impl<T: DeserializeOwned> EventStream<T> {
 }
 
 impl<T: Chunk> EventStream<T> {
-    /// Reads on to the end and gives the answer that the whole stream amounts to, what was read before included.
-    /// What the answer's type requires and the stream did not bring is there and empty: without usage in the stream
-    /// all counts are 0.
+    /// Reads to the end and returns the response that the whole stream amounts to, including events read earlier.
+    /// Members that the response's type requires and the stream did not carry are present and empty: without usage in
+    /// the stream, all counts are 0.
     ///
-    /// Errors: as [`EventStream::try_next`]; with the part that had arrived.
+    /// Errors: as [`EventStream::try_next`], with the partial response.
     pub async fn finish(mut self) -> Result<Response<T::Whole>, Error> {
         let operation = self.raw.operation();
         let whole = self.raw.finish().await?;
         whole.clone().parse(operation).or_else(|error| {
-            let form = shape::whole_form(operation.protocol);
+            let form = whole_form(operation);
             let mended = shape::mend_text(form, &String::from_utf8_lossy(&whole.body), Mending::Forced);
             let body = mended.map_err(|_| error)?.into();
             RawResponse { body, ..whole }.parse(operation)
@@ -105,7 +88,7 @@ impl<T> fmt::Debug for EventStream<T> {
     }
 }
 
-/// A stream of what one level hands over, one by one.
+/// A stream of the items that one level delivers, one by one.
 struct Each<T> {
     raw: RawStream,
     next: PollNext<T>,

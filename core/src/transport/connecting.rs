@@ -1,5 +1,5 @@
-//! How connections are made: through which proxy, with which TLS, how many are kept. The one place that sets up the
-//! HTTP library, for calls and for downloads alike.
+//! How connections are made: the proxy, TLS and the number of connections to keep. The only place that configures the
+//! HTTP library, for calls and downloads alike.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use crate::error::{Error, ErrorKind};
-use crate::secret;
-use crate::tls::Tls;
+use crate::transport::secret;
+use crate::transport::tls::Tls;
+use crate::wire::error::{Error, ErrorKind};
 
-/// What a client is told about its connections.
+/// The options of a client that concern its connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Connecting {
     pub(crate) connect_timeout: Duration,
@@ -21,26 +21,35 @@ pub(crate) struct Connecting {
     pub(crate) tls: Tls,
 }
 
-/// The way to the gateway.
-#[derive(Debug, Clone, Default)]
-pub(crate) enum Proxy {
-    /// As HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (or their lower-case forms) say; this machine is reached
-    /// directly whatever they say.
+/// The proxy option; its address is parsed when the client is built.
+#[derive(Clone, Default)]
+pub(crate) enum ProxyOption {
     #[default]
     Environment,
     Direct,
-    /// Everything through this one.
+    Through(String),
+}
+
+/// The route to the gateway.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Proxy {
+    /// As HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (or their lower-case forms) say. This machine is always
+    /// reached directly.
+    #[default]
+    Environment,
+    Direct,
+    /// Everything goes through this proxy.
     Through(ProxyUrl),
 }
 
-/// A proxy's address. `Debug` and `Display` show neither user nor password.
+/// A proxy's address. `Debug` and `Display` show neither user name nor password.
 #[derive(Clone)]
 pub(crate) struct ProxyUrl(Url);
 
 impl Connecting {
-    /// The HTTP library, set up to reach `target`: connections, proxy, TLS and nothing else.
+    /// The HTTP library, configured to reach `target`: connections, proxy, TLS and nothing else.
     ///
-    /// Errors (Configuration): the proxy cannot be used, TLS cannot be set up.
+    /// Errors (Configuration): the proxy cannot be used, or TLS cannot be set up.
     pub(crate) fn client_builder(&self, target: &Url) -> Result<reqwest::ClientBuilder, Error> {
         let builder = reqwest::Client::builder()
             .tls_backend_preconfigured(self.tls.config(self.may_use_tls(target))?)
@@ -48,7 +57,7 @@ impl Connecting {
             .pool_max_idle_per_host(self.max_idle_connections)
             .pool_idle_timeout(self.idle_connection_timeout)
             .tcp_nodelay(true)
-            // The only retries are ours: they count, pause and are bounded by the deadline.
+            // Only our own retries are made: they are counted, they pause, and the deadline bounds them.
             .retry(reqwest::retry::never());
         Ok(match &self.proxy {
             Proxy::Environment if !is_this_machine(target) => builder,
@@ -57,7 +66,7 @@ impl Connecting {
         })
     }
 
-    /// " through the proxy …" for messages, where one was named.
+    /// " through the proxy …" for messages, if one was given.
     pub(crate) fn through(&self) -> String {
         match &self.proxy {
             Proxy::Through(url) => format!(" through the proxy {url}"),
@@ -68,7 +77,7 @@ impl Connecting {
     fn may_use_tls(&self, target: &Url) -> bool {
         target.scheme() == "https"
             || match &self.proxy {
-                // The environment's proxy may itself be spoken to by TLS.
+                // The environment's proxy may itself be reached over TLS.
                 Proxy::Environment => !is_this_machine(target),
                 Proxy::Direct => false,
                 Proxy::Through(url) => url.0.scheme() == "https",
@@ -77,7 +86,7 @@ impl Connecting {
 }
 
 impl ProxyUrl {
-    /// Errors (Configuration): it is no proxy's address. The message does not quote it.
+    /// Errors (Configuration): it is not a proxy's address. The message does not quote it.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refuse = || {
             let message = "the proxy cannot be used: give its address, such as http://proxy.example:3128, with \
@@ -95,7 +104,7 @@ impl ProxyUrl {
     }
 
     fn proxy(&self) -> Result<reqwest::Proxy, Error> {
-        // The library's error may quote the address, so that it is not kept as a source.
+        // The library's error may quote the address, so it is not kept as a source.
         reqwest::Proxy::all(self.0.clone())
             .map_err(|_| Error::new(ErrorKind::Configuration, format!("the proxy {self} cannot be used")))
     }
@@ -113,7 +122,7 @@ impl fmt::Debug for ProxyUrl {
     }
 }
 
-/// Whether a URL's host is this machine by its own word: `localhost` and what is below it, 127.0.0.0/8, ::1.
+/// Whether the host in a URL explicitly means this machine: `localhost` and its subdomains, 127.0.0.0/8, ::1.
 pub(crate) fn is_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {

@@ -1,4 +1,5 @@
-//! Limits of a model cite the section that states them, and what the catalog calls ours is said to be ours.
+//! A violation of a model's limit cites the section that states the limit; limits that the catalog marks as ours are
+//! reported as ours.
 
 use gatewright::{limits, operations};
 use serde_json::{Value, json};

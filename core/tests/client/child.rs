@@ -1,5 +1,5 @@
-//! Tests of what a process reads from its environment: the test runs itself once more, in a process of its own with
-//! the environment it is about.
+//! For tests of what a process reads from its environment: the test runs itself again in a child process with the
+//! environment under test.
 
 use std::io::Write as _;
 use std::process::Output;
@@ -8,12 +8,13 @@ use tokio::process::Command;
 
 const TASK: &str = "GATEWRIGHT_TEST_TASK";
 
-/// What the parent asks of this process; none in the parent.
+/// The task that the parent gave to this process; none in the parent.
 pub(crate) fn task() -> Option<String> {
     std::env::var(TASK).ok()
 }
 
-/// Runs a test of this program in a process of its own, without the variables a client looks at but for these.
+/// Runs a test of this program in a process of its own, with these variables and without any others that a client
+/// reads.
 pub(crate) async fn run(test: &str, task: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(TASK, task);
@@ -33,7 +34,7 @@ pub(crate) fn tell(line: &str) {
     stdout.write_all(format!("\ntold: {line}\n").as_bytes()).unwrap();
 }
 
-/// The lines that a process told.
+/// The lines that a process printed with [`tell`].
 pub(crate) fn told(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().filter_map(|line| line.strip_prefix("told: ")).map(str::to_owned).collect()

@@ -1,5 +1,5 @@
-//! A service that echoes the client's secrets wherever it can: no error shows one (5 rule 1). By the vectors that all
-//! languages read.
+//! A service that echoes the client's secrets wherever it can: no error shows one (5 rule 1). The vectors are shared by
+//! all languages.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -28,12 +28,12 @@ struct Case {
     _about: Option<String>,
     operation: String,
     stream: bool,
-    response: Answer,
+    response: Echo,
     error: Expected,
 }
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct Echo {
     status: u16,
     headers: std::collections::BTreeMap<String, String>,
     body: String,
@@ -57,7 +57,7 @@ fn base64() -> String {
     BASE64_STANDARD.encode(format!("Bearer {KEY}"))
 }
 
-/// Placeholders filled in.
+/// The text with its placeholders filled in.
 fn echoed(text: &str) -> String {
     let (head, tail) = KEY.split_at(8);
     [
@@ -77,7 +77,7 @@ fn echoed(text: &str) -> String {
     .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), &value))
 }
 
-/// All that an error shows.
+/// Everything that an error shows.
 fn shown(error: &Error) -> String {
     let mut text = format!("{error}\n{error:?}\n{error:#?}\n{}\n", error.message());
     let attributes = [error.code(), error.param(), error.error_type(), error.request_id()];
@@ -87,7 +87,7 @@ fn shown(error: &Error) -> String {
     for bytes in [error.body(), error.partial()].into_iter().flatten() {
         writeln!(text, "{}", String::from_utf8_lossy(bytes)).unwrap();
         if let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) {
-            // With what is escaped in it read.
+            // The value with its escapes decoded.
             writeln!(text, "{value}").unwrap();
         }
     }
@@ -123,7 +123,7 @@ fn options() -> RequestOptions {
     }
 }
 
-fn script(answer: &Answer) -> Script {
+fn script(answer: &Echo) -> Script {
     let headers: Vec<_> = answer.headers.iter().map(|(name, value)| (name.as_str(), echoed(value))).collect();
     let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     Script::whole(answer.status, &headers, echoed(&answer.body))
@@ -159,7 +159,7 @@ async fn no_error_shows_a_secret_that_a_service_echoes() {
     }
 }
 
-/// What a request carries in parts may come back in parts.
+/// A service may quote parts of what a request carries.
 #[tokio::test]
 async fn no_error_shows_a_part_of_a_header_that_the_request_carried() {
     let basic = BASE64_STANDARD.encode("canary-user:canary-password");
@@ -181,7 +181,7 @@ async fn no_error_shows_a_part_of_a_header_that_the_request_carried() {
     assert!(!shown(&error).contains(&basic), "{error:?}");
 }
 
-/// Typed calls read the answer into a type, whose errors quote it.
+/// Typed calls parse the response into a type, and the parser's errors quote it.
 #[tokio::test]
 async fn no_error_of_a_typed_call_shows_a_secret() {
     let wrong = [
@@ -206,7 +206,7 @@ async fn no_error_of_a_typed_call_shows_a_secret() {
     }
 }
 
-/// 2.7: a task's failure is told in its record.
+/// 2.7: a task's failure is reported in its record.
 #[tokio::test]
 async fn no_failure_of_a_task_shows_a_secret() {
     let task =
@@ -224,7 +224,7 @@ async fn no_failure_of_a_task_shows_a_secret() {
     assert_no_secret(&shown(&saved.expect_err("nothing to save")), "record");
 }
 
-/// 4 rule 4: the query of a file's address is what gives access to it.
+/// 4 rule 4: the query of a file's address gives access to the file.
 #[tokio::test]
 async fn no_error_of_a_download_shows_the_key_or_what_gives_access() {
     let echo = r#"{"error":{"message":"{{key}} may not read ?sig=canary-signature; canary-signature"}}"#;
@@ -239,7 +239,7 @@ async fn no_error_of_a_download_shows_the_key_or_what_gives_access() {
     assert_no_secret(&shown(&saved.expect_err("refused")), "save");
 }
 
-/// Middleware logs what it is given.
+/// Middleware that logs what it is given.
 #[derive(Default)]
 struct Noted(Mutex<String>);
 

@@ -1,5 +1,5 @@
-//! The list of what a client of event streams must survive: every number is held by a vector of
-//! tests/vectors/sse/streams.json, or by a test named here.
+//! The list of what a client of event streams must survive: every number is covered by a vector of
+//! tests/vectors/sse/streams.json or by a test named here.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use crate::vectors;
 
-/// How long the list is.
+/// The length of the list.
 const LAST: u32 = 52;
 
-/// Cases that a vector cannot hold: number, file beside this one, test.
+/// Cases that a vector cannot express: number, file beside this one, test.
 const TESTS: &[(u32, &str, &str)] = &[
     (
         13,
@@ -25,8 +25,8 @@ const TESTS: &[(u32, &str, &str)] = &[
     (39, include_str!("stream_levels.rs"), "two_timers_watch_bytes_and_events"),
 ];
 
-/// Cases that are about the framing or the connection, and so the same in each protocol, and those that are about
-/// one protocol's members: what is left must be held in each of the three.
+/// Cases about the framing or the connection, which are the same in each protocol, and cases about the members of one
+/// protocol. All other cases must be covered in each of the three protocols.
 const IN_EACH_PROTOCOL: &[u32] = &[
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 29, 30, 31, 32, 33,
     34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 45, 46, 47, 48, 49, 50, 51, 52,

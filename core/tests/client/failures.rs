@@ -1,4 +1,4 @@
-//! What a failed call tells: its kind, and all the gateway said.
+//! What a failed call reports: its kind and everything that the gateway said.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn a_page_nothing_and_broken_json_keep_status_headers_and_body_whatever_th
             let client = server.client();
             let typed = client.chat().completions().create(&chat_request()).await.unwrap_err();
             let mut errors = vec![typed];
-            // A raw answer that begins like JSON is the caller's to parse.
+            // A raw response that begins like JSON is left for the caller to parse.
             errors.push(match client.call(chat_call()).await {
                 Ok(response) => response.undecodable(&gatewright::operations::CREATE_CHAT_COMPLETION, "cut"),
                 Err(error) => error,
@@ -284,7 +284,7 @@ async fn keys_that_the_gateway_quotes_are_redacted_in_what_the_error_says() {
 async fn a_gateway_that_takes_no_connection_is_left_after_the_connect_timeout() {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    // Its queue has room for one that nobody accepts; the next gets no answer.
+    // The queue has room for one connection, which nobody accepts; the next one gets no response.
     let listener = socket.listen(0).unwrap();
     let address = listener.local_addr().unwrap();
     let _queued = tokio::net::TcpStream::connect(address).await.unwrap();

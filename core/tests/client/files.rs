@@ -1,4 +1,4 @@
-//! Saving generated files (2.7, 2.11, 4 rule 4): streamed, taken up again once, there whole or not at all.
+//! Saving generated files (2.7, 2.11, 4 rule 4): streamed, resumed once, and saved whole or not at all.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Names of what is in a folder, the leftovers of a transfer included.
+/// The names of everything in a folder, including the leftovers of a transfer.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The head of an answer with so many bytes, of which only some arrive before the connection breaks.
+/// The head of a response with this length, of which only a part arrives before the connection breaks.
 fn broken(headers: &[(&str, &str)], length: usize, arrives: &[u8]) -> Script {
     let lines: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n{}\r\n", lines.concat());
@@ -37,7 +37,7 @@ async fn save(server: &Server, path: &Path) -> Result<Saved, Error> {
     server.client().save(&format!("{}/files/a?sig=canary", server.url()), path, SaveOptions::default()).await
 }
 
-/// Saves what the server sends, and checks that it is all that is left, or that nothing is.
+/// Saves what the server sends, and checks that the file is all that is left, or that nothing is left.
 async fn saved(scripts: impl IntoIterator<Item = Script>) -> (Server, Result<Vec<u8>, Error>) {
     let (server, folder) = (Server::start(scripts).await, folder());
     let place = folder.path().join("a.bin");
@@ -294,7 +294,7 @@ async fn an_image_is_saved_in_whichever_form_it_came() {
     let by_url = image(format!(r#"{{"url":"{}/files/a"}}"#, server.url()));
     let saved = client.images().save(&by_url, &place, SaveOptions::default()).await.unwrap();
     assert_eq!((saved.bytes, std::fs::read(&place).unwrap()), (20, CONTENTS.to_vec()));
-    // More than one step of the decoder.
+    // Longer than one step of the decoder.
     let contents: Vec<u8> = (0..=u8::MAX).cycle().take(200_001).collect();
     let encoded = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, &contents);
     let inline = image(format!(r#"{{"b64_json":"{encoded}"}}"#));
@@ -317,7 +317,7 @@ async fn what_is_not_strictly_base64_is_refused_and_leaves_nothing_behind() {
         (Some("data:image/png;base64,aGk="), ErrorKind::Decode),
         (None, ErrorKind::InvalidRequest),
     ] {
-        let image: Image = Image::builder().b64_json(b64_json.map(str::to_owned)).try_into().unwrap();
+        let image = Image { b64_json: b64_json.map(str::to_owned), ..Image::default() };
         let error = client.images().save(&image, &place, SaveOptions::default()).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{b64_json:?}");
     }

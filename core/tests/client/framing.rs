@@ -1,4 +1,4 @@
-//! The decoder against tests/vectors/sse/framing.json.
+//! Tests the decoder against tests/vectors/sse/framing.json.
 
 use gatewright::StreamEvent;
 use gatewright::sse::{Decoder, Item};
@@ -13,7 +13,7 @@ struct Case {
     chunks: Vec<Packet>,
     events: Vec<Event>,
     comments: Vec<String>,
-    retry_ms: Vec<u64>,
+    retry_ms: Vec<u128>,
     unterminated: Option<Event>,
 }
 
@@ -35,23 +35,44 @@ impl From<StreamEvent> for Event {
 #[test]
 fn every_framing_vector_decodes_as_it_says() {
     for case in vectors::read::<Case>("sse/framing.json") {
-        let mut decoder = Decoder::new().with_comments(true);
-        let mut items = Vec::new();
-        for packet in &case.chunks {
-            decoder.feed(&packet.bytes(), &mut items).unwrap();
-        }
+        let (items, rest) = decode(&case, Decoder::new());
+        let events = items.into_iter().filter_map(|item| match item {
+            Item::Event(event) => Some(Event::from(event)),
+            _ => None,
+        });
+        assert_eq!(events.collect::<Vec<_>>(), case.events, "{}", case.name);
+        assert_eq!(rest.map(Event::from), case.unterminated, "{}", case.name);
+    }
+}
+
+#[test]
+fn every_framing_vector_gives_frames_with_its_comments_and_retries() {
+    for case in vectors::read::<Case>("sse/framing.json") {
+        let (items, _) = decode(&case, Decoder::new().with_frames(true));
         let (mut events, mut comments, mut retry_ms) = (Vec::new(), Vec::new(), Vec::new());
         for item in items {
-            match item {
-                Item::Event(event) => events.push(Event::from(event)),
-                Item::Comment(text) => comments.push(text),
-                Item::Retry(ms) => retry_ms.push(ms),
-                _ => {}
-            }
+            let Item::Frame(frame) = item else { continue };
+            comments.extend(frame.comments);
+            retry_ms.extend(frame.retry.map(|retry| retry.as_millis()));
+            events.extend(frame.data.map(|data| Event {
+                event: frame.event,
+                data,
+                id: frame.id.as_deref().map(str::to_owned),
+            }));
         }
         assert_eq!(events, case.events, "{}", case.name);
-        assert_eq!(comments, case.comments, "{}", case.name);
+        // The decoder removes the space after the colon from comments.
+        let expected: Vec<&str> =
+            case.comments.iter().map(|text| text.strip_prefix(' ').unwrap_or(text)).collect();
+        assert_eq!(comments, expected, "{}", case.name);
         assert_eq!(retry_ms, case.retry_ms, "{}", case.name);
-        assert_eq!(decoder.finish().map(Event::from), case.unterminated, "{}", case.name);
     }
+}
+
+fn decode(case: &Case, mut decoder: Decoder) -> (Vec<Item>, Option<StreamEvent>) {
+    let mut items = Vec::new();
+    for packet in &case.chunks {
+        decoder.feed(&packet.bytes(), &mut items).unwrap();
+    }
+    (items, decoder.finish())
 }

@@ -1,4 +1,4 @@
-//! Where the key comes from: a text, the environment, somebody who is asked.
+//! Where the key comes from: a text, the environment or a provider.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use gatewright::{ApiKeyProvider, BoxFuture, Client, Error, ErrorKind, RequestOpt
 use crate::server::{Script, Server};
 use crate::{COMPLETION, chat_call, chat_request, child};
 
-/// Gives out `key-1`, and a new one each time it is asked to refresh.
+/// Returns `key-1`, and a new key each time it is asked to refresh.
 #[derive(Default)]
 struct Rotating {
     current: AtomicU32,

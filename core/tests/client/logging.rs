@@ -1,4 +1,4 @@
-//! `GATEWRIGHT_LOG`: what a person reads on stderr.
+//! `GATEWRIGHT_LOG`: the log on stderr.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gatewright::{BoxFuture, Client, Error, RequestOptions};
 use crate::server::{Script, Server};
 use crate::{COMPLETION, chat_call, child};
 
-/// One call that is tried twice, made in a process of its own; what that writes to stderr.
+/// Makes one call with two attempts in a process of its own, and returns what that writes to stderr.
 async fn logged(test: &str, level: Option<&str>) -> String {
     let busy = Script::whole(503, &[("retry-after-ms", "1")], r#"{"error":{"message":"busy, sk-canary"}}"#);
     let fine = Script::whole(200, &[("x-request-id", "req_2"), ("set-cookie", "canary")], COMPLETION);
@@ -103,7 +103,7 @@ async fn nothing_is_written_unasked() {
 async fn a_level_that_is_none_is_told_once() {
     if let Some(base) = child::task() {
         call(&base).await;
-        // Another client of the process.
+        // Creates another client in the same process.
         drop(Client::builder().api_key("k").build().unwrap());
         return;
     }

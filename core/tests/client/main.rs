@@ -1,4 +1,4 @@
-//! The client against a real server on loopback.
+//! Tests the client against a real server on loopback.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,6 +18,7 @@ mod options;
 mod pool;
 mod presence;
 mod proxies;
+mod read_ahead;
 mod retries;
 mod server;
 mod stream_levels;
@@ -30,10 +31,10 @@ mod vectors;
 mod videos;
 mod webhooks;
 
-/// A chat request's smallest body.
+/// The smallest body of a chat request.
 const CHAT_BODY: &str = r#"{"model":"model-sol","messages":[{"role":"user","content":"hi"}]}"#;
 
-/// A chat completion as 2.2 has it.
+/// A chat completion as defined in 2.2.
 const COMPLETION: &str = r#"{"id":"c1","object":"chat.completion","created":1,"model":"model-sol","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2},"vendor":{"kept":true}}"#;
 
 /// The body as the generated type.

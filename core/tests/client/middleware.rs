@@ -1,4 +1,4 @@
-//! Code of a caller's around every attempt.
+//! The caller's middleware around every attempt.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{CHAT_BODY, COMPLETION, chat_call, chat_request};
 
 type Notes = Arc<Mutex<Vec<String>>>;
 
-/// Writes down what it sees under its name, and sends the name along.
+/// Records what it sees under its name, and sends the name along.
 struct Noting {
     name: &'static str,
     notes: Notes,
@@ -57,7 +57,7 @@ impl Middleware for Before {
     }
 }
 
-/// Keeps what an attempt shows of itself.
+/// Keeps the debug output of an attempt.
 struct Showing(Arc<Mutex<String>>);
 impl Middleware for Showing {
     fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
@@ -74,7 +74,7 @@ impl Middleware for Showing {
     }
 }
 
-/// Refuses every answer.
+/// Rejects every response.
 struct Refusing(&'static str);
 impl Middleware for Refusing {
     fn after<'a>(&'a self, _: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
@@ -93,7 +93,7 @@ impl Middleware for Setting {
     }
 }
 
-/// Never comes back.
+/// Never returns.
 struct Stuck;
 impl Middleware for Stuck {
     fn before<'a>(&'a self, _: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
@@ -126,7 +126,7 @@ async fn every_attempt_passes_through_in_order_and_back_in_reverse() {
         format!("one after 2: 200 req_b Some({whole})"),
     ];
     assert_eq!(*notes.lock().unwrap(), expected);
-    // The second attempt began with the headers of the first as they were before the middleware.
+    // The second attempt began with the original headers, without the changes made by the middleware for the first.
     let trails: Vec<String> = server
         .requests()
         .iter()
@@ -169,7 +169,7 @@ async fn a_stream_passes_through_up_to_its_head() {
 async fn middleware_may_stop_a_call_and_nothing_is_tried_again() {
     let server = Server::start([]).await;
     let notes = Notes::default();
-    // Of a kind that would be tried again had the gateway said it.
+    // An error of a kind that would be retried if the gateway had returned it.
     let stop = Before(|_| Err(Error::new(ErrorKind::RateLimit, "enough for today").with_source("budget")));
     let builder = server.builder().middleware(noting(&notes, "outer")).middleware(Arc::new(stop));
     let client = builder.middleware(noting(&notes, "inner")).max_retries(3).build().unwrap();
@@ -211,4 +211,31 @@ async fn the_deadline_bounds_middleware_that_does_not_come_back() {
     let error = client.call(chat_call()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn headers_set_as_text_keep_what_stands_as_it_was_and_a_new_key_is_a_secret_too() {
+    let server = Server::start([Script::json(COMPLETION)]).await;
+    let change = Before(|attempt| {
+        let repeated = HeaderName::from_static("x-part");
+        for value in [&b"a"[..], b"b\xff"] {
+            attempt.headers_mut().append(&repeated, HeaderValue::from_bytes(value).unwrap());
+        }
+        let pairs = [("x-part", "a, b\u{fffd}"), ("authorization", "Bearer other"), ("x-new", "n")];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        attempt.set_headers(&pairs)?;
+        let headers = attempt.headers();
+        let values: Vec<_> = headers.get_all(&repeated).iter().map(HeaderValue::as_bytes).collect();
+        assert_eq!(values, [&b"a"[..], b"b\xff"]);
+        assert!(headers["authorization"].is_sensitive() && !headers["x-new"].is_sensitive());
+        assert_eq!(headers.len(), 4);
+        let refused = attempt.set_headers(&[("x-a".to_owned(), "line\nbreak".to_owned())]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Configuration);
+        assert!(refused.message().contains("x-a"), "{refused}");
+        assert_eq!(attempt.headers().len(), 4, "what is refused changes nothing");
+        Ok(())
+    });
+    let client = server.builder().middleware(Arc::new(change)).build().unwrap();
+    client.call(chat_call()).await.unwrap();
+    assert_eq!(server.requests()[0].header("authorization"), Some("Bearer other"));
 }

@@ -1,4 +1,4 @@
-//! What a caller says about one call, or about all calls of a client.
+//! The options of one call and of all calls of a client.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ async fn extra_members_of_the_body_are_added_or_take_the_place_of_others() {
     client.call(chat_call().body(r#"{"model":"m","n":1.0}"#).options(options)).await.unwrap();
     client.chat().completions().create(&chat_request()).await.unwrap();
     client.open(chat_call().body("{}")).await.unwrap();
-    // Of an operation without a body nothing is made.
+    // No body is created for an operation that has none.
     client.models().list().await.unwrap_err();
     let bodies: Vec<String> =
         server.requests().into_iter().map(|request| String::from_utf8(request.body).unwrap()).collect();

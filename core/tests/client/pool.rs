@@ -1,4 +1,4 @@
-//! How many requests are under way at once, and which connections are kept.
+//! How many requests are in progress at once, and which connections are kept.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn endless() -> Script {
     Script::events().packet(CHUNK).then(crate::server::Step::Hang)
 }
 
-/// A client that has one place, and waits long where it should not have to.
+/// A client with a single place, and a timeout so long that an unexpected wait would be noticed.
 fn narrow(server: &Server) -> Client {
     server.builder().max_connections(1).pool_timeout(Duration::from_secs(20)).build().unwrap()
 }
@@ -148,5 +148,5 @@ async fn unused_connections_are_closed_after_their_time() {
 fn a_pool_of_nothing_is_refused() {
     let error = Client::builder().api_key("k").max_connections(0).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
-    assert!(error.message().contains("max_connections is 0"), "{error}");
+    assert!(error.message().contains("max_connections must be from 1 to "), "{error}");
 }

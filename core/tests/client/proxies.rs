@@ -1,4 +1,4 @@
-//! Through a proxy: by option, by the environment, or not at all.
+//! Calls through a proxy: set by option, set by the environment, or none.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,17 +10,17 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::server::{Script, Server};
 use crate::{COMPLETION, chat_call, child, tls};
 
-/// What `amy` with the password `canary` says to a proxy.
+/// The credentials that `amy` with the password `canary` sends to a proxy.
 const WANTED: &str = "Basic YW15OmNhbmFyeQ==";
-/// The version that a client of SOCKS 5 begins with.
+/// The version in the first byte from a SOCKS 5 client.
 const SOCKS5: u8 = 5;
-/// A host that only the proxies here can reach.
+/// A host that only these proxies can reach.
 const ELSEWHERE: &str = "http://gateway.test:81";
 
-/// A forwarding proxy on loopback that takes every host for one upstream, so that names need not resolve.
+/// A forwarding proxy on loopback that sends all hosts to one upstream, so that names need not resolve.
 struct ProxyServer {
     address: SocketAddr,
-    /// The heads of the requests it got.
+    /// The heads of the requests that it received.
     heads: Arc<Mutex<Vec<String>>>,
 }
 
@@ -74,18 +74,18 @@ async fn forward(
     if head.starts_with("CONNECT ") {
         socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
     } else {
-        // To the upstream the request is one like any other.
+        // The upstream sees an ordinary request.
         let path = head.split(' ').nth(1).unwrap().split('/').skip(3).collect::<Vec<_>>().join("/");
         let rest = head.split_once(" HTTP/1.1\r\n").unwrap().1;
         let method = head.split(' ').next().unwrap();
         onward.write_all(format!("{method} /{path} HTTP/1.1\r\n{rest}").as_bytes()).await.unwrap();
         onward.write_all(&received[end..]).await.unwrap();
     }
-    // Either side may end it.
+    // Either side may end the connection.
     let _ = copy_bidirectional(&mut socket, &mut onward).await;
 }
 
-/// The same in the protocol SOCKS 5, for hosts by name and without authentication (RFC 1928).
+/// The same with SOCKS 5, for hosts given by name and without authentication (RFC 1928).
 async fn tunnel_by_socks(mut socket: TcpStream, upstream: SocketAddr, heads: &Mutex<Vec<String>>) {
     let mut greeting = [0; 2];
     socket.read_exact(&mut greeting).await.unwrap();
@@ -168,7 +168,7 @@ async fn user_and_password_go_to_the_proxy_and_are_shown_nowhere() {
     client.call(chat_call()).await.unwrap();
     assert_eq!(server.requests()[0].header("proxy-authorization"), Some(WANTED));
 
-    // The same over a tunnel, which is refused by its end.
+    // The same through a tunnel, whose far end does not speak TLS.
     let error = Client::builder()
         .base_url("https://gateway.test")
         .api_key("k")
@@ -221,7 +221,8 @@ fn what_is_no_proxy_is_refused_when_the_client_is_built() {
     }
 }
 
-/// Makes the call of [`child::task`], `proxy option> <base URL`, and tells its status or the kind of its error.
+/// Makes the call described by [`child::task`], `proxy option> <base URL`, and prints its status or the kind of its
+/// error.
 async fn call_as_told(task: &str) {
     let (option, base) = task.split_once(' ').unwrap();
     let builder = builder(base);
@@ -256,7 +257,7 @@ async fn the_environment_names_the_proxy_and_whom_it_is_not_for() {
         ),
         ("-", ELSEWHERE, vec![("HTTPS_PROXY", through)], "connection", false),
         ("direct", ELSEWHERE, vec![("HTTP_PROXY", through)], "connection", false),
-        // This machine needs no proxy to be reached, and proxies cannot reach it.
+        // This machine is reached without a proxy, and these proxies cannot reach it.
         ("-", here.as_str(), vec![("HTTP_PROXY", through), ("ALL_PROXY", through)], "200", false),
     ] {
         let before = proxy.heads().len();

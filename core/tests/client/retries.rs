@@ -1,4 +1,4 @@
-//! What is tried again, what every attempt carries, and what bounds them all.
+//! What is retried, what every attempt carries, and what limits all attempts.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -8,7 +8,7 @@ use gatewright::{BoxFuture, Clock, ErrorKind, RequestOptions};
 use crate::server::{Script, Server, Step};
 use crate::{COMPLETION, chat_call, chat_request};
 
-/// A clock that stands still but for the pauses, which pass at once; its chance is always the same.
+/// A clock that advances only by the pauses, which pass at once; its random number is constant.
 #[derive(Debug)]
 struct Still {
     began: Instant,
@@ -35,7 +35,7 @@ impl Clock for Still {
         self.began + self.passed()
     }
 
-    /// Sun, 09 Sep 2001 01:46:40 GMT, and the pauses since.
+    /// Sun, 09 Sep 2001 01:46:40 GMT, plus the pauses so far.
     fn system_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000) + self.passed()
     }
@@ -50,12 +50,12 @@ impl Clock for Still {
     }
 }
 
-/// A failure that says nothing of when to come back.
+/// A failure that does not say when to retry.
 fn failing() -> Script {
     Script::whole(500, &[], "{}")
 }
 
-/// An answer that asks to come back at once.
+/// A response that asks for an immediate retry.
 fn busy(status: u16) -> Script {
     Script::whole(
         status,
@@ -149,7 +149,7 @@ async fn what_the_gateway_asks_for_is_waited_for_instead() {
     let server = Server::start([
         asking("retry-after", "7"),
         asking("retry-after-ms", "1500"),
-        // 20 s after the clock's beginning, of which 8.5 s have passed.
+        // 20 s after the clock's start, of which 8.5 s have passed.
         asking("retry-after", "Sun, 09 Sep 2001 01:47:00 GMT"),
         Script::json(COMPLETION),
     ])
@@ -209,7 +209,7 @@ async fn an_answer_that_does_not_begin_in_time_is_tried_again() {
         .build()
         .unwrap();
     assert_eq!(client.call(chat_call()).await.unwrap().attempts, 3);
-    // By option, for one call.
+    // Set by option for one call.
     let options = RequestOptions {
         first_byte_timeout: Some(Duration::from_millis(50)),
         max_retries: Some(0),

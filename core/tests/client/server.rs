@@ -1,5 +1,5 @@
-//! A server on loopback that writes exactly the bytes it is told, with the packet boundaries, pauses and ends it is
-//! told, and keeps what it was asked.
+//! A server on loopback that writes exactly the bytes it is given, with the given packet boundaries, pauses and
+//! endings, and keeps the requests it received.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,21 +11,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Between two packets, so that they arrive as two.
+/// Pause between two packets, so that they arrive separately.
 const PACKET_GAP: Duration = Duration::from_millis(3);
 
-/// One thing the server does for a request.
+/// One step of the server's response to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),
     Pause(Duration),
     /// Waits until the client closes the connection.
     Hang,
-    /// Ends the connection with a reset.
+    /// Closes the connection with a reset.
     Reset,
 }
 
-/// The answer to one request. The connection stays open after it, unless `close` is set.
+/// The response to one request. The connection stays open after it unless `close` is set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
     steps: Vec<Step>,
@@ -35,7 +35,7 @@ pub(crate) struct Script {
 /// A request as it arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// Of the connection it came on: 0 for the first.
+    /// The connection that it arrived on: 0 for the first.
     pub(crate) connection: usize,
     pub(crate) line: String,
     headers: Vec<(String, String)>,
@@ -55,7 +55,7 @@ pub(crate) struct Server {
 }
 
 impl Script {
-    /// An answer with Content-Length.
+    /// A response with Content-Length.
     pub(crate) fn whole(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let length = body.len().to_string();
@@ -64,7 +64,7 @@ impl Script {
         Self { steps: vec![Step::Send([&head(status, &headers), body].concat())], close: false }
     }
 
-    /// An answer whose connection closes before its Content-Length is reached.
+    /// A response whose connection closes before its Content-Length is reached.
     pub(crate) fn cut(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let length = (body.len() + 1).to_string();
@@ -73,7 +73,7 @@ impl Script {
         Self { steps: vec![Step::Send([&head(status, &headers), body].concat())], close: true }
     }
 
-    /// An answer that ends where its connection does.
+    /// A response that ends when its connection does.
     pub(crate) fn until_close(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         Self { steps: vec![Step::Send([&head(status, headers), body.as_ref()].concat())], close: true }
     }
@@ -83,12 +83,12 @@ impl Script {
         Self::whole(200, &[("content-type", "application/json")], body)
     }
 
-    /// The head of an event stream; packets follow by [`Script::packet`] and one of the ends.
+    /// The head of an event stream; follow it with [`Script::packet`] and one of the endings.
     pub(crate) fn events() -> Self {
         Self::begin(200, &[("content-type", "text/event-stream"), ("x-request-id", "req_stream")])
     }
 
-    /// The head of an answer in chunked encoding.
+    /// The head of a response in chunked encoding.
     pub(crate) fn begin(status: u16, headers: &[(&str, &str)]) -> Self {
         let mut headers = headers.to_vec();
         headers.push(("transfer-encoding", "chunked"));
@@ -121,17 +121,17 @@ impl Script {
         self
     }
 
-    /// These bytes as they are, then the connection closes.
+    /// Sends these bytes unchanged, then closes the connection.
     pub(crate) fn bytes(bytes: impl AsRef<[u8]>) -> Self {
         Self { steps: vec![Step::Send(bytes.as_ref().to_vec())], close: true }
     }
 
-    /// Closes the connection without a word.
+    /// Closes the connection without sending anything.
     pub(crate) fn silence() -> Self {
         Self { steps: Vec::new(), close: true }
     }
 
-    /// Says nothing until the client gives up.
+    /// Sends nothing until the client gives up.
     pub(crate) fn hang() -> Self {
         Self { steps: vec![Step::Hang], close: true }
     }
@@ -143,7 +143,7 @@ fn head(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {
 }
 
 impl Server {
-    /// Answers the requests in order, one script each; further ones are not answered.
+    /// Responds to the requests in order, one script each; further requests get no response.
     pub(crate) async fn start(scripts: impl IntoIterator<Item = Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let address = listener.local_addr().expect("bound");
@@ -169,18 +169,18 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// The requests so far.
+    /// The requests received so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.state.lock().expect("not poisoned").requests.clone()
     }
 
-    /// Waits until so many connections are closed; false if that takes longer than `within`.
+    /// Waits until this many connections are closed; false if that takes longer than `within`.
     pub(crate) async fn connections_closed(&self, count: usize, within: Duration) -> bool {
         let mut closed = self.closed.clone();
         tokio::time::timeout(within, closed.wait_for(|closed| *closed >= count)).await.is_ok()
     }
 
-    /// A client of this server that does not wait long, and tries once.
+    /// A client of this server with short timeouts and no retries.
     pub(crate) fn client(&self) -> gatewright::Client {
         self.builder().build().expect("a client")
     }
@@ -227,12 +227,12 @@ async fn serve(mut socket: TcpStream, connection: usize, state: &Mutex<State>) {
                 Step::Pause(pause) => tokio::time::sleep(pause).await,
                 Step::Hang => {
                     let mut rest = Vec::new();
-                    // Ends when the client closes, however it does.
+                    // Ends when the client closes the connection, in whatever way.
                     let _ = socket.read_to_end(&mut rest).await;
                     return;
                 }
                 Step::Reset => {
-                    // With linger 0 a close is a reset.
+                    // With linger 0, closing sends a reset.
                     socket.set_zero_linger().expect("a TCP socket");
                     return;
                 }

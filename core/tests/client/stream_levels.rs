@@ -1,4 +1,4 @@
-//! The levels of a stream: frames, chunks, text and the whole, alone and mixed; what an error of a stream carries.
+//! The levels of a stream: frames, chunks, text and the whole document, alone and mixed; what a stream's error carries.
 
 use std::time::Duration;
 

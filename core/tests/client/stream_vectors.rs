@@ -1,4 +1,4 @@
-//! The vectors of tests/vectors/sse/streams.json over a socket, at every level of a stream.
+//! Runs the vectors of tests/vectors/sse/streams.json over a socket, at every level of a stream.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::chat_request;
 use crate::server::{Script, Server, Step};
 use crate::vectors::{self, Packet};
 
-/// How long the client lets a stream be silent, in the vectors that say it is.
+/// The client's limit on silence in the vectors whose stream falls silent.
 const SILENCE: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Deserialize)]
@@ -28,10 +28,10 @@ struct Case {
     data: Vec<Value>,
     events: Option<Vec<Option<String>>>,
     text: String,
-    /// Of a stream that succeeds: the body of finish().
+    /// For a stream that succeeds: the body of finish().
     #[serde(rename = "final")]
     whole: Option<Value>,
-    /// Of a stream that fails: the document on its error.
+    /// For a stream that fails: the document on its error.
     partial: Option<Value>,
     error: Option<Expected>,
 }
@@ -71,7 +71,7 @@ impl Response {
             "clean" => sent.end(),
             "hang" => sent.then(Step::Hang),
             "reset" => sent.then(Step::Reset),
-            // Comments often enough that the timer on bytes alone would never fire.
+            // Comments are frequent enough that a timer on bytes alone would never fire.
             "comments" => (0..20)
                 .fold(sent, |script, _| script.packet(": keep-alive\n\n").then(Step::Pause(SILENCE / 4))),
             end => panic!("{end} is no end"),
@@ -84,12 +84,12 @@ impl Case {
         operations::by_id(&self.operation).unwrap()
     }
 
-    /// The stream, newly opened. The server goes with it.
+    /// Opens the stream anew. The server is returned with it.
     async fn open(&self) -> (Server, Result<RawStream, Error>) {
         let server = Server::start([self.response.script()]).await;
         let silence = match &self.error {
             Some(expected) if expected.kind == "timeout" => SILENCE,
-            // No bound that a busy machine could reach.
+            // A limit that even a busy machine does not reach.
             _ => Duration::from_secs(30),
         };
         let client = server
@@ -107,7 +107,7 @@ impl Case {
         (server, stream)
     }
 
-    /// Holds an error, or its absence, to what the case expects.
+    /// Checks an error, or its absence, against what the case expects.
     fn check(&self, level: &str, error: Option<&Error>) {
         let name = &self.name;
         let (expected, error) = match (&self.error, error) {
@@ -127,7 +127,7 @@ impl Case {
         assert_eq!(error.request_id(), sent_id.map(|(_, id)| id.as_str()), "{name} ({level})");
         assert_eq!(document(error.partial()), self.partial, "{name} ({level})");
         let events = error.received().map(|received| received.events);
-        // A stream that never began has received nothing.
+        // A stream that never started has received nothing.
         let expected = (self.response.status < 300).then_some(self.data.len() as u64);
         assert_eq!(events, expected, "{name} ({level})");
     }
@@ -137,7 +137,7 @@ fn document(json: Option<&Bytes>) -> Option<Value> {
     json.map(|json| serde_json::from_slice(json).unwrap())
 }
 
-/// All that a level of a stream hands over, and its error if it has one.
+/// Everything that a level of a stream delivers, and its error if it has one.
 pub(crate) async fn collect<T>(
     stream: Result<RawStream, Error>,
     mut next: impl AsyncFnMut(&mut RawStream) -> Result<Option<Vec<T>>, Error>,
@@ -219,7 +219,7 @@ async fn every_stream_vector_gives_frames() {
         let (_server, stream) = case.open().await;
         let (frames, error) = collect(stream, RawStream::next_frames).await;
         case.check("frames", error.as_ref());
-        // What is handed over as an event was in a frame before, mended or not.
+        // Everything delivered as an event arrived in a frame, mended or not.
         let with_data = frames.iter().filter(|frame| frame.data.is_some()).count();
         assert!(with_data >= case.data.len(), "{}", case.name);
     })

@@ -1,4 +1,4 @@
-//! Streams over a socket: what a vector cannot say.
+//! Streams over a socket: cases that a vector cannot express.
 
 use std::time::Duration;
 

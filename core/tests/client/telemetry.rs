@@ -62,7 +62,7 @@ impl Spans {
         tracing::subscriber::set_default(tracing_subscriber::registry().with(self.clone()))
     }
 
-    /// The fields of the only span there was.
+    /// The fields of the only span.
     fn only(&self) -> Fields {
         let spans = self.0.lock().unwrap();
         assert_eq!(spans.len(), 1, "{spans:?}");
@@ -244,7 +244,7 @@ async fn a_streams_span_lasts_as_long_as_the_stream_and_tells_its_usage() {
     assert!(spans.0.lock().unwrap().is_empty(), "it has not ended");
     while stream.try_next().await.unwrap().is_some() {}
     drop(stream);
-    // The body is given back beside the reader.
+    // The body is released concurrently with the reader.
     let ended = async {
         while spans.0.lock().unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,4 +1,5 @@
-//! Times from callers and gateways that no clock holds, and how long a stream may be silent (3; the rest is ours).
+//! Times from callers and gateways that are out of range for every clock, and how long a stream may be silent (3; the
+//! rest is ours).
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ async fn the_longest_duration_there_is_is_no_limit_and_no_panic() {
     let stream = || Script::events().packet(CHUNK).packet(end).end();
     let scripts = [Script::json(COMPLETION), stream(), stream(), Script::json(DONE)];
     let server = Server::start(scripts).await;
-    // Middleware has a time of its own beyond the deadline.
+    // Middleware gets extra time beyond the deadline.
     let client = endless(server.builder()).middleware(std::sync::Arc::new(Nothing)).build().unwrap();
     client.call(chat_call()).await.unwrap();
     client.open(chat_call()).await.unwrap().finish().await.unwrap();
@@ -60,13 +61,13 @@ async fn a_pause_that_a_gateway_asks_for_without_measure_ends_a_call_and_not_a_w
         assert!(error.retry_after().unwrap() > Duration::from_hours(24));
         let ms = Duration::from_millis;
         let wait = WaitOptions { interval: ms(10), timeout: ms(300), on_progress: None };
-        // It looks a last time at the deadline.
+        // It polls a last time at the deadline.
         let task = client.videos().generations().wait("t1", wait).await.unwrap();
         assert_eq!(task.status.as_str(), "completed");
     }
 }
 
-/// What ends a stream that hangs after its first event.
+/// The error that ends a stream that hangs after its first event.
 async fn silence(
     told: impl FnOnce(ClientBuilder) -> ClientBuilder,
     options: RequestOptions,
@@ -89,11 +90,11 @@ async fn the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given
     let none = RequestOptions::default;
     let timeout = |timeout| RequestOptions { timeout: Some(timeout), ..none() };
     let idle = |idle| RequestOptions { idle_timeout: Some(idle), ..none() };
-    // Of the call, of the client.
+    // Set on the call, then on the client.
     for (said, _) in [silence(|it| it, timeout(short)).await, silence(|it| it.timeout(short), none()).await] {
         assert!(said.ends_with("300ms (timeout)"), "{said}");
     }
-    // The word on silence counts, wherever it is said and whichever is longer.
+    // `idle_timeout` takes precedence, wherever it is set and whichever is longer.
     for (said, waited) in [
         silence(|it| it.timeout(short).idle_timeout(long), none()).await,
         silence(|it| it.timeout(short), idle(long)).await,

@@ -1,5 +1,5 @@
-//! Whom the client trusts, and as whom it shows itself. The servers are real ones, with certificates of the tests'
-//! own making.
+//! Whom the client trusts, and the certificate that it presents. The servers are real ones, with certificates created
+//! by the tests.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -53,20 +53,20 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
-    /// A file with a client's certificate and its key.
+    /// A file with a client certificate and its key.
     fn client(&self) -> PathBuf {
         let (certificate, key) = self.sign("client.test", ExtendedKeyUsagePurpose::ClientAuth);
         self.write("client.pem", &format!("{}{}", certificate.pem(), key.serialize_pem()))
     }
 }
 
-/// Answers every request on a TLS connection with a completion, also one for a file.
+/// Responds to every request on a TLS connection with a completion, including requests for files.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
 impl Server {
-    /// With a certificate for `host`; asks for client certificates of `clients` where there is one.
+    /// Uses a certificate for `host`. Asks for client certificates issued by `clients`, if given.
     pub(crate) async fn start(authority: &Authority, host: &str, clients: Option<&Authority>) -> Self {
         let (certificate, key) = authority.sign(host, ExtendedKeyUsagePurpose::ServerAuth);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -90,7 +90,7 @@ impl Server {
             while let Ok((socket, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // A handshake that fails is what some of the tests are about.
+                    // Some of the tests cause the handshake to fail.
                     let Ok(mut socket) = acceptor.accept(socket).await else { return };
                     let mut received = Vec::new();
                     let is_whole = |received: &[u8]| {
@@ -135,7 +135,7 @@ async fn an_authority_of_the_bundle_is_trusted_and_one_that_is_unknown_is_refuse
     assert!(error.message().contains("UnknownIssuer"), "{error}");
     assert!(error.message().contains("CA bundle (option or GATEWRIGHT_CA_BUNDLE)"), "{error}");
 
-    // Another bundle is no help.
+    // Another bundle does not help.
     let other = Authority::new("other");
     failure(server.builder().ca_bundle(other.bundle()).build().unwrap()).await;
 }
@@ -184,7 +184,7 @@ async fn files_are_fetched_with_the_same_trust_and_shown_the_same_certificate() 
     let server = Server::start(&authority, "localhost", Some(&authority)).await;
     let url = format!("https://localhost:{}/files/a", server.address.port());
     let place = authority.folder.path().join("a");
-    // The gateway itself is plain here: where a file is kept is another matter.
+    // The gateway has a plain HTTP URL here, which does not affect the URL of a file.
     let builder = || Client::builder().base_url("http://127.0.0.1:9").api_key("k");
     let knowing = builder().ca_bundle(authority.bundle()).client_certificate(authority.client());
     let saved = knowing.build().unwrap().save(&url, &place, SaveOptions::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The vectors under tests/vectors, as Rust reads them; their form is in tests/vectors/README.md.
+//! Reads the vectors under tests/vectors; tests/vectors/README.md describes their format.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ pub(crate) struct Vectors<T> {
     pub(crate) cases: Vec<T>,
 }
 
-/// Bytes as a vector writes them.
+/// Bytes in the notation of the vectors.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Packet {

@@ -65,7 +65,7 @@ async fn a_wait_outlives_an_outage_that_the_retries_of_a_look_up_do_not() {
     let (seen, options) = noting(SOON);
     let done = server.client().videos().generations().wait("t1", options).await.unwrap();
     assert_eq!(done.status.as_str(), "completed");
-    // Nothing is told of look-ups that found nothing.
+    // Polls that fail are not reported.
     assert_eq!(*seen.lock().unwrap(), ["processing", "completed"]);
 }
 
@@ -90,7 +90,7 @@ async fn a_gateway_that_never_answered_is_not_waited_for_but_for_one_that_took_t
     assert_eq!(done.status.as_str(), "completed");
 }
 
-/// Options with a list of the states that each look-up found.
+/// Options with a list of the states that each poll found.
 fn noting(options: WaitOptions) -> (Arc<Mutex<Vec<String>>>, WaitOptions) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let list = Arc::clone(&seen);

@@ -13,7 +13,7 @@ use crate::vectors::{self, Packet};
 
 #[derive(Deserialize)]
 struct Vectors {
-    /// By the names that the cases call them.
+    /// By the names that the cases use.
     secrets: HashMap<String, String>,
     id: String,
     body: String,
@@ -101,7 +101,7 @@ impl Vectors {
         let id = id.as_ref().unwrap_or(&self.id);
         let timestamp = age_s.map_or_else(|| timestamp.parse().unwrap_or(0), |age_s| now() - age_s);
         let key = &self.secrets[secret];
-        // The reference does not sign what is not UTF-8.
+        // The reference library does not sign bodies that are not UTF-8.
         let made = Reference::new(key)
             .unwrap()
             .sign(id, timestamp, &signed)
@@ -183,7 +183,7 @@ fn the_reference_accepts_what_we_sign() {
             (webhook::TIMESTAMP_HEADER, timestamp.to_string()),
             (webhook::SIGNATURE_HEADER, signature),
         ];
-        // A map of headers as the servers of the field have it is taken as it is.
+        // Header maps of common servers are accepted as they are.
         let headers = http::HeaderMap::from_iter(headers.map(|(name, value)| {
             (http::HeaderName::from_static(name), http::HeaderValue::try_from(value).unwrap())
         }));

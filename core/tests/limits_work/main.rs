@@ -1,4 +1,4 @@
-//! The work and the memory of checking a request, counted: bounded whatever the request holds.
+//! Measures the work and the memory of checking a request: both are bounded whatever the request contains.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use gatewright::limits;
 use gatewright::operations::{self, Operation};
 use serde_json::{Value, json};
 
-/// Counts the bytes that a thread asks for.
+/// Counts the bytes that a thread allocates.
 struct Counting;
 
 thread_local! {
@@ -29,12 +29,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Makes a request with so many elements.
+/// Makes a request with this number of elements.
 type Make = Box<dyn Fn(usize) -> Value>;
 
-/// What checking takes in bytes asked for, all told, and what it finds.
+/// The total bytes that a check allocates, and its findings.
 fn cost(operation: &Operation, body: &Value) -> (usize, usize) {
-    // What is made once for all requests is not this request's.
+    // Allocations that are made once for all requests are not counted.
     limits::check(operation, body);
     let before = ASKED_FOR.get();
     let found = limits::check(operation, body).len();
@@ -43,7 +43,7 @@ fn cost(operation: &Operation, body: &Value) -> (usize, usize) {
 
 #[test]
 fn a_request_that_breaks_a_rule_in_every_element_costs_no_more_for_more_elements() {
-    // 8: request sizes are ours to bound, and so is what a refusal costs.
+    // 8: limits on request sizes are ours, and so is the cost of a rejection.
     let chat = |member: &str, value: Value| {
         let mut body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hi" }] });
         body[member] = value;

@@ -1,5 +1,5 @@
-//! What a fault does: before the provider is asked, to the head of its answer, and to the body as it goes out. The
-//! body of a stream comes here event by event (sse.rs), which is what makes faults in mid-stream exact.
+//! Applies faults: before the provider runs, to the response headers, and to the body as it is sent. The body of a
+//! stream arrives here event by event (`wire/sse.rs`), so faults in mid-stream are exact.
 
 use std::time::Duration;
 
@@ -13,19 +13,18 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{Fault, Faults};
-use crate::call::Response;
-use crate::error::ApiError;
+use crate::wire::{ApiError, Response};
 
-/// Bytes of a piece of a slow drip.
+/// Size of a piece of a slow response, in bytes.
 const DRIP_BYTES: usize = 7;
-/// What stands where an answer should.
+/// The page of the fault `html`.
 const PAGE: &str = "<!DOCTYPE html><html><head><title>Welcome</title></head><body>Not an API.</body></html>";
-const MESSAGE: &str = "the simulated provider failed, as the request asked";
+const MESSAGE: &str = "the simulated provider failed because the request asked for this fault";
 
-/// Pieces of a body; an error breaks the connection.
+/// The pieces of a body; an error resets the connection.
 type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
-/// How a body ends before its time.
+/// How a body ends early.
 #[derive(Clone, Copy)]
 enum Cut {
     Clean,
@@ -35,7 +34,7 @@ enum Cut {
 }
 
 impl Faults {
-    /// Faults that come instead of an answer, after the delay if there is one.
+    /// Faults that replace the response, after the delay if there is one.
     pub(crate) async fn before(&self, operation: &Operation) -> Option<Response> {
         for fault in self.iter() {
             match fault {
@@ -52,7 +51,7 @@ impl Faults {
         None
     }
 
-    /// Does to a successful answer what was asked for.
+    /// Applies the faults to a successful response.
     pub(crate) fn distort(&self, operation: &'static Operation, response: Response) -> Response {
         if self.is_empty() || !response.status().is_success() {
             return response;
@@ -62,7 +61,7 @@ impl Faults {
             .headers
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
-        // Lengths and pieces change.
+        // The length and the pieces change.
         head.headers.remove(header::CONTENT_LENGTH);
         if self.has(&Fault::Html) {
             head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -100,7 +99,7 @@ impl Faults {
     }
 }
 
-/// The error of a status: with the code that has it, else with that of its class.
+/// The error for a status: with the code of that status, else that of its class.
 fn error_of_status(status: u16, style: ErrorStyle) -> Response {
     let code = ErrorCode::ALL.iter().find(|code| code.status == status).unwrap_or(match status {
         500.. => &ErrorCode::SERVER_ERROR,
@@ -124,7 +123,7 @@ fn rewritten(pieces: Pieces, change: impl Fn(&mut Value) + Send + 'static) -> Pi
     pieces
         .map_ok(move |piece| {
             let text = String::from_utf8_lossy(&piece);
-            // Of an event, what stands after `data: `.
+            // In an event, the text after `data: `.
             let (before, document) = match text.find("data: ") {
                 Some(at) if !text.starts_with('{') => text.split_at(at + "data: ".len()),
                 _ => ("", text.as_ref()),
@@ -145,7 +144,7 @@ fn rename_model(document: &mut Value, id: &str) {
     }
 }
 
-/// Takes the last character off every `arguments`, and off their deltas.
+/// Removes the last character of every `arguments` and of their deltas.
 fn spoil_arguments(document: &mut Value) {
     let cut = |value: &mut Value| {
         if let Value::String(text) = value {
@@ -163,7 +162,7 @@ fn spoil_arguments(document: &mut Value) {
                 for (name, member) in members {
                     match (name.as_str(), &member) {
                         ("arguments", Value::String(_)) => cut(member),
-                        // The native style's arguments are an object: as text they are not what was declared.
+                        // Native arguments are an object; text in their place is not what was declared.
                         ("args", Value::Object(_)) => *member = member.to_string().into(),
                         _ => open.push(member),
                     }
@@ -179,7 +178,7 @@ fn without_last_brace(piece: &Bytes) -> Bytes {
     [&piece[..at], &piece[at + 1..]].concat().into()
 }
 
-/// The last event twice.
+/// Repeats the last event.
 fn repeated(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
     held_back(pieces).flat_map(|(piece, is_last)| {
         let again = match (&piece, is_last) {
@@ -190,12 +189,12 @@ fn repeated(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, st
     })
 }
 
-/// Without the last event.
+/// Drops the last event.
 fn shortened(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
     held_back(pieces).filter_map(|(piece, is_last)| async move { (!is_last).then_some(piece) })
 }
 
-/// Each piece with whether it is the last: the last document, where a terminator follows it.
+/// Marks the last piece: the last document, also if a terminator follows it.
 fn held_back(pieces: Pieces) -> impl futures_util::Stream<Item = (Result<Bytes, std::io::Error>, bool)> {
     stream::unfold((pieces.fuse(), None), |(mut pieces, held)| async move {
         let piece = match held {
@@ -212,7 +211,7 @@ fn held_back(pieces: Pieces) -> impl futures_util::Stream<Item = (Result<Bytes, 
     })
 }
 
-/// Ends a stream after so many events, a document after half of its bytes.
+/// Ends a stream after this many events, and a document after half its bytes.
 fn cut(pieces: Pieces, streams: bool, events: usize, how: Cut, operation: &'static Operation) -> Pieces {
     let begun = if streams {
         pieces.take(events).boxed()
@@ -223,9 +222,11 @@ fn cut(pieces: Pieces, streams: bool, events: usize, how: Cut, operation: &'stat
         match how {
             Cut::Clean => None,
             Cut::Reset => {
-                // What was written is to be on its way before the connection breaks.
+                // Sends what has been written before the connection is reset.
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                Some(Err(std::io::Error::other("the connection breaks, as the request asked")))
+                Some(Err(std::io::Error::other(
+                    "the connection was reset because the request asked for this fault",
+                )))
             }
             Cut::Hang => std::future::pending().await,
             Cut::Error => Some(Ok(error_event(operation, events))),
@@ -234,7 +235,7 @@ fn cut(pieces: Pieces, streams: bool, events: usize, how: Cut, operation: &'stat
     begun.chain(end.filter_map(|piece| async { piece })).boxed()
 }
 
-/// An error in the stream, in the form of the protocol.
+/// An error in the stream, in the format of the protocol.
 fn error_event(operation: &Operation, number: usize) -> Bytes {
     let error = json!({ "message": MESSAGE, "type": "server_error", "param": null, "code": "server_error" });
     match operation.protocol {
@@ -254,7 +255,7 @@ fn error_event(operation: &Operation, number: usize) -> Bytes {
     .into()
 }
 
-/// Small pieces with pauses between.
+/// Sends small pieces with pauses between them.
 fn dripped(
     pieces: Pieces,
     pause: Duration,

@@ -1,16 +1,16 @@
-//! What a prompt asks to be given back: the text it wants repeated, the tokens, quoted strings and numbers in it.
+//! Finds what a prompt wants echoed: the text to repeat, and the tokens, quoted strings and numbers in it.
 
-/// Verbs that ask for what follows them.
+/// Verbs that ask to repeat the text after them.
 const SAY: &[&str] = &["say", "repeat", "echo", "print", "output"];
-/// Verbs that ask for what follows them when a word such as `with` or `exactly` comes next.
+/// Verbs that ask to repeat the text after them if a word such as `with` or `exactly` comes next.
 const REPLY: &[&str] = &["reply", "respond", "answer", "return", "write", "send", "reply:"];
 const AFTER_REPLY: &[&str] =
     &["with", "exactly", "only", "just", "precisely", "verbatim", "this:", "with:", "exactly:"];
-/// Words a verb may follow in the middle of a sentence.
+/// Words that may precede a verb in the middle of a sentence.
 const BEFORE: &[&str] = &[
     "please", "and", "then", "to", "just", "now", "only", "must", "should", "you", "can", "could", "simply",
 ];
-/// Words between the verb and the text, or after the text, that are not part of it.
+/// Words before or after the text to repeat that are not part of it.
 const AROUND: &[&str] = &[
     "exactly",
     "only",
@@ -50,7 +50,7 @@ const AROUND: &[&str] = &[
     "single",
 ];
 
-/// The text a prompt asks to be given back exactly, if it asks for one.
+/// The text that a prompt asks to repeat exactly, if any.
 pub(crate) fn requested(prompt: &str) -> Option<String> {
     let rest = after_verb(prompt)?;
     if let Some(token) = tokens(rest).next() {
@@ -86,10 +86,10 @@ fn after_verb(prompt: &str) -> Option<&str> {
     })
 }
 
-/// The sentence's own words, without the ones that only introduce or end them.
+/// The words of the sentence, without introductory and closing ones.
 fn literal(rest: &str) -> &str {
     let mut text = rest.trim_start();
-    // Introducing words, across a line break when a colon ends them.
+    // Skips introductory words, across a line break if they end with a colon.
     while let Some(word) = text.split_whitespace().next() {
         let around = AROUND.contains(&word.trim_end_matches([':', ',', '.']).to_lowercase().as_str());
         if !around {
@@ -129,7 +129,7 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let mut before = ' ';
-    // Marks that do not come again. Looking for them once more at each opening mark would be quadratic.
+    // Marks that do not occur again. Searching for them again at each opening mark would be quadratic.
     let mut gone: Vec<char> = Vec::new();
     std::iter::from_fn(move || {
         while let Some(open) = rest.chars().next() {
@@ -158,14 +158,14 @@ pub(crate) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Numbers in order, as JSON reads them.
+/// Numbers in order, in JSON syntax.
 pub(crate) fn numbers(text: &str) -> impl Iterator<Item = serde_json::Number> {
     words(text).filter_map(|(_, word)| {
         word.trim_matches(|character: char| !(character.is_ascii_digit() || character == '-')).parse().ok()
     })
 }
 
-/// Words between white space, each with where it starts.
+/// Words separated by white space, each with its start.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = text.as_ptr() as usize;
     text.split_whitespace().map(move |word| (word.as_ptr() as usize - base, word))
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_unclosed_quote_is_looked_for_once() {
-        // A million opening marks that nothing closes: linear, or this test does not end.
+        // A million unclosed opening marks: unless the search is linear, this test does not end.
         for mark in ["“", "x “ \" ' ` ““ "] {
             assert!(quoted(&mark.repeat(1_000_000)).count() < 4_000_000);
         }

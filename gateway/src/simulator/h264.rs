@@ -1,21 +1,21 @@
 //! A small H.264 encoder (ITU-T H.264, constrained baseline): every picture is an IDR picture made of macroblocks
 //! of one flat colour, which the decoder's own deblocking filter then smooths.
 //!
-//! Simulated videos need no more, and so the gateway needs no C++ codec: a 1080p picture takes about 20 kB.
-//! Each macroblock is predicted from its neighbour's colour and corrected by DC coefficients alone. The quantiser
-//! is chosen so that one level is exactly one sample step (see [`QP`]), hence nothing drifts.
+//! That is enough for simulated videos, so the gateway needs no C++ codec. A 1080p picture takes about 20 kB. Each
+//! macroblock is predicted from its neighbour's colour and corrected by DC coefficients alone. The quantiser is chosen
+//! so that one level is exactly one sample step (see [`QP`]), hence nothing drifts.
 
 /// Width and height in samples of a macroblock, the unit of colour.
 const BLOCK: usize = 16;
 
-/// Luma quantiser. At 28 the inverse transform of a lone DC level `l` is `(64 l + 32) >> 6 = l` in every sample.
+/// Luma quantiser. At 28, the inverse transform of a lone DC level `l` is `(64 l + 32) >> 6 = l` in every sample.
 const QP: i32 = 28;
-/// The 2x2 chroma transform needs six steps less for the same (8.5.11).
+/// The 2x2 chroma transform needs six steps less for the same result (8.5.11).
 const CHROMA_QP_OFFSET: i32 = -6;
 /// `slice_alpha_c0_offset_div2` and `slice_beta_offset_div2`: the strongest deblocking.
 const DEBLOCKING: i32 = 6;
 
-/// A colour in the samples of the coded picture: luma, blue and red difference (BT.601, limited range).
+/// A colour as samples of the coded picture: luma, blue and red difference (BT.601, limited range).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Colour {
     pub(crate) y: u8,
@@ -218,7 +218,7 @@ impl Bits {
             }
             _ => {
                 self.put(other.0, other.1);
-                // Not a trailing one, hence not ±1: the code starts at 2 (9.2.2.1).
+                // Not a trailing one, so not ±1: the code starts at 2 (9.2.2.1).
                 match 2 * (magnitude - 2) + sign {
                     code @ 0..14 => self.put(1, code + 1),
                     code @ 14..30 => {

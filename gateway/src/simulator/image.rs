@@ -1,4 +1,4 @@
-//! Simulated images: a PNG really drawn at the size asked for, the prompt's palette with the prompt written upon it.
+//! Simulated images: draws a PNG of the requested size, with the palette of the prompt and the prompt as text on it.
 
 use font8x8::UnicodeFonts;
 
@@ -6,19 +6,19 @@ use super::palette::{Palette, Shape};
 
 /// Glyphs are 8 by 8 dots.
 const GLYPH: usize = 8;
-/// Width of the shapes' edges, in picture heights.
+/// Width of the edges of shapes, as a fraction of the picture's height.
 const EDGE: f64 = 0.003;
-/// At most this many lines of the prompt are written.
+/// Maximum number of lines of the prompt in a picture.
 const LINES: usize = 3;
 
-/// About how many bytes `count` pictures take, rather more than fewer.
+/// Estimates the size of `count` pictures in bytes, rather too high than too low.
 pub(crate) fn expected_bytes((width, height): (u32, u32), count: u32) -> usize {
-    // A smooth picture takes far less than a byte for four of its samples.
+    // A smooth picture takes far less than a byte per four samples.
     width as usize * height as usize / 4 * count as usize
 }
 
-/// Draws a picture. `variation`: index of the image among the `n` asked for. Takes up to a second for the largest
-/// size in a debug build: call it from a blocking thread.
+/// Draws a picture. `variation`: index of the image among the `n` requested. Takes up to a second for the largest size
+/// in a debug build: call it from a blocking thread.
 pub(crate) fn draw(prompt: &str, variation: u32, (width, height): (u32, u32)) -> Vec<u8> {
     let palette = Palette::of(&format!("{variation}:{prompt}"));
     let (columns, rows) = (width as usize, height as usize);

@@ -1,7 +1,7 @@
 //! An MP4 file (ISO/IEC 14496-12 and -15) with one H.264 track, all samples of equal length in time.
 //! The index comes before the media, so that players start before the download ends.
 
-/// What a track needs besides its samples.
+/// The parameters of a track, besides its samples.
 #[derive(Debug)]
 pub(crate) struct Track<'a> {
     /// In samples.
@@ -20,10 +20,10 @@ pub(crate) struct Track<'a> {
 const TIMESCALE: u32 = 1000;
 const LENGTH_BYTES: usize = 4;
 
-/// Writes the whole file. `pictures`: one NAL unit each, every one a key picture.
+/// Writes the whole file. `pictures`: one NAL unit each, all of them key pictures.
 pub(crate) fn file(track: &Track<'_>, pictures: &[Vec<u8>]) -> Vec<u8> {
     let header = boxed(*b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isomiso2avc1mp41"]);
-    // The chunk offset depends on the size of the index that holds it, which does not depend on the offset.
+    // The chunk offset depends on the size of the index that contains it; that size does not depend on the offset.
     let index_length = index(track, pictures, 0).len();
     let media_start = header.len() + index_length + 8;
     let media_length: usize = pictures.iter().map(|picture| LENGTH_BYTES + picture.len()).sum();

@@ -1,12 +1,12 @@
-//! The picture a prompt stands for: colours of a gradient and shapes upon it, the same for images and videos.
-//! Positions are fractions of width and height; radii are fractions of the height.
+//! The picture for a prompt: the colours of a gradient and the shapes on it, for both images and videos. Positions are
+//! fractions of width and height; radii are fractions of the height.
 
 use super::seed::Seed;
 
-/// How many shapes lie on the gradient.
+/// Number of shapes on the gradient.
 const SHAPES: usize = 6;
 
-/// The gradient's corner colours and the shapes of a prompt.
+/// The corner colours of the gradient, and the shapes.
 #[derive(Debug)]
 pub(crate) struct Palette {
     corners: [[f64; 3]; 4],
@@ -19,7 +19,7 @@ pub(crate) struct Shape {
     x: f64,
     y: f64,
     radius: f64,
-    /// Thickness of a ring; a disc when it is twice the radius.
+    /// Thickness of a ring; twice the radius makes a disc.
     thickness: f64,
     colour: [f64; 3],
     /// Fractions per second.
@@ -27,7 +27,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape where it is after `seconds`; it bounces off the edges.
+    /// The shape at its position after `seconds`; it bounces off the edges.
     pub(crate) fn at(&self, seconds: f64) -> Self {
         let bounce = |start: f64, speed: f64| {
             let position = (start + speed * seconds).rem_euclid(2.0);
@@ -36,12 +36,12 @@ impl Shape {
         Self { x: bounce(self.x, self.speed.0), y: bounce(self.y, self.speed.1), ..self.clone() }
     }
 
-    /// Whether any point of the row at height `y` may be covered. Saves looking at every shape for every point.
+    /// Whether the shape may cover any point of the row at height `y`. Avoids testing every shape for every point.
     pub(crate) fn reaches(&self, y: f64) -> bool {
         (y - self.y).abs() <= self.radius + 0.05
     }
 
-    /// How much of the shape covers the point, 0 to 1; `softness` is the width of its edge.
+    /// How much the shape covers the point, 0 to 1; `softness` is the width of its edge.
     fn cover(&self, x: f64, y: f64, aspect: f64, softness: f64) -> f64 {
         let distance = ((x - self.x) * aspect).hypot(y - self.y);
         let inside = self.thickness / 2.0 - (distance - (self.radius - self.thickness / 2.0)).abs();
@@ -71,7 +71,7 @@ impl Palette {
         Self { corners, shapes }
     }
 
-    /// The shapes at rest.
+    /// The shapes at their initial positions.
     pub(crate) fn shapes(&self) -> &[Shape] {
         &self.shapes
     }
@@ -93,7 +93,7 @@ fn mix(from: [f64; 3], to: [f64; 3], share: f64) -> [f64; 3] {
     [channel(0), channel(1), channel(2)]
 }
 
-/// Hue, saturation and value, each 0 to 1, to RGB.
+/// Converts hue, saturation and value, each 0 to 1, to RGB.
 fn rgb(hue: f64, saturation: f64, value: f64) -> [f64; 3] {
     [5.0, 3.0, 1.0].map(|offset: f64| {
         let position = (offset + hue * 6.0).rem_euclid(6.0);

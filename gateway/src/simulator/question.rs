@@ -1,22 +1,22 @@
-//! What the user said last, read once for everything that is answered from it.
+//! The user's last turn, analysed once for all parts of the answer.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use serde_json::Number;
 
-use super::budget::{Budget, Exceeded};
 use super::echo;
+use crate::bounds::budget::{Budget, Exceeded};
 
-/// Steps of reading a byte of the question in all the ways that an answer needs.
+/// Steps per byte of the question, for all the analysis that an answer needs.
 const READ: usize = 64;
-/// Most tokens, quoted strings, names and numbers, of each, that are tried as values.
+/// Maximum number of tokens to try as values; likewise for quoted strings, names and numbers.
 const HINTS: usize = 64;
 
 /// The question of a prompt.
 pub(crate) struct Question<'a> {
     pub(crate) text: &'a str,
-    /// What is to be given back exactly.
+    /// The text to repeat exactly.
     pub(crate) requested: Option<String>,
     /// Tokens, then quoted strings, in order.
     pub(crate) mentioned: Vec<&'a str>,
@@ -24,7 +24,7 @@ pub(crate) struct Question<'a> {
     hints: OnceCell<Hints>,
 }
 
-/// What a question offers for values.
+/// The values that a question offers.
 pub(crate) struct Hints {
     /// The first token, if there is one.
     pub(crate) token: Option<String>,
@@ -44,8 +44,7 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Whether it holds these words as whole words, whatever their case and punctuation: `get weather` holds
-    /// `get_weather`.
+    /// Whether it contains these whole words, ignoring case and punctuation: `get weather` contains `get_weather`.
     pub(crate) fn mentions(&self, words: &str, budget: &Budget) -> Result<bool, Exceeded> {
         budget.work(words.len().saturating_mul(READ))?;
         self.words.get_or_init(|| Words::of(self.text)).hold(&Words::of(words), budget)
@@ -82,7 +81,7 @@ fn names(question: &str) -> Vec<String> {
     (0..words.len()).filter_map(name).take(HINTS).collect()
 }
 
-/// The words of a text in lower case, to be looked up.
+/// The lower-case words of a text, indexed for lookups.
 struct Words {
     lower: String,
     /// Where each word is in `lower`, in order.
@@ -112,7 +111,7 @@ impl Words {
         self.places.get(index).map(|(start, length)| &self.lower[*start..start + length])
     }
 
-    /// Whether the other's words stand here in a row. No words are nowhere.
+    /// Whether the words of `other` occur here in sequence; false if it has no words.
     fn hold(&self, other: &Self, budget: &Budget) -> Result<bool, Exceeded> {
         let Some(first) = other.word(0) else { return Ok(false) };
         let start = self.sorted.partition_point(|index| self.word(*index) < Some(first));

@@ -1,10 +1,11 @@
-//! Values that fit a JSON Schema, made from what a question offers: its tokens, quoted strings, names and numbers.
+//! Makes values that match a JSON Schema, from the tokens, quoted strings, names and numbers of a question.
 //!
-//! Understands what tool and answer schemas use: types, `properties`, `required`, `items`, `prefixItems`, `enum`,
-//! `const`, local `$ref`, `allOf`, `anyOf`, `oneOf`, bounds, `pattern` and `format`. Strings and numbers are candidates
-//! tried against their own schema, best first, so that `not`, `if` and the like are honoured on them too.
+//! Supports the keywords that tool and answer schemas use: types, `properties`, `required`, `items`, `prefixItems`,
+//! `enum`, `const`, local `$ref`, `allOf`, `anyOf`, `oneOf`, bounds, `pattern` and `format`. Strings and numbers are
+//! candidates tried against their own schema, best first, so that they also satisfy `not`, `if` and the like.
 
 mod judge;
+mod layers;
 mod pattern;
 
 use std::borrow::Cow;
@@ -13,28 +14,28 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use self::judge::Judge;
-use self::pattern::Pattern;
-use super::budget::{Budget, Exceeded};
-use super::client_schema::ClientSchema;
+use self::layers::Layers;
+use self::pattern::{LENGTH, Pattern};
 use super::question::Question;
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::client_schema::ClientSchema;
 
-/// Deeper than this only required properties are filled in, so that recursive schemas end.
+/// Below this depth, only required properties are set, so that recursive schemas end.
 const FULL_DEPTH: usize = 5;
-/// Deeper than this nothing is.
+/// Below this depth, no properties are set.
 const DEPTH: usize = 24;
-/// Most items put into an array, whatever `minItems` says.
+/// Maximum number of items of an array, whatever `minItems` says.
 const ITEMS: usize = 64;
-/// Longest string written for the sake of `minLength` or `pattern`, in characters.
-const LENGTH: usize = 4_096;
-/// Longest text of the question that is tried against a pattern or a format, in bytes.
+/// Maximum length of a text of the question to match against a pattern or format, in bytes.
 const TRIED: usize = 1_024;
 
-/// Steps of looking at a value of a schema.
+/// Steps to inspect a value of a schema.
 const LOOK: usize = 64;
-/// Bytes of a value beside its text: what it takes in memory.
+/// Memory of a value besides its text, in bytes.
 const VALUE: usize = 128;
 
-/// A value that fits the schema. Schemas that nothing fits, or that use what is not understood, get a near miss.
+/// A value that matches the schema. If no value matches, or the schema uses unsupported keywords, the value is a near
+/// miss.
 pub(crate) fn fit(
     schema: &ClientSchema,
     question: &Question<'_>,
@@ -44,12 +45,12 @@ pub(crate) fn fit(
     fitting.value(&[schema.value()], Place::property("value", 0), 0)
 }
 
-/// Where a value goes.
+/// The place of a value.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// Name of the property.
     name: &'a str,
-    /// How many strings were made for the object before: each takes another hint.
+    /// Number of strings made for the object before this one: each takes another hint.
     property: usize,
     /// Index in an array: each value differs.
     copy: usize,
@@ -67,78 +68,8 @@ struct Fitting<'a> {
     budget: &'a Budget,
 }
 
-/// Schemas that one value has to fit, all of them: one, what it refers to, its parts, and a variant of each union.
-struct Layers<'a> {
-    keywords: Vec<&'a Map<String, Value>>,
-    /// Whether a reference was followed.
-    referred: bool,
-}
-
-impl<'a> Layers<'a> {
-    /// The keyword's value in each layer that has it.
-    fn all(&self, keyword: &str) -> impl Iterator<Item = &'a Value> {
-        self.keywords.iter().filter_map(move |keywords| keywords.get(keyword))
-    }
-
-    fn first(&self, keyword: &str) -> Option<&'a Value> {
-        self.all(keyword).next()
-    }
-
-    fn has(&self, keyword: &str) -> bool {
-        self.first(keyword).is_some()
-    }
-
-    fn text(&self, keyword: &str) -> Option<&'a str> {
-        self.all(keyword).find_map(Value::as_str)
-    }
-
-    fn list(&self, keyword: &str) -> &'a [Value] {
-        self.all(keyword).find_map(Value::as_array).map_or(&[], Vec::as_slice)
-    }
-
-    /// The tightest of a lower bound.
-    fn least(&self, keyword: &str) -> Option<f64> {
-        self.all(keyword).filter_map(Value::as_f64).reduce(f64::max)
-    }
-
-    /// The tightest of an upper bound.
-    fn most(&self, keyword: &str) -> Option<f64> {
-        self.all(keyword).filter_map(Value::as_f64).reduce(f64::min)
-    }
-
-    fn least_count(&self, keyword: &str) -> usize {
-        self.all(keyword).filter_map(count).max().unwrap_or(0)
-    }
-
-    fn most_count(&self, keyword: &str) -> usize {
-        self.all(keyword).filter_map(count).min().unwrap_or(usize::MAX)
-    }
-
-    fn kind(&self) -> &'a str {
-        match self.first("type") {
-            Some(Value::String(kind)) => kind,
-            Some(Value::Array(kinds)) => {
-                let kinds = kinds.iter().filter_map(Value::as_str);
-                kinds
-                    .clone()
-                    .find(|kind| *kind != "null")
-                    .or_else(|| kinds.clone().next())
-                    .unwrap_or("string")
-            }
-            _ if self.has("properties") || self.has("required") => "object",
-            _ if self.has("items") || self.has("prefixItems") => "array",
-            _ if ["minimum", "maximum", "multipleOf"].iter().any(|keyword| self.has(keyword)) => "number",
-            _ => "string",
-        }
-    }
-}
-
-fn count(value: &Value) -> Option<usize> {
-    value.as_u64().map(|count| usize::try_from(count).unwrap_or(usize::MAX))
-}
-
 impl<'a> Fitting<'a> {
-    /// A value that fits all of these schemas.
+    /// A value that matches all of these schemas.
     fn value(&self, schemas: &[&'a Value], place: Place<'_>, depth: usize) -> Result<Value, Exceeded> {
         self.budget.make(VALUE)?;
         if depth > DEPTH {
@@ -170,7 +101,7 @@ impl<'a> Fitting<'a> {
             next += 1;
             self.budget.work(LOOK + layers.keywords.len())?;
             let Value::Object(keywords) = schema else { continue };
-            // A circle of references.
+            // A cycle of references.
             if layers.keywords.iter().any(|known| std::ptr::eq(*known, keywords)) {
                 continue;
             }
@@ -219,7 +150,7 @@ impl<'a> Fitting<'a> {
         }
     }
 
-    /// One of the allowed values: those that the question mentions come first, then the others in order.
+    /// One of the allowed values: first those that the question mentions, then the others in order.
     fn one_of(&self, allowed: &[Value], copy: usize) -> Result<Value, Exceeded> {
         let mut ordered: Vec<&Value> = Vec::new();
         let mut others: Vec<&Value> = Vec::new();
@@ -281,7 +212,7 @@ impl<'a> Fitting<'a> {
         let length = if items.contains(&&Value::Bool(false)) {
             fixed.len()
         } else {
-            // Past the depth where optional properties are left out, so are optional items.
+            // At the depth that omits optional properties, optional items are omitted, too.
             let wanted = if depth < FULL_DEPTH { fixed.len().max(1) } else { 0 };
             wanted.max(layers.least_count("minItems")).min(layers.most_count("maxItems")).min(ITEMS)
         };
@@ -317,7 +248,7 @@ impl<'a> Fitting<'a> {
         let hints = self.question.hints();
         let mut candidates: Vec<Cow<'_, str>> = Vec::new();
         if place.copy == 0 {
-            // The token asked for goes into every property; other hints are taken in turn.
+            // Every property gets the requested token; the other hints are taken in turn.
             candidates.extend(hints.token.as_deref().map(Cow::from));
             let turn = place.property % hints.strings.len().max(1);
             let (before, from) = hints.strings.split_at(turn);
@@ -328,7 +259,8 @@ impl<'a> Fitting<'a> {
         }
         candidates
             .extend(layers.list("examples").iter().take(ITEMS).filter_map(Value::as_str).map(Cow::from));
-        // These are judged at a cost that grows with the text, and a foreign text may be long or an expression itself.
+        // The cost of validating these grows with the text, and a client's text may be long or itself a regular
+        // expression.
         let format = layers.text("format");
         if pattern.is_some() || format.is_some() {
             candidates.retain(|candidate| candidate.len() <= TRIED && format != Some("regex"));
@@ -445,7 +377,7 @@ mod tests {
         assert_eq!(made(&schema, "What is the weather in Paris?"), json!({"city": "Paris"}));
     }
 
-    /// Steps and bytes that fitting takes before it ends, whether with a value or for want of budget.
+    /// Steps and bytes spent until a value is found or the budget is exhausted.
     fn spent(schema: &Value, question: &str, limits: (usize, usize)) -> (usize, usize, Result<(), Exceeded>) {
         let budget = Budget::of(limits.0, limits.1);
         let schema = ClientSchema::read(schema, "").expect("within the bounds");
@@ -499,7 +431,7 @@ mod tests {
         let large = json!({ "type": "object", "required": names, "properties": properties });
         for schema in [circle, pattern, negated, large] {
             let (_, _, fitted) =
-                spent(&schema, "Say hi", (crate::simulator::budget::STEPS, crate::simulator::budget::BYTES));
+                spent(&schema, "Say hi", (crate::bounds::budget::STEPS, crate::bounds::budget::BYTES));
             assert_eq!(fitted, Ok(()), "{schema}");
         }
     }

@@ -1,7 +1,7 @@
-//! Numbers that follow from a text: the source of all variety in the simulator, so that equal requests get equal
-//! answers.
+//! Deterministic numbers derived from a text: the source of all variety in the simulator, so that equal requests get
+//! equal answers.
 
-/// A generator of numbers seeded by a text (FNV-1a, then SplitMix64). Not for secrets.
+/// A number generator seeded by a text (FNV-1a, then SplitMix64). Not for secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct Seed(u64);
 
@@ -20,13 +20,13 @@ impl Seed {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, not including, `bound`; 0 when `bound` is 0.
+    /// A number from 0 to `bound`, exclusive; 0 if `bound` is 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound.max(1)).unwrap_or(u64::MAX);
         usize::try_from(self.next() % bound).unwrap_or(0)
     }
 
-    /// A number from 0 up to, not including, 1.
+    /// A number from 0 to 1, exclusive.
     pub(crate) fn fraction(&mut self) -> f64 {
         f64::from(u32::try_from(self.next() >> 32).unwrap_or(0)) / 4_294_967_296.0
     }

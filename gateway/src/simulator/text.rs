@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Prompt;
-use super::budget::{Budget, Exceeded};
 use super::question::Question;
 use super::seed::Seed;
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::conversation::Prompt;
 
-/// `count to N` goes no further than this.
+/// Maximum `N` of `count to N`.
 const HIGHEST_COUNT: u64 = 10_000;
-/// Longest part of a tool's result that is quoted in an answer, in characters.
+/// Maximum length of a quote from a tool result in an answer, in characters.
 const RESULT_QUOTED: usize = 2_000;
 
 const OPENINGS: &[&str] = &[
@@ -32,14 +32,14 @@ const CLOSINGS: &[&str] = &[
     "That is all the simulated provider knows about it.",
     "Ask a real model for more; this one is simulated.",
 ];
-/// Words that say nothing about a prompt's topic.
+/// Words that are not about the topic of a prompt.
 const COMMON: &[&str] = &[
     "about", "answer", "could", "does", "explain", "from", "give", "have", "into", "like", "make", "please",
     "short", "should", "sentence", "some", "tell", "that", "their", "them", "then", "there", "they", "this",
     "what", "when", "where", "which", "with", "would", "write", "your",
 ];
 
-/// The text answer, where the prompt leaves no room: what it asks to be given back, what tools gave back, a count.
+/// The text answer if the prompt determines it: the text to repeat, the tool results, or a count.
 pub(super) fn settled(
     prompt: &Prompt,
     question: &Question<'_>,
@@ -64,7 +64,7 @@ pub(super) fn settled(
     Ok(count)
 }
 
-/// The JSON object that a text is, or one that holds it.
+/// The text if it is a JSON object, else an object that contains it.
 pub(super) fn in_object(text: String) -> String {
     match serde_json::from_str(&text) {
         Ok(Value::Object(_)) => text,
@@ -86,7 +86,7 @@ fn count(question: &str) -> Option<String> {
     Some(numbers.join(", "))
 }
 
-/// A few sentences about a question's own words.
+/// A few sentences about the words of a question.
 pub(super) struct Essay<'a> {
     question: &'a str,
     topic: Vec<&'a str>,
@@ -127,37 +127,5 @@ impl<'a> Essay<'a> {
         }
         sentences.push(say(CLOSINGS[seed.below(CLOSINGS.len())], "")?);
         Ok(sentences.join(" "))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Content, Prompt, Turn, reply};
-    use super::*;
-
-    fn ask(question: &str) -> String {
-        let prompt = Prompt { turns: vec![Turn::User(question.to_owned())], ..Prompt::default() };
-        match reply(&prompt, &Budget::new()).expect("within the budget").content {
-            Content::Text(text) => text,
-            Content::ToolCalls(calls) => panic!("{calls:?}"),
-        }
-    }
-
-    #[test]
-    fn equal_prompts_get_equal_answers_and_others_do_not() {
-        assert_eq!(ask("Why is the sky blue?"), ask("Why is the sky blue?"));
-        assert_ne!(ask("Why is the sky blue?"), ask("Why is grass green?"));
-    }
-
-    #[test]
-    fn quoted_strings_and_tokens_come_back() {
-        let text = ask("What do \"blue moon\" and COMPAT-77aa12 mean?");
-        assert!(text.contains("blue moon") && text.contains("COMPAT-77aa12"), "{text}");
-    }
-
-    #[test]
-    fn counting_counts() {
-        assert_eq!(ask("Count from 3 to 6."), "3, 4, 5, 6");
-        assert_eq!(ask("Please count to 3"), "1, 2, 3");
     }
 }

@@ -1,8 +1,13 @@
-//! What the simulator counts as a token: a piece of a word of at most six characters, with the white space before it.
-//! Answers are streamed piece by piece, so that streams have many deltas and usage counts them exactly.
+//! Tokens of the simulator: a token is a piece of a word of at most six characters, with the white space before it.
+//! Answers are streamed piece by piece, so streams have many deltas, and usage counts them exactly.
 
-/// Longest piece, in characters that are not white space.
+use crate::bounds::budget::{Budget, Exceeded};
+
+/// Maximum length of a piece, in characters other than white space.
 const LONGEST: usize = 6;
+
+/// Steps to count the tokens of a byte of text.
+const COUNT: usize = 4;
 
 /// The pieces of a text in order; joined, they are the text.
 pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
@@ -14,7 +19,7 @@ pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// As [`pieces`], of a text that nobody else holds: made one by one as a stream takes them.
+/// Like [`pieces`], for an owned text: makes the pieces one by one as a stream takes them.
 pub(crate) fn owned_pieces(text: String) -> impl Iterator<Item = String> + Send {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -25,7 +30,7 @@ pub(crate) fn owned_pieces(text: String) -> impl Iterator<Item = String> + Send 
     })
 }
 
-/// Bytes of the first piece.
+/// Length of the first piece, in bytes.
 fn first_piece(text: &str) -> usize {
     let mut length = 0;
     let next = text.char_indices().find(|(_, character)| {
@@ -36,9 +41,15 @@ fn first_piece(text: &str) -> usize {
     next.map_or(text.len(), |(at, _)| at)
 }
 
-/// How many tokens a text has.
+/// Number of tokens of a text.
 pub(crate) fn count(text: &str) -> usize {
     pieces(text).count()
+}
+
+/// Like [`count`], charged to a budget.
+pub(super) fn counted(text: &str, budget: &Budget) -> Result<usize, Exceeded> {
+    budget.work(text.len().saturating_mul(COUNT))?;
+    Ok(count(text))
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::budget::{Budget, Exceeded};
 use super::question::Question;
-use super::{Prompt, Tool, ToolCall, ToolChoice, schema};
+use super::schema;
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::conversation::{Prompt, Tool, ToolCall, ToolChoice};
 
-/// The calls a prompt leads to; none when it is to be answered by text.
+/// The calls for a prompt; none if the answer is a text.
 pub(super) fn calls(
     prompt: &Prompt,
     question: &Question<'_>,
@@ -19,7 +20,7 @@ pub(super) fn calls(
             let named = named(prompt, question, budget)?;
             if named.is_empty() { prompt.tools.first().into_iter().collect() } else { named }
         }
-        // Results are answered, not asked for again; what is to be repeated needs no tool.
+        // New tool results are answered, not requested again; repeating a text needs no tool.
         ToolChoice::Auto if prompt.fresh_results().next().is_some() => Vec::new(),
         ToolChoice::Auto if question.requested.is_some() => Vec::new(),
         ToolChoice::Auto => named(prompt, question, budget)?,
@@ -40,7 +41,7 @@ pub(super) fn calls(
         .collect()
 }
 
-/// The tools a question names, as `get_weather` or `get weather`.
+/// The tools that a question names, such as `get_weather` or `get weather`.
 fn named<'a>(
     prompt: &'a Prompt,
     question: &Question<'_>,
@@ -58,7 +59,7 @@ fn named<'a>(
 fn arguments(tool: &Tool, question: &Question<'_>, budget: &Budget) -> Result<Value, Exceeded> {
     Ok(match schema::fit(&tool.parameters, question, budget)? {
         arguments @ Value::Object(_) => arguments,
-        // Arguments are an object whatever the schema says or leaves out.
+        // Arguments are always an object, whatever the schema says.
         _ => json!({}),
     })
 }

@@ -1,17 +1,17 @@
-//! Simulated videos: a moving picture derived from the prompt, as an MP4 file that ordinary players play.
+//! Simulated videos: a moving picture derived from the prompt, as an MP4 file for ordinary players.
 
 use super::h264::{Colour, Encoder};
 use super::mp4::{self, Track};
 use super::palette::{Palette, Shape};
 
-/// Pictures per second. Low, since nobody needs smooth motion from a simulation and each picture costs time.
+/// Pictures per second. Low, since a simulation needs no smooth motion and each picture costs time.
 pub(crate) const RATE: u32 = 10;
 
-/// The format named in the task's output (2.7).
+/// The format in the task's output (2.7).
 pub(crate) const FORMAT: &str = "mp4";
 
-/// Width and height in samples of a resolution in an aspect ratio (2.6): the resolution is the shorter side.
-/// None if either is not one of the specification.
+/// Width and height of a resolution and aspect ratio in samples (2.6): the resolution is the shorter side. `None` if
+/// the specification lacks either.
 pub(crate) fn size(resolution: &str, aspect_ratio: &str) -> Option<(u16, u16)> {
     let (short, long) = match resolution {
         "720p" => (720, 1280),
@@ -26,7 +26,7 @@ pub(crate) fn size(resolution: &str, aspect_ratio: &str) -> Option<(u16, u16)> {
     }
 }
 
-/// About how many bytes a video takes, rather more than fewer.
+/// Estimates the size of a video in bytes, rather too high than too low.
 pub(crate) fn expected_bytes((width, height): (u16, u16), duration_s: u32) -> usize {
     let (columns, rows) = Encoder::new(usize::from(width), usize::from(height)).blocks();
     // A block takes two to three bytes (h264.rs).
@@ -42,7 +42,7 @@ pub(crate) fn encode(prompt: &str, (width, height): (u16, u16), duration_s: u32)
     let picture_parameters = Encoder::picture_parameters();
     let (columns, rows) = encoder.blocks();
     let aspect = f64::from(width) / f64::from(height);
-    // Edges as wide as a block: the deblocking filter then rounds them.
+    // Edges are as wide as a block: the deblocking filter then rounds them.
     let edge = 1.0 / float(rows);
     let pictures: Vec<Vec<u8>> = (0..duration_s * RATE)
         .map(|picture| {

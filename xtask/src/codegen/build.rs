@@ -1,5 +1,9 @@
-//! Phase 2, build: from the linted document to the model that emitters take. Hoists inline objects, merges
+//! Phase 3, build: from the linted document to the model that emitters take. Hoists inline objects, merges
 //! `allOf`, turns `null` into [`Type::Nullable`] and notes which schemas requests and responses reach.
+
+mod members;
+mod presence;
+mod titled;
 
 use std::collections::HashSet;
 
@@ -7,13 +11,14 @@ use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::lint::METHODS;
-use super::load::{self, Document, Sources, child, schema_name, text};
+use super::load::{self, Document, METHODS, Sources, child, schema_name, text};
 use super::model::{
-    Additional, Api, Constraints, ErrorStyle, Field, Final, HttpMethod, Kind, Location, Object, Operation,
-    Parameter, Protocol, Schema, Stream, StreamMode, StringEnum, Type, Union, Webhook,
+    Additional, Api, Constraints, Conversation, ErrorStyle, Field, Final, HttpMethod, Kind, Location,
+    ModelKind, Object, Operation, Parameter, Protocol, Schema, Stream, StreamMode, StringEnum, Type, Union,
+    Webhook,
 };
 use super::names;
+use super::schema::{is_null, merge_all_of, only_form, types, variants};
 
 /// Builds the model. The document must have passed [`super::lint::lint`].
 pub(crate) fn build(sources: &Sources) -> Result<Api> {
@@ -45,6 +50,7 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
         });
     }
     let mut api = Api {
+        home: sources.home,
         title: text(&document.0["info"], "title").to_owned(),
         version: text(&document.0["info"], "version").to_owned(),
         description: text(&document.0["info"], "description").to_owned(),
@@ -53,9 +59,13 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
         webhooks,
         errors: sources.errors.clone(),
         catalog: sources.catalog.clone(),
-        document: document.0.clone(),
+        catalog_types: titled::build("spec/catalog.schema.json", &sources.catalog_schema)?,
+        options: sources.options.clone().resolved(&sources.catalog, &sources.report)?,
+        report: titled::build("spec/report.schema.json", &sources.report)?,
+        report_members: members::members(&sources.report),
     };
     mark_reached(&mut api, &builder.error_bodies);
+    presence::note_rules(&mut api, document)?;
     Ok(api)
 }
 
@@ -112,17 +122,19 @@ impl Builder<'_> {
                 description: description.to_owned(),
                 source: source.to_owned(),
                 deprecated: inner.get("deprecated") == Some(&Value::Bool(true)),
+                position: inner.get("x-position") == Some(&Value::Bool(true)),
             });
         }
         let additional = match merged.get("additionalProperties") {
             Some(Value::Bool(false)) => Additional::Deny,
             None | Some(Value::Bool(true)) => Additional::Keep,
-            Some(inner) => Additional::Map(self.ty(inner, &format!("{name}Value"), source)?),
+            Some(inner) => Additional::Map(self.ty(inner, &names::value(name), source)?),
         };
         let iterable = node.get("x-iterable").and_then(Value::as_str).map(str::to_owned);
         let text = node.get("x-text").cloned().map(serde_json::from_value).transpose();
         let protobuf = node.get("x-json-mapping").is_some();
-        Ok(Object { fields, additional, iterable, text: text.context("x-text")?, protobuf })
+        let new_by_hand = node.get("x-new").is_some();
+        Ok(Object { fields, additional, iterable, text: text.context("x-text")?, protobuf, new_by_hand })
     }
 
     /// The type of a schema; `name` is what an inline object in it is called.
@@ -170,7 +182,7 @@ impl Builder<'_> {
             }
             ["object"] => {
                 let value = match node.get("additionalProperties") {
-                    Some(inner) if inner.is_object() => self.ty(inner, &format!("{name}Value"), source)?,
+                    Some(inner) if inner.is_object() => self.ty(inner, &names::value(name), source)?,
                     _ => Type::Any,
                 };
                 Ok(Type::Map(Box::new(value)))
@@ -180,11 +192,11 @@ impl Builder<'_> {
     }
 
     fn union(&mut self, node: &Value, name: &str, source: &str) -> Result<Type> {
-        let all: Vec<&Value> = load::variants(node).collect();
+        let all: Vec<&Value> = variants(node).collect();
         let forms: Vec<&Value> = all.iter().copied().filter(|variant| !is_null(variant)).collect();
         let mut variants = Vec::new();
         for (index, variant) in forms.iter().enumerate() {
-            variants.push(self.ty(variant, &format!("{name}Variant{index}"), source)?);
+            variants.push(self.ty(variant, &names::form(name, index), source)?);
         }
         let inner = if let [only] = variants.as_slice() {
             only.clone()
@@ -196,6 +208,7 @@ impl Builder<'_> {
                     .and_then(Value::as_str)
                     .map(str::to_owned),
                 open: node.get("x-open-union") == Some(&Value::Bool(true)),
+                assumed: node.get("x-assumed-kind").and_then(Value::as_str).map(str::to_owned),
             })
         };
         let nullable = forms.len() < all.len() && !inner.is_nullable();
@@ -205,13 +218,10 @@ impl Builder<'_> {
     fn operation(&mut self, path: &str, method: &str, item: &Value, node: &Value) -> Result<Operation> {
         let id = text(node, "operationId");
         let source = text(node, "x-source");
-        let shared = item.get("parameters").and_then(Value::as_array).into_iter().flatten();
-        let own = node.get("parameters").and_then(Value::as_array).into_iter().flatten();
         let mut parameters = Vec::new();
         let body = node.pointer("/requestBody/content/application~1json");
         let mut example = serde_json::Map::new();
-        for parameter in shared.chain(own) {
-            let parameter = self.document.follow(parameter)?;
+        for (_, parameter) in self.document.parameters(item, node) {
             parameters.push(self.parameter(parameter, id, source)?);
             if let Some(value) = parameter.get("example") {
                 example.insert(text(parameter, "name").to_owned(), value.clone());
@@ -227,22 +237,24 @@ impl Builder<'_> {
         });
         let request = body.and_then(|body| body.pointer("/schema/$ref")).and_then(Value::as_str);
         let mut response = None;
+        let mut plain = None;
         let mut item_schema = None;
         for (status, answer) in node["responses"].as_object().into_iter().flatten() {
             let answer = self.document.follow(answer)?;
             if !status.starts_with('2') {
                 if let Some(schema) = answer.pointer("/content/application~1json/schema") {
-                    let body = self.ty(schema, &format!("{}Error", names::pascal(id)), source)?;
+                    let body = self.ty(schema, &names::error(id), source)?;
                     self.error_bodies.push(body);
                 }
                 continue;
             }
             if let Some(schema) = answer.pointer("/content/application~1json/schema") {
-                response = Some(self.ty(schema, &format!("{}Response", names::pascal(id)), source)?);
+                response = Some(self.ty(schema, &names::response(id), source)?);
             }
             if let Some(schema) = answer.pointer("/content/text~1event-stream/x-item-schema") {
-                item_schema = Some(self.ty(schema, &format!("{}Event", names::pascal(id)), source)?);
+                item_schema = Some(self.ty(schema, &names::event(id), source)?);
             }
+            plain = load::plain(answer);
         }
         let stream = match (node.get("x-stream"), item_schema) {
             (Some(stream), Some(item)) => Some(Stream {
@@ -256,6 +268,7 @@ impl Builder<'_> {
                     node: text(last, "node").to_owned(),
                 }),
                 item,
+                last_events: strings(stream.get("last_events")),
                 terminator: stream.get("terminator").and_then(Value::as_str).map(str::to_owned),
             }),
             _ => None,
@@ -269,9 +282,14 @@ impl Builder<'_> {
             parameters,
             request: request.and_then(schema_name).map(str::to_owned),
             response,
+            plain,
             stream,
             protocol: attribute::<Protocol>(node, "x-protocol")?,
             error_style: attribute::<ErrorStyle>(node, "x-error-style")?,
+            models: attribute::<Option<ModelKind>>(node, "x-models")?,
+            conversation: attribute::<Option<Conversation>>(node, "x-conversation")?,
+            webhook_url: node.get("x-webhook-url").and_then(Value::as_str).map(str::to_owned),
+            inference: node.get("x-inference").and_then(Value::as_str).map(str::to_owned),
             error_statuses: statuses.filter(|status| *status >= 400).collect(),
             resource: text(node, "x-resource").split('.').map(str::to_owned).collect(),
             name: text(node, "x-method").to_owned(),
@@ -296,7 +314,7 @@ impl Builder<'_> {
             required: node.get("required") == Some(&Value::Bool(true)),
             fixed: schema.get("const").and_then(Value::as_str).map(str::to_owned),
             slashes: node.get("x-slashes") == Some(&Value::Bool(true)),
-            ty: self.ty(schema, &names::nested(&names::pascal(operation), name), source)?,
+            ty: self.ty(schema, &names::parameter(operation, name), source)?,
             constraints: constraints(schema)?,
             default: schema.get("default").cloned(),
             description: text(node, "description").to_owned(),
@@ -312,6 +330,7 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
         source: source.to_owned(),
         kind,
         constraints: constraints(node).unwrap_or_default(),
+        rules: Vec::new(),
         in_request: false,
         in_response: false,
     }
@@ -320,6 +339,12 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
 fn attribute<T: serde::de::DeserializeOwned>(node: &Value, key: &str) -> Result<T> {
     serde_json::from_value(node.get(key).cloned().unwrap_or_default())
         .with_context(|| format!("{key} is not known"))
+}
+
+/// The strings of a list; none where there is no list.
+fn strings(list: Option<&Value>) -> Vec<String> {
+    let words = list.and_then(Value::as_array).into_iter().flatten();
+    words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
 fn http_method(method: &str) -> Result<HttpMethod> {
@@ -355,54 +380,6 @@ fn constraints(node: &Value) -> Result<Constraints> {
     let picked: serde_json::Map<String, Value> =
         members.map(|(key, value)| (key.clone(), value.clone())).collect();
     serde_json::from_value(Value::Object(picked)).context("a constraint has the wrong type")
-}
-
-/// The non-null types of a schema, and whether null is among them.
-pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
-    let all: Vec<&str> = match node.get("type") {
-        None => Vec::new(),
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
-        Some(other) => bail!("type {other} is neither a string nor a list"),
-    };
-    let nullable = all.contains(&"null");
-    Ok((all.into_iter().filter(|name| *name != "null").collect(), nullable))
-}
-
-/// `{type: null}`, as a variant of a oneOf.
-pub(crate) fn is_null(node: &Value) -> bool {
-    node.get("type").and_then(Value::as_str) == Some("null")
-}
-
-/// The one form beside null that a `oneOf` has; anything else as it is.
-fn only_form(node: &Value) -> &Value {
-    let mut forms = load::variants(node).filter(|variant| !is_null(variant));
-    match (forms.next(), forms.next()) {
-        (Some(only), None) => only,
-        _ => node,
-    }
-}
-
-/// An object schema with the properties and requirements of its `allOf` (recursively) beside its own.
-pub(crate) fn merge_all_of(document: &Document, node: &Value) -> Result<Value> {
-    let mut properties = serde_json::Map::new();
-    let mut required: Vec<Value> = Vec::new();
-    for part in node.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        let part = merge_all_of(document, document.follow(part)?)?;
-        properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
-        required.extend(part["required"].as_array().cloned().unwrap_or_default());
-    }
-    properties.extend(node.get("properties").and_then(Value::as_object).cloned().unwrap_or_default());
-    for name in node.get("required").and_then(Value::as_array).into_iter().flatten() {
-        if !required.contains(name) {
-            required.push(name.clone());
-        }
-    }
-    let mut merged = node.as_object().cloned().unwrap_or_default();
-    merged.shift_remove("allOf");
-    merged.insert("properties".to_owned(), Value::Object(properties));
-    merged.insert("required".to_owned(), Value::Array(required));
-    Ok(Value::Object(merged))
 }
 
 /// Notes for every schema whether requests and responses reach it.

@@ -1,25 +1,32 @@
 //! A tiny specification with one of everything, for the tests of the phases.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::load::{Document, Sources};
+use super::catalog::Catalog;
+use super::home::GATEWRIGHT;
+use super::load::{Document, OPENAPI, Sources};
 
 /// The fixture's sources.
 pub(super) fn sources() -> Sources {
     Sources {
+        home: GATEWRIGHT,
+        name: OPENAPI.to_owned(),
         openapi: Document::parse(include_str!("fixture/openapi.yaml")).expect("the fixture is YAML"),
-        catalog: serde_json::from_str(include_str!("fixture/catalog.json"))
+        catalog: Catalog::of(include_str!("fixture/catalog.json"), &catalog_schema())
             .expect("the fixture has the catalog's form"),
+        catalog_schema: catalog_schema(),
         errors: serde_json::from_str(include_str!("fixture/errors.json"))
             .expect("the fixture has the errors' form"),
-        report: json!({
-            "description": "A report.",
-            "type": "object",
-            "required": ["kit"],
-            "properties": {"kit": {"$ref": "#/$defs/kit"}},
-            "$defs": {"kit": {"type": "object", "properties": {"name": {"const": "kit", "description": "Its name."}}}},
-        }),
+        options: serde_json::from_str(include_str!("fixture/options.json"))
+            .expect("the fixture has the form of the options"),
+        report: serde_json::from_str(include_str!("fixture/report.schema.json"))
+            .expect("the fixture is JSON"),
     }
+}
+
+/// The form of the catalog, which is no part of the fixture.
+fn catalog_schema() -> Value {
+    serde_json::from_str(include_str!("../../../spec/catalog.schema.json")).expect("the schema is JSON")
 }
 
 /// The fixture with the value at a JSON Pointer of its OpenAPI document replaced, added or (null) removed.

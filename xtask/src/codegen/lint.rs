@@ -1,10 +1,18 @@
-//! Phase 1, lint: the house rules of the specification. Every problem names its place (a file and a JSON Pointer
+//! Phase 2, lint: the house rules of the specification. Every problem names its place (a file and a JSON Pointer
 //! into it) and the way out. Strict: a member this generator does not know is a problem, since
 //! nothing would be generated from it.
 
+mod answers;
+mod attributes;
 pub(crate) mod bounds;
 mod errors;
+mod forms;
 mod nulls;
+mod options;
+mod parameters;
+#[cfg(test)]
+mod refusals;
+mod spelling;
 mod statuses;
 #[cfg(test)]
 mod tests;
@@ -14,12 +22,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::build::is_null;
-use super::load::{Document, child, schema_name, text};
+use super::load::{Document, METHODS, OPENAPI, child, schema_name, text};
 use super::names;
+use super::schema::{is_null, subschemas};
 
 pub(crate) use self::errors::lint_errors;
 pub(crate) use self::nulls::lint_nulls;
+pub(crate) use self::options::lint_options;
 pub(crate) use self::statuses::lint_statuses;
 
 /// One broken rule.
@@ -73,12 +82,14 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-extensible-enum",
     "x-open-union",
     "x-discriminator",
+    "x-assumed-kind",
+    "x-position",
     "x-iterable",
     "x-text",
     "x-json-mapping",
+    "x-new",
 ];
 
-const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
 const DOCUMENT: &[&str] = &[
     "openapi",
     "info",
@@ -108,6 +119,10 @@ const OPERATION: &[&str] = &[
     "x-protocol",
     "x-error-style",
     "x-stream",
+    "x-models",
+    "x-conversation",
+    "x-webhook-url",
+    "x-inference",
 ];
 const WEBHOOK: &[&str] =
     &["operationId", "summary", "description", "tags", "requestBody", "responses", "security", "x-source"];
@@ -129,11 +144,6 @@ const HEADER: &[&str] = &["$ref", "description", "required", "schema", "x-source
 const MEDIA: &[&str] = &["schema", "example", "examples", "x-item-schema"];
 const COMPONENTS: &[&str] =
     &["schemas", "parameters", "responses", "requestBodies", "headers", "securitySchemes"];
-const STREAM: &[&str] = &["parameter", "always", "terminator", "final"];
-const FINAL: &[&str] = &["python", "node"];
-
-/// Methods an operation may have, as keys of a path item.
-pub(crate) const METHODS: &[&str] = &["get", "post", "put", "patch", "delete"];
 
 /// All broken rules, in document order of the parts.
 pub(crate) fn lint(document: &Document) -> Vec<Problem> {
@@ -149,8 +159,7 @@ struct Lint<'doc> {
 
 impl Lint<'_> {
     fn report(&mut self, pointer: &str, message: impl Into<String>) {
-        self.problems
-            .push(Problem { place: format!("spec/openapi.yaml#{pointer}"), message: message.into() });
+        self.problems.push(Problem { place: format!("{OPENAPI}#{pointer}"), message: message.into() });
     }
 
     fn report_all(&mut self, problems: impl IntoIterator<Item = (String, String)>) {
@@ -182,6 +191,7 @@ impl Lint<'_> {
         let components = root.get("components").cloned().unwrap_or_default();
         self.keys(&components, "/components", "components", COMPONENTS);
         self.operations();
+        self.report_all(spelling::names(self.document));
         self.webhooks();
         self.schemas();
         for (name, parameter) in self.document.members("/components/parameters") {
@@ -197,15 +207,29 @@ impl Lint<'_> {
         let mut methods = BTreeSet::new();
         let mut resources = HashSet::new();
         for (path, item) in self.document.members("/paths") {
-            let at = child("/paths", path);
-            self.keys(item, &at, "a path item", PATH_ITEM);
+            let at_path = child("/paths", path);
+            let at = &at_path;
+            self.keys(item, at, "a path item", PATH_ITEM);
+            self.report_all(parameters::of_path(path, item, at));
+            for (index, parameter) in
+                item.get("parameters").and_then(Value::as_array).into_iter().flatten().enumerate()
+            {
+                self.parameter(parameter, &format!("{at}/parameters/{index}"));
+            }
             if !path.starts_with('/') || path.contains("//") {
-                self.report(&at, "a path starts with one `/` and has no empty segment; correct it");
+                self.report(at, "a path starts with one `/` and has no empty segment; correct it");
             }
             for method in METHODS {
                 let Some(operation) = item.get(*method) else { continue };
-                let at = child(&at, method);
+                let at = child(at, method);
                 self.operation(operation, &at);
+                self.report_all(parameters::of_operation(
+                    self.document,
+                    path,
+                    (item, &at_path),
+                    (operation, &at),
+                ));
+                self.report_all(answers::of_success(self.document, operation, &at));
                 let id = text(operation, "operationId");
                 if !ids.insert(id.to_owned()) {
                     self.report(&child(&at, "operationId"), format!("`{id}` is taken; choose another"));
@@ -254,6 +278,7 @@ impl Lint<'_> {
         self.source(node, at);
         self.one_of(node, at, "x-protocol", &["chat", "responses", "native", "media", "models"]);
         self.one_of(node, at, "x-error-style", &["standard", "native"]);
+        self.routing(node, at);
         for key in ["summary", "description"] {
             if text(node, key).is_empty() {
                 self.report(
@@ -262,20 +287,10 @@ impl Lint<'_> {
                 );
             }
         }
-        let body = node.pointer("/requestBody/content/application~1json/schema");
-        let body = body.and_then(|schema| self.document.follow(schema).ok());
         for (index, parameter) in
             node.get("parameters").and_then(Value::as_array).into_iter().flatten().enumerate()
         {
-            let at = format!("{at}/parameters/{index}");
-            self.parameter(parameter, &at);
-            // Python and Node take parameters and members of the body side by side.
-            let name =
-                self.document.follow(parameter).map(|parameter| text(parameter, "name")).unwrap_or_default();
-            let members = body.and_then(|body| body.get("properties")).and_then(Value::as_object);
-            if members.into_iter().flatten().any(|(member, _)| names::snake(member) == names::snake(name)) {
-                self.report(&at, format!("the request body has a `{name}` too; rename one"));
-            }
+            self.parameter(parameter, &format!("{at}/parameters/{index}"));
         }
         if let Some(body) = node.get("requestBody") {
             let at = child(at, "requestBody");
@@ -343,7 +358,7 @@ impl Lint<'_> {
         self.one_of(parameter, at, "in", &["path", "query", "header"]);
         let schema = parameter.get("schema").cloned().unwrap_or_default();
         self.schema(&schema, &child(at, "schema"));
-        if !schema.get("type").is_some_and(Value::is_string) {
+        if !["boolean", "integer", "number", "string"].contains(&text(&schema, "type")) {
             self.report(
                 &child(at, "schema"),
                 "a parameter has one plain type (string, integer, number, boolean)",
@@ -370,57 +385,6 @@ impl Lint<'_> {
         }
         for (name, header) in node.get("headers").and_then(Value::as_object).into_iter().flatten() {
             self.keys(header, &child(&child(at, "headers"), name), "a header", HEADER);
-        }
-    }
-
-    fn stream(&mut self, operation: &Value, at: &str) {
-        let streams = operation
-            .get("responses")
-            .and_then(Value::as_object)
-            .is_some_and(|all| all.values().any(|r| r.pointer("/content/text~1event-stream").is_some()));
-        let at = child(at, "x-stream");
-        let Some(stream) = operation.get("x-stream") else {
-            if streams {
-                self.report(
-                    &at,
-                    "the operation streams: add x-stream: {parameter: stream} or {always: true}",
-                );
-            }
-            return;
-        };
-        self.keys(stream, &at, "x-stream", STREAM);
-        if !streams {
-            self.report(
-                &at,
-                "x-stream without a text/event-stream response; add the response or remove x-stream",
-            );
-        }
-        if !stream.as_object().is_some_and(|members| members.contains_key("terminator")) {
-            self.report(&at, "terminator is missing; give the last data line (`\"[DONE]\"`) or null");
-        }
-        if let Some(last) = stream.get("final") {
-            let at = child(&at, "final");
-            self.keys(last, &at, "final", FINAL);
-            for language in FINAL.iter().filter(|language| text(last, language).is_empty()) {
-                self.report(
-                    &at,
-                    format!("{language} is missing; name the method that gives the whole document"),
-                );
-            }
-        }
-        match (stream.get("parameter").and_then(Value::as_str), stream.get("always")) {
-            (Some(name), None) => {
-                let body = operation.pointer("/requestBody/content/application~1json/schema");
-                let body = body.and_then(|schema| self.document.follow(schema).ok());
-                if body.is_none_or(|body| body.get("properties").and_then(|all| all.get(name)).is_none()) {
-                    self.report(
-                        &at,
-                        format!("the request body has no property `{name}`; add it or correct x-stream"),
-                    );
-                }
-            }
-            (None, Some(Value::Bool(true))) => {}
-            _ => self.report(&at, "must be {parameter: NAME} or {always: true}"),
         }
     }
 
@@ -486,12 +450,14 @@ impl Lint<'_> {
             self.source(node, at);
         }
         self.union(node, at);
+        self.left_out(node, at);
         self.values(node, at);
         if node.get("x-json-mapping").is_some() {
             self.one_of(node, at, "x-json-mapping", &["protobuf"]);
         }
         self.conveniences(node, at);
         self.report_all(bounds::marks(node, at));
+        self.report_all(forms::of_schema(node, at));
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let at = child(&child(at, "properties"), name);
@@ -517,30 +483,6 @@ impl Lint<'_> {
         }
         for (pointer, inner) in subschemas(node, at) {
             self.schema(inner, &pointer);
-        }
-    }
-
-    /// `x-iterable` and `x-text`, which clients make of a response.
-    fn conveniences(&mut self, node: &Value, at: &str) {
-        let property = |name: &str| node.get("properties").and_then(|all| all.get(name));
-        if let Some(iterable) = node.get("x-iterable") {
-            let array = iterable.as_str().and_then(property);
-            if array.and_then(|array| array.get("items")).is_none() {
-                self.report(
-                    &child(at, "x-iterable"),
-                    "x-iterable names an array among the properties; correct it",
-                );
-            }
-        }
-        if let Some(joined) = node.get("x-text") {
-            let at = child(at, "x-text");
-            self.keys(joined, &at, "x-text", JOINED_TEXT);
-            if property(text(joined, "name")).is_some() {
-                self.report(&at, "the member of x-text is a property already; rename one");
-            }
-            if joined.pointer("/path/0").and_then(Value::as_str).and_then(property).is_none() {
-                self.report(&at, "the path of x-text begins with an array among the properties; correct it");
-            }
         }
     }
 
@@ -588,25 +530,6 @@ impl Lint<'_> {
             }
         }
     }
-}
-
-/// Schemas directly inside a schema, with their pointers.
-pub(crate) fn subschemas<'a>(node: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
-    let mut found = Vec::new();
-    for key in ["items", "additionalProperties", "not", "if", "then", "else"] {
-        if let Some(inner) = node.get(key) {
-            found.push((child(at, key), inner));
-        }
-    }
-    for key in ["oneOf", "anyOf", "allOf"] {
-        for (index, inner) in node.get(key).and_then(Value::as_array).into_iter().flatten().enumerate() {
-            found.push((format!("{at}/{key}/{index}"), inner));
-        }
-    }
-    for (name, inner) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        found.push((child(&child(at, "properties"), name), inner));
-    }
-    found
 }
 
 /// Names that inline objects and enums below `node` get when they are hoisted.

@@ -5,27 +5,50 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use super::model::{Catalog, Errors};
+use super::catalog::Catalog;
+use super::errors::Errors;
+use super::home::{GATEWRIGHT, Home};
+use super::model::Plain;
+use super::options::Options;
 
 /// The hand-written sources, parsed and otherwise untouched.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
+    /// Where what is made of them goes.
+    pub home: Home,
+    /// What problems call the file of `openapi`.
+    pub name: String,
     pub openapi: Document,
     pub catalog: Catalog,
+    /// `spec/catalog.schema.json`.
+    pub catalog_schema: Value,
     pub errors: Errors,
     /// `spec/report.schema.json`.
     pub report: Value,
+    pub options: Options,
 }
 
 impl Sources {
     /// Reads `spec/` below `root`.
     pub(crate) fn read(root: &Path) -> Result<Self> {
+        Self::of(root, Path::new(OPENAPI), GATEWRIGHT)
+    }
+
+    /// Reads another specification, whose clients stand on the hand-written half of ours: of ours are the errors, which
+    /// the transport raises, and the options of a call with the catalog and the report that they refer to.
+    pub(crate) fn of(root: &Path, openapi: &Path, home: Home) -> Result<Self> {
         let spec = root.join("spec");
+        let name = openapi.display().to_string();
+        let catalog_schema: Value = json(&spec.join("catalog.schema.json"))?;
         Ok(Self {
-            openapi: Document::parse(&read(&spec.join("openapi.yaml"))?).context("spec/openapi.yaml")?,
-            catalog: json(&spec.join("catalog.json"))?,
-            errors: json(&spec.join("errors.json"))?,
+            home,
+            openapi: Document::parse(&read(&root.join(openapi))?).with_context(|| name.clone())?,
+            name,
+            catalog: Catalog::of(&read(&spec.join("catalog.json"))?, &catalog_schema)?,
+            catalog_schema,
+            errors: Errors::of(json(&spec.join("errors.json"))?, &json(&spec.join("errors.schema.json"))?)?,
             report: json(&spec.join("report.schema.json"))?,
+            options: json(&spec.join("options.json"))?,
         })
     }
 }
@@ -38,6 +61,15 @@ fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_str(&read(path)?)
         .with_context(|| format!("{} does not have the expected form", path.display()))
 }
+
+/// The file that problems of the document name.
+pub(crate) const OPENAPI: &str = "spec/openapi.yaml";
+
+/// Methods an operation may have, as keys of a path item.
+pub(crate) const METHODS: &[&str] = &["get", "post", "put", "patch", "delete"];
+
+/// Most references that lead to one another.
+const MOST_REFERENCES: usize = 32;
 
 /// An OpenAPI document whose references stay as they are; [`Document::resolve`] follows them.
 #[derive(Debug, Clone)]
@@ -63,10 +95,34 @@ impl Document {
 
     /// `node` itself, or what it refers to.
     pub(crate) fn follow<'doc>(&'doc self, node: &'doc Value) -> Result<&'doc Value> {
-        match node.get("$ref").and_then(Value::as_str) {
-            Some(reference) => self.follow(self.resolve(reference)?),
-            None => Ok(node),
+        let mut node = node;
+        for _ in 0..MOST_REFERENCES {
+            match node.get("$ref").and_then(Value::as_str) {
+                Some(reference) => node = self.resolve(reference)?,
+                None => return Ok(node),
+            }
         }
+        bail!("references lead in a circle, at {}; let one of them say what it is", node["$ref"])
+    }
+
+    /// The parameters of an operation with their places in the document: its own, and those of its path that it does not
+    /// have itself. A reference that leads nowhere is left out; the lint has told it.
+    pub(crate) fn parameters<'doc>(
+        &'doc self,
+        item: &'doc Value,
+        operation: &'doc Value,
+    ) -> Vec<(ParameterPlace, &'doc Value)> {
+        let list = |node: &'doc Value| node.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        let key = |parameter: &Value| (text(parameter, "name").to_owned(), text(parameter, "in").to_owned());
+        let own: Vec<_> = list(operation)
+            .enumerate()
+            .filter_map(|(index, node)| Some((ParameterPlace::Operation(index), self.follow(node).ok()?)))
+            .collect();
+        let shared = list(item)
+            .enumerate()
+            .filter_map(|(index, node)| Some((ParameterPlace::Path(index), self.follow(node).ok()?)))
+            .filter(|(_, parameter)| own.iter().all(|(_, known)| key(known) != key(parameter)));
+        shared.chain(own.iter().copied()).collect()
     }
 
     /// A named schema.
@@ -78,6 +134,27 @@ impl Document {
     pub(crate) fn members(&self, pointer: &str) -> impl Iterator<Item = (&String, &Value)> {
         self.0.pointer(pointer).and_then(Value::as_object).into_iter().flatten()
     }
+}
+
+/// Where a parameter of an operation is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParameterPlace {
+    /// Of the path, so many before it.
+    Path(usize),
+    /// Of the operation itself.
+    Operation(usize),
+}
+
+/// What a successful answer holds beside JSON and events; nothing if it has no content at all.
+pub(crate) fn plain(answer: &Value) -> Option<Plain> {
+    let Some(content) =
+        answer.get("content").and_then(Value::as_object).filter(|content| !content.is_empty())
+    else {
+        return Some(Plain::Nothing);
+    };
+    let others =
+        content.keys().find(|kind| !["application/json", "text/event-stream"].contains(&kind.as_str()));
+    others.map(|kind| Plain::of_media_type(kind))
 }
 
 /// `#/components/schemas/Message` → `Message`.
@@ -93,11 +170,4 @@ pub(crate) fn child(pointer: &str, token: &str) -> String {
 /// A string member, or the empty string.
 pub(crate) fn text<'a>(node: &'a Value, key: &str) -> &'a str {
     node.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The described variants of a `oneOf`: of an open union, all but the form that stands for unknown kinds.
-pub(crate) fn variants(node: &Value) -> impl Iterator<Item = &Value> {
-    let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
-    let all = node.get("oneOf").and_then(Value::as_array).into_iter().flatten();
-    all.filter(move |variant| !is_open || variant.get("$ref").is_some())
 }

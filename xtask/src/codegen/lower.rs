@@ -1,9 +1,13 @@
-//! Phase 3, lower: from OpenAPI 3.1 to the part of 3.0.3 that progenitor and typify turn into good Rust.
+//! Phase 4, lower: the documents that follow from the specification, the last phase that walks it. They are what
+//! validators hold requests to, the specification as 3.2, and the part of 3.0.3 that progenitor and typify turn into
+//! good Rust.
 //!
-//! The rule: generated types say which members there are and of what form; ranges, lengths and patterns are
+//! The rule of that part: generated types say which members there are and of what form; ranges, lengths and patterns are
 //! not theirs. What a type cannot say is dropped here, and every dropped keyword is recorded with what enforces
 //! it instead. Strict: a keyword without an arm below is an error.
 
+mod newer;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -13,17 +17,20 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::build::{is_null, merge_all_of, types};
-use super::lint::METHODS;
-use super::load::{Document, child, text, variants};
-use super::model::Api;
+use super::load::{Document, METHODS, child, plain, text};
+use super::model::{Api, Plain};
 use super::names;
+use super::schema::{is_null, merge_all_of, types, variants};
 
 /// What lowering produced.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     /// The OpenAPI 3.0.3 document.
     pub document: Value,
+    /// The OpenAPI 3.2 document.
+    pub newer: Value,
+    /// The JSON Schemas of request bodies and parameters, constraints intact.
+    pub requests: Value,
     pub dropped: Vec<Dropped>,
     /// Open enums: type name and its known values.
     pub open_enums: Vec<(String, Vec<String>)>,
@@ -94,7 +101,13 @@ pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
     });
     let mut dropped = lowering.dropped.unwrap_or_default();
     dropped.sort_by(|a, b| (&a.pointer, &a.keyword).cmp(&(&b.pointer, &b.keyword)));
-    Ok(Lowered { document: lowered, dropped, open_enums: lowering.open_enums })
+    Ok(Lowered {
+        document: lowered,
+        newer: newer::newer(document),
+        requests: requests::requests(document, api)?,
+        dropped,
+        open_enums: lowering.open_enums,
+    })
 }
 
 struct Lowering<'doc> {
@@ -155,6 +168,9 @@ impl Lowering<'_> {
         if let Some(values) = open_values(node) {
             return self.open_enum(node, values, at, place);
         }
+        if node.get("x-open-union") == Some(&Value::Bool(true)) {
+            return self.inline_open_union(node, at, place);
+        }
         let merged;
         let node = if node.get("allOf").is_some() {
             // Merging keeps members; conditions are not a type's.
@@ -181,7 +197,7 @@ impl Lowering<'_> {
             match keyword.as_str() {
                 // Read above, or documentation that Rust takes from elsewhere.
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-iterable"
-                | "x-text" | "x-json-mapping" => {}
+                | "x-text" | "x-json-mapping" | "x-new" | "x-position" | "x-assumed-kind" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }
@@ -203,7 +219,7 @@ impl Lowering<'_> {
                     } else if closed {
                         out.insert(keyword.clone(), value.clone());
                     } else {
-                        let inner = Place { name: format!("{}Value", place.name), ..place.clone() };
+                        let inner = Place { name: names::value(&place.name), ..place.clone() };
                         out.insert(keyword.clone(), self.schema(value, &child(at, keyword), &inner)?);
                     }
                 }
@@ -270,6 +286,17 @@ impl Lowering<'_> {
         Ok(Value::Object(out))
     }
 
+    /// An open union that is written in its place becomes a type of its own, named after it.
+    fn inline_open_union(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
+        let lowered = self.open_union(node, at, place)?;
+        self.add(place.name.clone(), lowered)?;
+        let description = text(node, "description");
+        let mut out = Map::new();
+        out.insert("allOf".to_owned(), json!([{"$ref": format!("#/components/schemas/{}", place.name)}]));
+        out.insert("description".to_owned(), json!(description));
+        Ok(Value::Object(out))
+    }
+
     /// In a request a constant is a one-value enum; in an answer it is read as any string.
     fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) {
         if value.is_string() && place.request {
@@ -320,17 +347,21 @@ impl Lowering<'_> {
     }
 
     fn one_of(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) -> Result<()> {
-        let all: Vec<(usize, &Value)> =
-            value.as_array().context("oneOf is a list")?.iter().enumerate().collect();
-        if all.iter().any(|(_, variant)| is_null(variant)) {
+        let all = value.as_array().context("oneOf is a list")?;
+        if all.iter().any(is_null) {
             out.insert("nullable".to_owned(), json!(true));
         }
         let mut variants = Vec::new();
-        for (index, variant) in all.into_iter().filter(|(_, variant)| !is_null(variant)) {
-            let inner = Place { name: format!("{}Variant{index}", place.name), ..place.clone() };
+        // Counted without null, as the model names them, wherever that stands.
+        for (index, variant) in all.iter().filter(|variant| !is_null(variant)).enumerate() {
+            let inner = Place { name: names::form(&place.name, index), ..place.clone() };
+            let at = format!(
+                "{at}/oneOf/{}",
+                all.iter().position(|form| std::ptr::eq(form, variant)).unwrap_or(index)
+            );
             // Strings of an open enum among other forms: the form is what tells them apart, so any string.
             let variant = if open_values(variant).is_some() { &json!({"type": "string"}) } else { variant };
-            variants.push(self.schema(variant, &format!("{at}/oneOf/{index}"), &inner)?);
+            variants.push(self.schema(variant, &at, &inner)?);
         }
         let keyword = if variants.len() == 1 { "allOf" } else { "oneOf" };
         out.insert(keyword.to_owned(), Value::Array(variants));
@@ -416,10 +447,7 @@ impl Lowering<'_> {
             operation.insert(key.to_owned(), json!(text(node, key)));
         }
         let mut parameters = Vec::new();
-        let shared = item.get("parameters").and_then(Value::as_array).into_iter().flatten();
-        let own = node.get("parameters").and_then(Value::as_array).into_iter().flatten();
-        for parameter in shared.chain(own) {
-            let parameter = self.document.follow(parameter)?;
+        for (_, parameter) in self.document.parameters(item, node) {
             let name = text(parameter, "name");
             let at = format!("{at}/parameters/{name}/schema");
             let schema = &parameter["schema"];
@@ -427,7 +455,7 @@ impl Lowering<'_> {
                 self.drop(&at, "const", value, EnforcedBy::Transport);
                 continue;
             }
-            let place = Place { name: names::nested(&names::pascal(id), name), request: true };
+            let place = Place { name: names::parameter(id, name), request: true };
             parameters.push(json!({
                 "name": name,
                 "in": text(parameter, "in"),
@@ -451,7 +479,7 @@ impl Lowering<'_> {
         let content = |kind: &str| answers.iter().find_map(|answer| answer["content"].get(kind)).cloned();
         let json_body = match content("application/json") {
             Some(body) => {
-                let place = Place { name: format!("{}Response", names::pascal(id)), request: false };
+                let place = Place { name: names::response(id), request: false };
                 let schema = self.schema(&body["schema"], &format!("{at}/responses/2XX"), &place)?;
                 Some(json!({"schema": schema}))
             }
@@ -469,16 +497,27 @@ impl Lowering<'_> {
                 (event_body, "text/event-stream", id.to_owned(), path.to_owned())
             },
         ];
-        for (body, kind, id, path) in forms {
-            let Some(body) = body else { continue };
+        let mut add = |id: &str, path: String, answer: Value| {
             let mut operation = operation.clone();
             operation.insert("operationId".to_owned(), json!(id));
-            operation.insert(
-                "responses".to_owned(),
-                json!({"2XX": {"description": "Success.", "content": {kind: body}}}),
-            );
+            operation.insert("responses".to_owned(), json!({"2XX": answer}));
             let place = paths.entry(path).or_insert_with(|| json!({}));
             place[method] = Value::Object(operation);
+        };
+        for (body, kind, id, path) in forms {
+            if let Some(body) = body {
+                add(&id, path, json!({"description": "Success.", "content": {kind: body}}));
+            }
+        }
+        match answers.iter().find_map(plain) {
+            None => {}
+            Some(Plain::Nothing) => add(id, path.to_owned(), json!({"description": "Success."})),
+            // To progenitor all that is no JSON is a stream of bytes; the transport reads it whole.
+            Some(Plain::Text(kind) | Plain::Bytes(kind)) => {
+                let schema = json!({"type": "string", "format": "binary"});
+                let content = json!({kind: {"schema": schema}});
+                add(id, path.to_owned(), json!({"description": "Success.", "content": content}));
+            }
         }
         Ok(())
     }

@@ -8,13 +8,26 @@
 //! - `allOf` is merged; `null` in a type array or a `oneOf` has become [`Type::Nullable`];
 //! - identifiers do not collide in any of the three languages.
 
+mod members;
+mod parts;
+
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use self::members::Member;
+pub(crate) use self::parts::Part;
+
+use super::catalog::Catalog;
+use super::errors::Errors;
+use super::home::Home;
+use super::options::Options;
+
 /// Everything the specification says, ready to be written out in a language.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
+    /// Where what is made of it goes.
+    pub home: Home,
     pub title: String,
     pub version: String,
     pub description: String,
@@ -25,8 +38,13 @@ pub(crate) struct Api {
     pub webhooks: Vec<Webhook>,
     pub errors: Errors,
     pub catalog: Catalog,
-    /// `spec/openapi.yaml` as it stands, references unresolved.
-    pub document: Value,
+    /// Types of `spec/catalog.schema.json`, the catalog first.
+    pub catalog_types: IndexMap<String, Schema>,
+    pub options: Options,
+    /// Types of `spec/report.schema.json`, the report first.
+    pub report: IndexMap<String, Schema>,
+    /// Members of the report, for its reference.
+    pub report_members: Vec<Member>,
 }
 
 /// One operation: a method on a path.
@@ -40,11 +58,21 @@ pub(crate) struct Operation {
     pub parameters: Vec<Parameter>,
     /// The request body's schema (always a named object).
     pub request: Option<String>,
-    /// The JSON response; `None` for an operation that always streams.
+    /// The JSON response; `None` for an operation that always streams, or has another answer.
     pub response: Option<Type>,
+    /// The answer of an operation that answers with something other than JSON.
+    pub plain: Option<Plain>,
     pub stream: Option<Stream>,
     pub protocol: Protocol,
     pub error_style: ErrorStyle,
+    /// Kind of the models that it serves.
+    pub models: Option<ModelKind>,
+    /// What its body holds a conversation as.
+    pub conversation: Option<Conversation>,
+    /// Member of the body that says where a notification is sent.
+    pub webhook_url: Option<String>,
+    /// What traces call it.
+    pub inference: Option<String>,
     /// Statuses of errors that the specification lists.
     pub error_statuses: Vec<u16>,
     /// Where it is on the client: `["chat", "completions"]`.
@@ -86,6 +114,28 @@ impl Operation {
     /// Whether the operation has no other form than a stream.
     pub(crate) fn always_streams(&self) -> bool {
         matches!(self.stream.as_ref().map(|stream| &stream.mode), Some(StreamMode::Always))
+    }
+}
+
+/// An answer that is no JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Plain {
+    /// No body, as of 204.
+    Nothing,
+    /// Text of this media type.
+    Text(String),
+    /// Bytes of this media type.
+    Bytes(String),
+}
+
+impl Plain {
+    /// What a media type other than JSON and events holds: `text/…` is text, the rest bytes.
+    pub(crate) fn of_media_type(media_type: &str) -> Self {
+        if media_type.starts_with("text/") {
+            Self::Text(media_type.to_owned())
+        } else {
+            Self::Bytes(media_type.to_owned())
+        }
     }
 }
 
@@ -157,6 +207,8 @@ pub(crate) struct Stream {
     pub item: Type,
     /// Data of the event that ends the stream: `[DONE]`.
     pub terminator: Option<String>,
+    /// Names of the events after which nothing follows.
+    pub last_events: Vec<String>,
     /// What reads the stream to its end and gives the whole document.
     pub last: Option<Final>,
 }
@@ -220,6 +272,44 @@ impl ErrorStyle {
     }
 }
 
+/// `x-models`: the part of the catalog whose models an operation serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ModelKind {
+    Text,
+    Image,
+    Video,
+}
+
+impl ModelKind {
+    /// `"Text"`, the variant's name in generated enums.
+    pub(crate) fn pascal(self) -> &'static str {
+        match self {
+            Self::Text => "Text",
+            Self::Image => "Image",
+            Self::Video => "Video",
+        }
+    }
+}
+
+/// `x-conversation`: in which form a body holds a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Conversation {
+    Messages,
+    Items,
+}
+
+impl Conversation {
+    /// `"Messages"`, the variant's name in generated enums.
+    pub(crate) fn pascal(self) -> &'static str {
+        match self {
+            Self::Messages => "Messages",
+            Self::Items => "Items",
+        }
+    }
+}
+
 /// A call the gateway makes to the user's server.
 #[derive(Debug, Clone)]
 pub(crate) struct Webhook {
@@ -241,10 +331,21 @@ pub(crate) struct Schema {
     pub kind: Kind,
     /// Constraints of the schema itself (of an alias).
     pub constraints: Constraints,
+    /// Which members have to be there together, of a schema that an answer reaches.
+    pub rules: Vec<Rule>,
     /// Reached from a request body.
     pub in_request: bool,
     /// Reached from a response, a stream item or a webhook.
     pub in_response: bool,
+}
+
+/// Members of an answer of which one has to be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// Member and value of the condition, if there is one.
+    pub when: Option<(String, String)>,
+    /// One of these has to be there.
+    pub any_of: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -266,6 +367,8 @@ pub(crate) struct Object {
     pub text: Option<JoinedText>,
     /// `x-json-mapping`: requests write it as the JSON mapping of protocol buffers allows.
     pub protobuf: bool,
+    /// `x-new`: `new` of the type in Rust takes something else than what is required, and is written by hand.
+    pub new_by_hand: bool,
 }
 
 /// `x-text`: a member that is not on the wire: the texts of all parts of one kind, joined. `output_text` of a
@@ -310,6 +413,8 @@ pub(crate) struct Union {
     pub variants: Vec<Type>,
     pub discriminator: Option<String>,
     pub open: bool,
+    /// `x-assumed-kind`: the kind that an answer is read as where it does not say.
+    pub assumed: Option<String>,
 }
 
 /// One member of an object.
@@ -327,6 +432,8 @@ pub(crate) struct Field {
     /// Section, or `ours`; the schema's own unless the property says otherwise.
     pub source: String,
     pub deprecated: bool,
+    /// `x-position`: the place of the object in its array, which an answer may leave out.
+    pub position: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -418,182 +525,6 @@ impl Constraints {
     }
 }
 
-/// `spec/errors.json`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Errors {
-    #[serde(default, rename = "$comment")]
-    #[expect(dead_code, reason = "accepted, for readers; nothing is emitted from it")]
-    comment: Option<String>,
-    /// Classes that group others and are no kind themselves, parents first.
-    pub bases: Vec<ErrorBase>,
-    pub kinds: Vec<ErrorKind>,
-    pub codes: Vec<ErrorCode>,
-}
-
-impl Errors {
-    /// Every class with its parent and meaning, parents before their children.
-    pub(crate) fn classes(&self) -> Vec<(&str, Option<&str>, &str)> {
-        let mut waiting: Vec<(&str, Option<&str>, &str)> = self
-            .bases
-            .iter()
-            .map(|base| (base.class.as_str(), base.parent.as_deref(), base.meaning.as_str()))
-            .chain(self.kinds.iter().map(|k| (k.class.as_str(), Some(k.parent.as_str()), k.meaning.as_str())))
-            .collect();
-        let mut ordered: Vec<(&str, Option<&str>, &str)> = Vec::new();
-        while !waiting.is_empty() {
-            let known = |class: &str| ordered.iter().any(|(name, ..)| *name == class);
-            let Some(next) = waiting.iter().position(|(_, parent, _)| parent.is_none_or(known)) else {
-                break;
-            };
-            ordered.push(waiting.remove(next));
-        }
-        ordered
-    }
-}
-
-/// A class that groups others.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ErrorBase {
-    pub class: String,
-    pub parent: Option<String>,
-    pub meaning: String,
-}
-
-/// A kind of failure: a Rust `ErrorKind` variant, a Python exception, a TypeScript class.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ErrorKind {
-    /// snake_case: `rate_limit`.
-    pub name: String,
-    /// `RateLimitError`.
-    pub class: String,
-    /// Class it extends: `APIStatusError`.
-    pub parent: String,
-    /// HTTP statuses that mean this kind.
-    pub status: Vec<u16>,
-    pub retryable: bool,
-    pub meaning: String,
-    /// Section, or `ours`.
-    #[serde(rename = "x-source")]
-    pub source: String,
-}
-
-/// A code of an error body, in both styles.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ErrorCode {
-    pub code: String,
-    #[serde(rename = "type")]
-    pub error_type: String,
-    pub status: u16,
-    pub native_status: String,
-    pub native_http: u16,
-    pub native_reason: Option<String>,
-    pub meaning: String,
-    /// Section, or `ours`.
-    #[serde(rename = "x-source")]
-    pub source: String,
-}
-
-/// `spec/catalog.json`: what is not stated is `None`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Catalog {
-    #[serde(default, rename = "$schema")]
-    #[expect(dead_code, reason = "accepted, for editors; nothing is emitted from it")]
-    schema: Option<String>,
-    #[serde(default, rename = "$comment")]
-    #[expect(dead_code, reason = "accepted, for readers; nothing is emitted from it")]
-    comment: Option<String>,
-    pub families: Vec<Family>,
-    pub text_models: Vec<TextModel>,
-    pub video_models: Vec<VideoModel>,
-    pub image_models: Vec<ImageModel>,
-    pub defaults: CatalogDefaults,
-}
-
-/// A provider family.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Family {
-    pub id: String,
-    pub title: String,
-    pub protocols: Vec<String>,
-    /// Members whose value is our choice.
-    #[serde(default, rename = "x-ours")]
-    pub ours: Vec<String>,
-    #[serde(rename = "x-source")]
-    pub source: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TextModel {
-    pub id: String,
-    pub family: String,
-    /// Members whose value is our choice.
-    #[serde(default, rename = "x-ours")]
-    pub ours: Vec<String>,
-    #[serde(rename = "x-source")]
-    pub source: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct VideoModel {
-    pub id: String,
-    pub min_duration_s: Option<u32>,
-    pub max_duration_s: Option<u32>,
-    pub resolutions: Vec<String>,
-    pub aspect_ratios: Vec<String>,
-    pub features: Vec<String>,
-    /// Members whose value is our choice.
-    #[serde(default, rename = "x-ours")]
-    pub ours: Vec<String>,
-    #[serde(rename = "x-source")]
-    pub source: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ImageModel {
-    pub id: String,
-    pub sizes: Option<Vec<String>>,
-    pub max_width: u32,
-    pub max_height: u32,
-    pub max_resolution: String,
-    pub max_n: u32,
-    pub max_prompt_characters: Option<u32>,
-    pub quality: bool,
-    pub style: bool,
-    pub revises_prompt: bool,
-    pub features: Vec<String>,
-    /// Members whose value is our choice.
-    #[serde(default, rename = "x-ours")]
-    pub ours: Vec<String>,
-    #[serde(rename = "x-source")]
-    pub source: String,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CatalogDefaults {
-    pub video_poll_interval_s: u32,
-    pub image_url_lifetime_s: u32,
-    #[serde(rename = "x-source")]
-    pub source: DefaultSources,
-}
-
-/// Sections of the defaults.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DefaultSources {
-    pub video_poll_interval_s: String,
-    pub image_url_lifetime_s: String,
-}
-
 /// A place on the client: its methods and the places below it.
 #[derive(Debug, Default)]
 pub(crate) struct Resource<'api> {
@@ -622,6 +553,20 @@ impl Api {
         root
     }
 
+    /// The object that a type names.
+    pub(crate) fn object(&self, ty: &Type) -> Option<&Object> {
+        let Type::Ref(name) = ty else { return None };
+        match &self.schemas.get(name)?.kind {
+            Kind::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The member of an operation's answer whose items one gets by iterating over the answer.
+    pub(crate) fn iterable(&self, operation: &Operation) -> Option<&str> {
+        self.object(operation.response.as_ref()?)?.iterable.as_deref()
+    }
+
     /// The fields of an operation's request body; empty if it has none.
     pub(crate) fn request_fields(&self, operation: &Operation) -> &[Field] {
         match operation.request.as_ref().map(|name| &self.schemas[name].kind) {
@@ -634,7 +579,7 @@ impl Api {
 /// A generated file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct File {
-    /// From the repository's root, with `/`: `core/src/generated/operations.rs`.
+    /// From the repository's root, with `/`: `core/src/api/generated/operations.rs`.
     pub path: String,
     pub contents: String,
 }

@@ -17,6 +17,13 @@ pub(crate) fn snake(name: &str) -> String {
     name.to_snake_case()
 }
 
+/// A wire name as Rust spells a method or an argument: `taskId` → `task_id`, `type` → `type_`.
+pub(crate) fn rust(name: &str) -> String {
+    let spelled = snake(name);
+    // As progenitor does it, which knows the keywords.
+    if syn::parse_str::<syn::Ident>(&spelled).is_ok() { spelled } else { format!("{spelled}_") }
+}
+
 /// `create_video` → `CREATE_VIDEO`; a leading digit gets an `X` before it: `16:9` → `X16_9`.
 pub(crate) fn constant(name: &str) -> String {
     let spelled = separated(name).to_shouty_snake_case();
@@ -37,6 +44,36 @@ pub(crate) fn nested(parent: &str, property: &str) -> String {
 /// The name of an inline type that is the item of the array `name`.
 pub(crate) fn item(name: &str) -> String {
     format!("{name}Item")
+}
+
+/// The name of an inline type that is the value of any member of the object `name`.
+pub(crate) fn value(name: &str) -> String {
+    format!("{name}Value")
+}
+
+/// The name of an inline type that is one of the forms of `name`; `index` counts them without null.
+pub(crate) fn form(name: &str, index: usize) -> String {
+    format!("{name}Variant{index}")
+}
+
+/// The name of an inline type that an operation answers.
+pub(crate) fn response(operation: &str) -> String {
+    format!("{}Response", pascal(operation))
+}
+
+/// The name of an inline type that each event of an operation's stream holds.
+pub(crate) fn event(operation: &str) -> String {
+    format!("{}Event", pascal(operation))
+}
+
+/// The name of an inline type that an operation answers where it fails.
+pub(crate) fn error(operation: &str) -> String {
+    format!("{}Error", pascal(operation))
+}
+
+/// The name of an inline type of a parameter.
+pub(crate) fn parameter(operation: &str, name: &str) -> String {
+    nested(&pascal(operation), name)
 }
 
 fn separated(name: &str) -> String {

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::fixture::{edited, sources};
-use super::generate;
+use super::home::GATEWRIGHT;
+use super::load::Sources;
+use super::{generate, prepare};
 
 fn write(root: &Path, path: &str, contents: &str) {
     let path = root.join(path);
@@ -19,6 +21,15 @@ fn generating_twice_gives_the_same_bytes() {
 }
 
 #[test]
+fn another_specification_goes_through_the_phases() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let openapi = Path::new("tests/other-api/openapi.yaml");
+    let sources = Sources::of(&root, openapi, GATEWRIGHT).expect("it can be read");
+    let (api, _) = prepare(&sources).expect("it keeps the rules");
+    assert!(api.operations.iter().any(|operation| operation.resource == ["berths"]));
+}
+
+#[test]
 fn what_was_written_passes_the_check() {
     let root = tempfile::tempdir().expect("a folder");
     let output = generate(&sources()).expect("the fixture generates");
@@ -31,7 +42,7 @@ fn the_check_names_stale_missing_and_orphaned_files_and_the_command() {
     let root = tempfile::tempdir().expect("a folder");
     let output = generate(&sources()).expect("the fixture generates");
     output.write(root.path()).expect("it can be written");
-    write(root.path(), "core/src/generated/operations.rs", "// edited by hand\n");
+    write(root.path(), "core/src/api/generated/operations.rs", "// edited by hand\n");
     std::fs::remove_file(root.path().join("docs/reference/errors.md")).expect("it was there");
     write(root.path(), "gateway/src/generated/left_over.rs", "");
     write(
@@ -42,7 +53,7 @@ fn the_check_names_stale_missing_and_orphaned_files_and_the_command() {
     let error = output.check(root.path()).expect_err("four files differ");
     assert_eq!(
         error.to_string(),
-        "stale    core/src/generated/operations.rs (first difference in line 1)\n\
+        "stale    core/src/api/generated/operations.rs (first difference in line 1)\n\
          missing  docs/reference/errors.md\n\
          orphaned docs/old.md\n\
          orphaned gateway/src/generated/left_over.rs\n\
@@ -54,7 +65,7 @@ fn the_check_names_stale_missing_and_orphaned_files_and_the_command() {
 fn writing_mends_what_the_check_names() {
     let root = tempfile::tempdir().expect("a folder");
     let output = generate(&sources()).expect("the fixture generates");
-    write(root.path(), "core/src/generated/operations.rs", "// edited by hand\n");
+    write(root.path(), "core/src/api/generated/operations.rs", "// edited by hand\n");
     write(root.path(), "gateway/src/generated/left_over.rs", "");
     output.write(root.path()).expect("it can be written");
     output.check(root.path()).expect("nothing differs");
@@ -73,6 +84,41 @@ fn a_file_that_only_speaks_of_generated_files_is_no_orphan() {
     output.check(root.path()).expect("nothing differs");
 }
 
+/// The fixture's output with the table of a client's options in a guide.
+fn with_guide() -> super::Output {
+    let mut sources = sources();
+    sources.options.client.guide = Some("docs/pens.md".to_owned());
+    generate(&sources).expect("the fixture generates")
+}
+
+#[test]
+fn a_part_of_a_guide_is_written_between_its_lines_and_checked() {
+    let root = tempfile::tempdir().expect("a folder");
+    let output = with_guide();
+    let (begin, end) =
+        ("<!-- options of client: written by cargo xtask codegen -->", "<!-- end of options of client -->");
+    write(root.path(), "docs/pens.md", &format!("# Pens\n\n{begin}\nold\n{end}\n\nMore.\n"));
+    output.write(root.path()).expect("it can be written");
+    output.check(root.path()).expect("nothing differs");
+    let guide = std::fs::read_to_string(root.path().join("docs/pens.md")).expect("it is there");
+    assert!(guide.starts_with(&format!("# Pens\n\n{begin}\n\n| Rust | Python | Node |")), "{guide}");
+    assert!(guide.ends_with(&format!("|\n\n{end}\n\nMore.\n")), "{guide}");
+    write(root.path(), "docs/pens.md", &guide.replace("| `tries` |", "| `trials` |"));
+    let error = output.check(root.path()).expect_err("a row differs").to_string();
+    assert!(error.starts_with("stale    docs/pens.md (first difference in line "), "{error}");
+}
+
+#[test]
+fn a_guide_without_a_place_for_its_part_is_named_with_the_lines_to_add() {
+    let root = tempfile::tempdir().expect("a folder");
+    write(root.path(), "docs/pens.md", "# Pens\n");
+    assert_eq!(
+        with_guide().check(root.path()).expect_err("there is no place").to_string(),
+        "docs/pens.md: there is no place for the options of client; put these two lines where it belongs:\n\
+         <!-- options of client: written by cargo xtask codegen -->\n<!-- end of options of client -->\n"
+    );
+}
+
 #[test]
 fn a_broken_rule_stops_the_generator_with_every_problem() {
     let mut sources = edited("/components/schemas/Line/x-source", serde_json::Value::Null);
@@ -80,4 +126,24 @@ fn a_broken_rule_stops_the_generator_with_every_problem() {
     let error = generate(&sources).expect_err("two rules are broken").to_string();
     assert!(error.contains("spec/openapi.yaml#/components/schemas/Line: x-source is missing"), "{error}");
     assert!(error.contains("spec/errors.json#/kinds/0/parent: LostError is no class here"), "{error}");
+}
+
+#[test]
+fn an_operation_that_is_renamed_keeps_its_place_on_the_client() {
+    let id = "/paths/~1v1~1lines~1{line_id}/get/operationId";
+    let before = generate(&sources()).expect("the fixture generates");
+    let after = generate(&edited(id, "look_a_line_up".into())).expect("the fixture generates");
+    let stub = "bindings-python/python/gatewright/generated/resources.pyi";
+    assert_eq!(before.file(stub), after.file(stub));
+    let rust = "core/src/client/generated/resources.rs";
+    let methods = |code: &str| {
+        let lines = code.lines().filter(|line| line.contains("pub async fn"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(methods(before.file(rust)), methods(after.file(rust)));
+    // What is called by id follows it everywhere.
+    for path in ["bindings-python/python/gatewright/generated/resources.py", rust] {
+        assert!(!after.file(path).contains("retrieve_line"), "{path}");
+        assert!(after.file(path).contains("look_a_line_up"), "{path}");
+    }
 }

@@ -3,7 +3,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
-from gatewright._native import NotGiven, Record
+from gatewright._engine import NotGiven, Record
 from gatewright._options import CallOptions
 from gatewright.generated import types
 from gatewright.generated.streams import (

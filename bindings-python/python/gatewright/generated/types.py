@@ -4,7 +4,7 @@
 At run time every response type is `Record` and every request type `dict`: no class is made per schema.
 """
 
-from gatewright._native import Record
+from gatewright._types import stand_ins
 
 _RECORDS = frozenset(
     {
@@ -199,14 +199,4 @@ _ALIASES = frozenset(
 
 __all__ = [*_RECORDS, *_DICTS, *_ALIASES]  # pyright: ignore[reportUnsupportedDunderAll]
 
-
-def __getattr__(name):
-    if name in _RECORDS:
-        return Record
-    if name in _DICTS:
-        return dict
-    if name in _ALIASES:
-        from typing import Any
-
-        return Any
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = stand_ins(__name__, _RECORDS, _DICTS, _ALIASES)

@@ -5,7 +5,7 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from gatewright._native import Record
+from gatewright._engine import Record
 from typing_extensions import Required, TypeAlias, TypedDict
 
 __all__ = [
@@ -211,9 +211,7 @@ class StandardError(Record):
         """Machine-readable code; see errors.json."""
     @property
     def violations(self) -> list[RequestViolation] | None:
-        """The broken rules of the request, at once: at most 100; the message says whether there are
-        more.
-        """
+        """All violations of the request, at most 100; the message says whether there are more."""
 
 class RequestViolation(Record):
     """One broken rule of a request. (ours)"""
@@ -249,7 +247,7 @@ class NativeError(Record):
         """Canonical status word."""
     @property
     def details(self) -> list[NativeErrorDetail] | None:
-        """Typed details, told apart by @type."""
+        """Typed details, distinguished by @type."""
 
 class NativeErrorDetail(Record):
     """One detail of a native error. (ours)"""
@@ -294,9 +292,9 @@ class ChatCompletionRequest(TypedDict, total=False):
     parallel_tool_calls: bool | None
     """Whether several tools may be called at once. (ours)"""
     response_format: ChatResponseFormatParam | None
-    """Form the answer must have. (ours)"""
+    """Format of the response. (ours)"""
     seed: int | None
-    """Asks for repeatable sampling. (ours)"""
+    """Requests repeatable sampling. (ours)"""
     user: str | None
     """An id of the end user. (ours)"""
     logprobs: bool | None
@@ -308,9 +306,9 @@ class ChatCompletionRequest(TypedDict, total=False):
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
     """How long the model may think. (ours)"""
     metadata: Mapping[str, str] | None
-    """Free key and value pairs, stored with the completion. (ours)"""
+    """Arbitrary key-value pairs, stored with the completion. (ours)"""
     store: bool | None
-    """Whether the completion is kept. (ours)"""
+    """Whether the completion is stored. (ours)"""
     service_tier: str | None
     """Processing tier. (ours)"""
 
@@ -329,7 +327,7 @@ class ChatMessageParam(TypedDict, total=False):
     tool_calls: Sequence[ChatToolCallParam] | None
     """Calls the assistant made. (ours)"""
     tool_call_id: str | None
-    """The call that a tool message answers. (ours)"""
+    """The call that a tool message responds to. (ours)"""
 
 ChatContentPartParam: TypeAlias = ChatTextPartParam | ChatImagePartParam | Record
 """One part of a message's content; unknown kinds pass through. (ours)"""
@@ -342,7 +340,7 @@ class ChatTextPartParam(TypedDict, total=False):
     """The text."""
 
 class ChatImagePartParam(TypedDict, total=False):
-    """An image by address or as a data URL. (ours)"""
+    """An image by URL or as a data URL. (ours)"""
     type: Required[Literal["image_url"]]
     """Kind of the part."""
     image_url: Required[ChatImageUrlParam | Record]
@@ -351,7 +349,7 @@ class ChatImagePartParam(TypedDict, total=False):
 class ChatImageUrlParam(TypedDict, total=False):
     """Where an image is. (ours)"""
     url: Required[str]
-    """Address or data URL."""
+    """URL or data URL."""
     detail: Literal["auto", "low", "high"] | str | None
     """How closely to look."""
 
@@ -384,10 +382,10 @@ class ChatCustomParam(TypedDict, total=False):
     description: str | None
     """What it does and when to call it."""
     format: ChatCustomFormatParam | None
-    """What the text may be; without it, any text. Unknown kinds pass through."""
+    """Format of the text; any text if absent. Unknown kinds pass through."""
 
 ChatCustomFormatParam: TypeAlias = CustomTextFormatParam | ChatGrammarFormatParam | Record
-"""What the text may be; without it, any text. Unknown kinds pass through. (ours)"""
+"""Format of the text; any text if absent. Unknown kinds pass through. (ours)"""
 
 class CustomTextFormat(Record):
     """Any text. (ours)"""
@@ -443,7 +441,7 @@ class ChatNamedCustomToolChoiceParam(TypedDict, total=False):
     """A tool by name."""
 
 class ChatAllowedToolsChoiceParam(TypedDict, total=False):
-    """Leaves some of the tools to choose from. (ours)"""
+    """Limits the choice to some of the tools. (ours)"""
     type: Required[Literal["allowed_tools"]]
     """Kind of the choice."""
     allowed_tools: Required[ChatAllowedToolsParam | Record]
@@ -462,7 +460,7 @@ class ChatToolNameParam(TypedDict, total=False):
     """Name of the tool."""
 
 ChatResponseFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ChatJsonSchemaResponseFormatParam | Record
-"""Form the answer must have; unknown kinds pass through. (ours)"""
+"""Format of the response; unknown kinds pass through. (ours)"""
 
 class TextFormat(Record):
     """Plain text. (ours)"""
@@ -491,10 +489,10 @@ class ChatJsonSchemaResponseFormatParam(TypedDict, total=False):
     type: Required[Literal["json_schema"]]
     """Kind of the form."""
     json_schema: Required[ChatJsonSchemaFormatParam | Record]
-    """A JSON Schema that the answer must follow."""
+    """A JSON Schema that the response must follow."""
 
 class ChatJsonSchemaFormatParam(TypedDict, total=False):
-    """A JSON Schema that the answer must follow. (ours)"""
+    """A JSON Schema that the response must follow. (ours)"""
     name: Required[str]
     """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -600,19 +598,19 @@ class ChatCompletion(Record):
         """Model id."""
     @property
     def choices(self) -> list[ChatChoice]:
-        """The answers, one per n."""
+        """The choices, one per n."""
     @property
     def usage(self) -> ChatUsage:
         """Tokens used."""
     @property
     def system_fingerprint(self) -> str | None:
-        """Identifies the configuration that answered. (ours)"""
+        """Identifies the configuration that generated the response. (ours)"""
     @property
     def service_tier(self) -> str | None:
         """Processing tier used. (ours)"""
 
 class ChatChoice(Record):
-    """One answer. (2.2)"""
+    """One choice. (2.2)"""
     @property
     def index(self) -> int:
         """Place among the choices. At least 0."""
@@ -624,7 +622,7 @@ class ChatChoice(Record):
         """Why generation ended."""
     @property
     def logprobs(self) -> ChatLogprobs | None:
-        """Log probabilities of the tokens; null unless asked for. (ours)"""
+        """Log probabilities of the tokens; null unless requested. (ours)"""
 
 class ChatCompletionMessage(Record):
     """The assistant's message. (2.2)"""
@@ -639,7 +637,7 @@ class ChatCompletionMessage(Record):
         """Why the model declined. (ours)"""
     @property
     def reasoning_content(self) -> str | None:
-        """What the model thought where a provider shows it. (ours)"""
+        """The model's reasoning if the provider shows it. (ours)"""
     @property
     def tool_calls(self) -> list[ChatToolCall] | None:
         """Calls of tools. (ours)"""
@@ -684,7 +682,7 @@ class ChatCompletionChunk(Record):
         """Kind of the record."""
     @property
     def choices(self) -> list[ChatChunkChoice]:
-        """What is new, by choice; empty on a usage chunk (ours)."""
+        """The new content of each choice; empty on a usage chunk (ours)."""
     @property
     def created(self) -> int | None:
         """Unix time in seconds. Format int64. (ours)"""
@@ -693,10 +691,10 @@ class ChatCompletionChunk(Record):
         """Model id. (ours)"""
     @property
     def usage(self) -> ChatUsage | None:
-        """Tokens used, on the last chunk when asked for. (ours)"""
+        """Tokens used; on the last chunk if requested. (ours)"""
     @property
     def system_fingerprint(self) -> str | None:
-        """Identifies the configuration that answers. (ours)"""
+        """Identifies the configuration that generates the response. (ours)"""
     @property
     def service_tier(self) -> str | None:
         """Processing tier used. (ours)"""
@@ -714,7 +712,7 @@ class ChatChunkChoice(Record):
         """null on content chunks; the reason on the last chunk."""
     @property
     def logprobs(self) -> ChatLogprobs | None:
-        """Log probabilities of the tokens; null unless asked for. (ours)"""
+        """Log probabilities of the tokens; null unless requested. (ours)"""
 
 class ChatLogprobs(Record):
     """Log probabilities of the tokens of a choice or of its new piece. (ours)"""
@@ -726,49 +724,49 @@ class ChatLogprobs(Record):
         """Those of a refusal."""
 
 class TokenLogprob(Record):
-    """How likely a token was, and which others were. (ours)"""
+    """The probability of a token and of its alternatives. (ours)"""
     @property
     def token(self) -> str:
         """The token."""
     @property
     def logprob(self) -> float | None:
-        """Natural logarithm of its probability; null where that is no number."""
+        """Natural logarithm of its probability; null if that is not a number."""
     @property
     def bytes(self) -> list[int] | None:
-        """Its UTF-8 bytes; a character may be cut between tokens."""
+        """Its UTF-8 bytes; a character may be split between tokens."""
     @property
     def top_logprobs(self) -> list[TopLogprob] | None:
-        """The likeliest tokens of this place, as many as asked for."""
+        """The most likely tokens at this position, as many as requested."""
 
 class TokenLogprobParam(TypedDict, total=False):
-    """How likely a token was, and which others were. (ours)"""
+    """The probability of a token and of its alternatives. (ours)"""
     token: Required[str]
     """The token."""
     logprob: Required[float | None]
-    """Natural logarithm of its probability; null where that is no number."""
+    """Natural logarithm of its probability; null if that is not a number."""
     bytes: Sequence[int] | None
-    """Its UTF-8 bytes; a character may be cut between tokens."""
+    """Its UTF-8 bytes; a character may be split between tokens."""
     top_logprobs: Sequence[TopLogprobParam | Record] | None
-    """The likeliest tokens of this place, as many as asked for."""
+    """The most likely tokens at this position, as many as requested."""
 
 class TopLogprob(Record):
-    """One of the likeliest tokens of a place. (ours)"""
+    """One of the most likely tokens at a position. (ours)"""
     @property
     def token(self) -> str:
         """The token."""
     @property
     def logprob(self) -> float | None:
-        """Natural logarithm of its probability; null where that is no number."""
+        """Natural logarithm of its probability; null if that is not a number."""
     @property
     def bytes(self) -> list[int] | None:
         """Its UTF-8 bytes."""
 
 class TopLogprobParam(TypedDict, total=False):
-    """One of the likeliest tokens of a place. (ours)"""
+    """One of the most likely tokens at a position. (ours)"""
     token: Required[str]
     """The token."""
     logprob: Required[float | None]
-    """Natural logarithm of its probability; null where that is no number."""
+    """Natural logarithm of its probability; null if that is not a number."""
     bytes: Sequence[int] | None
     """Its UTF-8 bytes."""
 
@@ -785,7 +783,7 @@ class ChatDelta(Record):
         """New refusal text. (ours)"""
     @property
     def reasoning_content(self) -> str | None:
-        """New thought where a provider shows it. (ours)"""
+        """New reasoning if the provider shows it. (ours)"""
     @property
     def tool_calls(self) -> list[ChatToolCallDelta] | None:
         """New pieces of tool calls. (ours)"""
@@ -847,9 +845,9 @@ class ResponseRequest(TypedDict, total=False):
     parallel_tool_calls: bool | None
     """Whether several tools may be called at once. (ours)"""
     previous_response_id: str | None
-    """The response to go on from. (ours)"""
+    """The response to continue. (ours)"""
     store: bool | None
-    """Whether the response is kept for previous_response_id. (ours)"""
+    """Whether the response is stored for previous_response_id. (ours)"""
     temperature: float | None
     """Higher is more random. 0 to 2. (ours)"""
     top_p: float | None
@@ -863,7 +861,7 @@ class ResponseRequest(TypedDict, total=False):
     include: Sequence[str] | None
     """Further output to include. (ours)"""
     metadata: Mapping[str, str] | None
-    """Free key and value pairs, kept with the response. (ours)"""
+    """Arbitrary key-value pairs, stored with the response. (ours)"""
     prompt_cache_key: str | None
     """Groups requests that share a prefix. (ours)"""
     service_tier: str | None
@@ -871,13 +869,13 @@ class ResponseRequest(TypedDict, total=False):
     user: str | None
     """An id of the end user. (ours)"""
     safety_identifier: str | None
-    """A stable id of the end user that tells nothing about them. (ours)"""
+    """A stable id of the end user that reveals nothing about them. (ours)"""
     max_tool_calls: int | None
     """Upper bound on calls of built-in tools. At least 1. (ours)"""
     top_logprobs: int | None
     """How many alternatives per token. 0 to 20. (ours)"""
     background: bool | None
-    """Whether the response is made after the request has been answered. (ours)"""
+    """Whether the response is generated in the background after the request returns. (ours)"""
 
 InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | CustomToolCallOutputItemParam | CustomToolCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
 """One item of the input; unknown kinds are accepted and passed on. (ours)"""
@@ -924,7 +922,7 @@ class InputImageContent(Record):
         """Kind of the part."""
     @property
     def image_url(self) -> str | None:
-        """Address or data URL."""
+        """URL or data URL."""
     @property
     def detail(self) -> Literal["auto", "low", "high"] | str | None:
         """How closely to look."""
@@ -934,7 +932,7 @@ class InputImageContentParam(TypedDict, total=False):
     type: Required[Literal["input_image"]]
     """Kind of the part."""
     image_url: str | None
-    """Address or data URL."""
+    """URL or data URL."""
     detail: Literal["auto", "low", "high"] | str | None
     """How closely to look."""
 
@@ -951,7 +949,7 @@ class OutputTextContent(Record):
         """Notes on the text."""
     @property
     def logprobs(self) -> list[TokenLogprob] | None:
-        """Log probabilities of the tokens; empty unless asked for."""
+        """Log probabilities of the tokens; empty unless requested."""
 
 class OutputTextContentParam(TypedDict, total=False):
     """Text of the model. (ours)"""
@@ -962,7 +960,7 @@ class OutputTextContentParam(TypedDict, total=False):
     annotations: Sequence[Mapping[str, object]] | None
     """Notes on the text."""
     logprobs: Sequence[TokenLogprobParam | Record] | None
-    """Log probabilities of the tokens; empty unless asked for."""
+    """Log probabilities of the tokens; empty unless requested."""
 
 class RefusalContent(Record):
     """Why the model declined. (ours)"""
@@ -1021,7 +1019,7 @@ class FunctionCallItem(Record):
         """Id of the item."""
     @property
     def call_id(self) -> str:
-        """Goes back with the result."""
+        """Send it back with the result."""
     @property
     def name(self) -> str:
         """Name of the function."""
@@ -1039,7 +1037,7 @@ class FunctionCallItemParam(TypedDict, total=False):
     id: str | None
     """Id of the item."""
     call_id: Required[str]
-    """Goes back with the result."""
+    """Send it back with the result."""
     name: Required[str]
     """Name of the function."""
     arguments: Required[str]
@@ -1060,7 +1058,7 @@ class ReasoningItem(Record):
         """Summary parts."""
     @property
     def encrypted_content(self) -> str | None:
-        """Opaque; goes back unchanged."""
+        """Opaque; send it back unchanged."""
     @property
     def status(self) -> str | None:
         """State of the item."""
@@ -1074,12 +1072,12 @@ class ReasoningItemParam(TypedDict, total=False):
     summary: Sequence[Mapping[str, object]] | None
     """Summary parts."""
     encrypted_content: str | None
-    """Opaque; goes back unchanged."""
+    """Opaque; send it back unchanged."""
     status: str | None
     """State of the item."""
 
 class CompactionItem(Record):
-    """Stands for a conversation that was compacted. (ours)"""
+    """Represents a conversation that was compacted. (ours)"""
     @property
     def type(self) -> Literal["compaction"]:
         """Kind of the item."""
@@ -1088,19 +1086,19 @@ class CompactionItem(Record):
         """Id of the item."""
     @property
     def encrypted_content(self) -> str:
-        """Opaque; goes back unchanged."""
+        """Opaque; send it back unchanged."""
 
 class CompactionItemParam(TypedDict, total=False):
-    """Stands for a conversation that was compacted. (ours)"""
+    """Represents a conversation that was compacted. (ours)"""
     type: Required[Literal["compaction"]]
     """Kind of the item."""
     id: str | None
     """Id of the item."""
     encrypted_content: Required[str]
-    """Opaque; goes back unchanged."""
+    """Opaque; send it back unchanged."""
 
 class CompactionTriggerItemParam(TypedDict, total=False):
-    """As last input item, asks for one compaction item instead of an answer. (ours)"""
+    """As the last input item, requests one compaction item instead of a reply. (ours)"""
     type: Required[Literal["compaction_trigger"]]
     """Kind of the item."""
 
@@ -1114,7 +1112,7 @@ class CustomToolCallItem(Record):
         """Id of the item."""
     @property
     def call_id(self) -> str:
-        """Goes back with the result."""
+        """Send it back with the result."""
     @property
     def name(self) -> str:
         """Name of the tool."""
@@ -1132,7 +1130,7 @@ class CustomToolCallItemParam(TypedDict, total=False):
     id: str | None
     """Id of the item."""
     call_id: Required[str]
-    """Goes back with the result."""
+    """Send it back with the result."""
     name: Required[str]
     """Name of the tool."""
     input: Required[str]
@@ -1221,7 +1219,7 @@ class ResponseCustomTool(Record):
         """What it does and when to call it."""
     @property
     def format(self) -> ResponseCustomFormat | None:
-        """What the text may be; without it, any text. Unknown kinds pass through."""
+        """Format of the text; any text if absent. Unknown kinds pass through."""
 
 class ResponseCustomToolParam(TypedDict, total=False):
     """A tool that takes free text and that the caller can run. (ours)"""
@@ -1232,13 +1230,13 @@ class ResponseCustomToolParam(TypedDict, total=False):
     description: str | None
     """What it does and when to call it."""
     format: ResponseCustomFormatParam | None
-    """What the text may be; without it, any text. Unknown kinds pass through."""
+    """Format of the text; any text if absent. Unknown kinds pass through."""
 
 ResponseCustomFormat: TypeAlias = CustomTextFormat | ResponseGrammarFormat
-"""What the text may be; without it, any text. Unknown kinds pass through. (ours)"""
+"""Format of the text; any text if absent. Unknown kinds pass through. (ours)"""
 
 ResponseCustomFormatParam: TypeAlias = CustomTextFormatParam | ResponseGrammarFormatParam | Record
-"""What the text may be; without it, any text. Unknown kinds pass through. (ours)"""
+"""Format of the text; any text if absent. Unknown kinds pass through. (ours)"""
 
 class ResponseGrammarFormat(Record):
     """Text of a grammar. (ours)"""
@@ -1290,7 +1288,7 @@ class ResponseNamedCustomToolChoiceParam(TypedDict, total=False):
     """Name of the tool."""
 
 class ResponseAllowedToolsChoiceParam(TypedDict, total=False):
-    """Leaves some of the tools to choose from. (ours)"""
+    """Limits the choice to some of the tools. (ours)"""
     type: Required[Literal["allowed_tools"]]
     """Kind of the choice."""
     mode: Required[Literal["auto", "required"]]
@@ -1302,23 +1300,23 @@ class ResponseTextOptions(Record):
     """Form of the text. (ours)"""
     @property
     def format(self) -> ResponseTextFormat | None:
-        """Form the answer must have; unknown kinds pass through."""
+        """Format of the response; unknown kinds pass through."""
     @property
     def verbosity(self) -> Literal["low", "medium", "high"] | str | None:
-        """How long answers are."""
+        """How long responses are."""
 
 class ResponseTextOptionsParam(TypedDict, total=False):
     """Form of the text. (ours)"""
     format: ResponseTextFormatParam | None
-    """Form the answer must have; unknown kinds pass through."""
+    """Format of the response; unknown kinds pass through."""
     verbosity: Literal["low", "medium", "high"] | str | None
-    """How long answers are."""
+    """How long responses are."""
 
 ResponseTextFormat: TypeAlias = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat
-"""Form the answer must have; unknown kinds pass through. (ours)"""
+"""Format of the response; unknown kinds pass through. (ours)"""
 
 ResponseTextFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ResponseJsonSchemaFormatParam | Record
-"""Form the answer must have; unknown kinds pass through. (ours)"""
+"""Format of the response; unknown kinds pass through. (ours)"""
 
 class ResponseJsonSchemaFormat(Record):
     """JSON that follows a schema. (ours)"""
@@ -1358,14 +1356,14 @@ class ResponseReasoningOptions(Record):
         """How long."""
     @property
     def summary(self) -> Literal["auto", "concise", "detailed"] | str | None:
-        """How much of it to tell."""
+        """How detailed it is."""
 
 class ResponseReasoningOptionsParam(TypedDict, total=False):
     """How the model may think. (ours)"""
     effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
     """How long."""
     summary: Literal["auto", "concise", "detailed"] | str | None
-    """How much of it to tell."""
+    """How detailed it is."""
 
 class Response(Record):
     """A response. (ours)"""
@@ -1398,7 +1396,7 @@ class Response(Record):
         """System text of the request."""
     @property
     def metadata(self) -> Mapping[str, str] | None:
-        """Free key and value pairs of the request."""
+        """Arbitrary key-value pairs of the request."""
     @property
     def parallel_tool_calls(self) -> bool:
         """Whether several tools may be called at once."""
@@ -1419,7 +1417,7 @@ class Response(Record):
         """As requested."""
     @property
     def previous_response_id(self) -> str | None:
-        """The response this one goes on from."""
+        """The response that this one continues."""
     @property
     def store(self) -> bool | None:
         """Whether the response is kept."""
@@ -1562,7 +1560,7 @@ class CompactedResponse(Record):
         """Tokens used."""
 
 class ResponseItemList(Record):
-    """One page of the items that a response was made from. (ours)"""
+    """One page of the items that a response was generated from. (ours)"""
     @property
     def object(self) -> Literal["list"]:
         """Kind of the record."""
@@ -1582,7 +1580,7 @@ class ResponseItemList(Record):
         """The elements of `data`, not the names of the members."""
 
 ResponseItem: TypeAlias = ResponseMessageItem | FunctionCallItem | FunctionCallOutputItem | CustomToolCallItem | CustomToolCallOutputItem | ReasoningItem | CompactionItem
-"""An item that a response was made from, as it is kept; unknown kinds pass through. (ours)"""
+"""An item that a response was generated from, as stored; unknown kinds pass through. (ours)"""
 
 class ResponseMessageItem(Record):
     """A message of the conversation. (ours)"""
@@ -1603,7 +1601,7 @@ class ResponseMessageItem(Record):
         """State of the item."""
 
 class DeletedResponse(Record):
-    """A response is no longer kept. (ours)"""
+    """A stored response was deleted. (ours)"""
     @property
     def id(self) -> str:
         """Id of the response."""
@@ -1771,7 +1769,7 @@ class ResponseTextDeltaEvent(Record):
         """The new text."""
     @property
     def logprobs(self) -> list[TokenLogprob] | None:
-        """Log probabilities of its tokens; empty unless asked for."""
+        """Log probabilities of its tokens; empty unless requested."""
 
 class ResponseTextDoneEvent(Record):
     """A text is complete. (ours)"""
@@ -1795,7 +1793,7 @@ class ResponseTextDoneEvent(Record):
         """The whole text."""
     @property
     def logprobs(self) -> list[TokenLogprob] | None:
-        """Log probabilities of its tokens; empty unless asked for."""
+        """Log probabilities of its tokens; empty unless requested."""
 
 class ResponseFunctionCallArgumentsDeltaEvent(Record):
     """New piece of arguments. (ours)"""
@@ -1873,7 +1871,7 @@ class ResponseCustomToolCallInputDoneEvent(Record):
         """The whole text."""
 
 class ResponseErrorEvent(Record):
-    """The stream failed; comes flat, or nested under error. (ours)"""
+    """The stream failed; the members are at the top level or under error. (ours)"""
     @property
     def type(self) -> Literal["error"]:
         """Name of the event."""
@@ -1943,14 +1941,14 @@ class NativeContent(Record):
         """The parts. At least 1 item."""
     @property
     def role(self) -> Literal["user", "model", "function", "system"] | str | None:
-        """Who speaks: user where it is left out. Turns are by user, model or function. (ours)"""
+        """Role of the speaker; user if absent. Turns are by user, model or function. (ours)"""
 
 class NativeContentParam(TypedDict, total=False):
     """One turn. (2.5)"""
     parts: Required[Sequence[NativePartParam | Record]]
     """The parts. At least 1 item."""
     role: Literal["user", "model", "function", "system"] | str | None
-    """Who speaks: user where it is left out. Turns are by user, model or function. (ours)"""
+    """Role of the speaker; user if absent. Turns are by user, model or function. (ours)"""
 
 class NativePart(Record):
     """One part. The source shows text; the other members are ours, and unknown ones pass through. At
@@ -1964,7 +1962,7 @@ class NativePart(Record):
         """Whether the text is a thought. (ours)"""
     @property
     def thoughtSignature(self) -> str | None:
-        """Opaque; goes back unchanged. (ours)"""
+        """Opaque; send it back unchanged. (ours)"""
     @property
     def inlineData(self) -> NativeBlob | None:
         """Data inside the request. (ours)"""
@@ -1984,7 +1982,7 @@ class NativePartParam(TypedDict, total=False):
     thought: bool | None
     """Whether the text is a thought. (ours)"""
     thoughtSignature: str | None
-    """Opaque; goes back unchanged. (ours)"""
+    """Opaque; send it back unchanged. (ours)"""
     inlineData: NativeBlobParam | Record | None
     """Data inside the request. (ours)"""
     functionCall: NativeFunctionCallParam | Record | None
@@ -2091,20 +2089,20 @@ class NativeGenerationConfigParam(TypedDict, total=False):
     topK: float | None
     """How many tokens to sample from. At least 0."""
     candidateCount: int | None
-    """Number of answers. 1 to 128."""
+    """Number of candidates. 1 to 128."""
     maxOutputTokens: int | None
     """Upper bound on generated tokens. At least 1."""
     stopSequences: Sequence[str] | None
     """Where to stop. At most 5 items."""
     responseMimeType: Literal["text/plain", "application/json", "text/x.enum"] | str | None
-    """Media type of the answer; text/x.enum is one word of the schema's enum, bare."""
+    """Media type of the response; text/x.enum is one bare value of the schema's enum."""
     responseSchema: NativeSchemaParam | Record | None
-    """Schema the answer must follow."""
+    """Schema that the response must follow."""
     responseJsonSchema: object
-    """JSON Schema the answer must follow."""
+    """JSON Schema that the response must follow."""
 
 class NativeSchemaParam(TypedDict, total=False):
-    """Schema of a value, in the form older than JSON Schema; its type words are in capitals or not.
+    """Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
     (ours)
     """
     type: str | None
@@ -2118,11 +2116,11 @@ class NativeSchemaParam(TypedDict, total=False):
     nullable: bool | None
     """Whether the value may be null."""
     enum: Sequence[str] | None
-    """The strings allowed."""
+    """The allowed strings."""
     properties: Mapping[str, NativeSchemaParam | Record] | None
     """Members of an object."""
     required: Sequence[str] | None
-    """Members that must be there."""
+    """Required members."""
     propertyOrdering: Sequence[str] | None
     """Order in which members are written."""
     minProperties: int | None
@@ -2156,7 +2154,7 @@ class GenerateContentResponse(Record):
     """Native response, or one event of a native stream. (ours)"""
     @property
     def candidates(self) -> list[NativeCandidate] | None:
-        """The answers."""
+        """The candidates."""
     @property
     def promptFeedback(self) -> Mapping[str, Any] | None:
         """Why the prompt was blocked."""
@@ -2171,10 +2169,10 @@ class GenerateContentResponse(Record):
         """Id of the response."""
 
 class NativeCandidate(Record):
-    """One answer. (ours)"""
+    """One candidate. (ours)"""
     @property
     def index(self) -> int | None:
-        """Place among the answers. At least 0."""
+        """Index among the candidates. At least 0."""
     @property
     def content(self) -> NativeContent | None:
         """One turn."""
@@ -2277,7 +2275,7 @@ class VideoTask(Record):
         """Task id."""
     @property
     def status(self) -> Literal["pending", "processing", "completed", "failed"] | str:
-        """State (3); unknown states are to be waited for."""
+        """State (3); treat unknown states as unfinished."""
     @property
     def created(self) -> int:
         """Unix time in seconds. Format int64."""
@@ -2292,13 +2290,13 @@ class VideoTask(Record):
         """The finished video; present when completed."""
     @property
     def error(self) -> VideoError | None:
-        """Why a task failed; members other than message are not shown."""
+        """Why a task failed; the source shows only message."""
 
 class VideoOutput(Record):
     """The finished video; present when completed. (2.7)"""
     @property
     def url(self) -> str:
-        """Address of the video file."""
+        """URL of the video file."""
     @property
     def duration(self) -> int:
         """Seconds."""
@@ -2310,7 +2308,7 @@ class VideoOutput(Record):
         """File format."""
 
 class VideoError(Record):
-    """Why a task failed; members other than message are not shown. (2.7, 7)"""
+    """Why a task failed; the source shows only message. (2.7, 7)"""
     @property
     def message(self) -> str:
         """For a person."""
@@ -2319,7 +2317,7 @@ class VideoError(Record):
         """Machine-readable code. (ours)"""
 
 class ImageGenerationRequest(TypedDict, total=False):
-    """Image generation request. What a model takes is in the catalog (2.8, 2.10). (2.8)"""
+    """Image generation request. The catalog lists the limits of each model (2.8, 2.10). (2.8)"""
     model: Required[str]
     """An image model id; see the catalog (2.10). At least 1 character."""
     prompt: Required[str]
@@ -2335,7 +2333,7 @@ class ImageGenerationRequest(TypedDict, total=False):
     style: Literal["vivid", "natural"] | None
     """Only image_model_1 supports it. The gateway assumes "vivid"."""
     response_format: Literal["url", "b64_json"] | None
-    """Whether images come as addresses or as base64. The gateway assumes "url"."""
+    """Whether images are returned as URLs or as base64. The gateway assumes "url"."""
 
 class ImageGenerationResponse(Record):
     """Image generation response. (2.11)"""

@@ -27,7 +27,7 @@ fn document_that_is_no_report_is_named_with_its_faults() {
         assert_eq!(output.stdout, b"");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.starts_with("gatewright: <stdin> is no valid report\n<stdin>:1:1: error[required]"),
+            said.starts_with("gatewright: <stdin> is not a valid report\n<stdin>:1:1: error[required]"),
             "{said}"
         );
     }

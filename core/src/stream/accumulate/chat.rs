@@ -1,26 +1,27 @@
-//! Chat chunks into a chat completion (2.2, 2.3).
+//! Merges chat chunks into a chat completion (2.2, 2.3).
 
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::{TABLE, index_of, members_memory, merge_member, merge_members, text_of};
+use super::{TABLE, index_of, members_memory, merge_member, merge_members};
+use crate::stream::text::text_of;
 
 /// The completion so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Completion {
-    /// Every member but the choices, the last value of each.
+    /// Every member except the choices, with its last value.
     members: Map<String, Value>,
-    /// By their index.
+    /// The choices by index.
     choices: IndexMap<u64, Choice>,
-    /// The choice that the last chunk brought something of.
+    /// The choice that the last chunk added to.
     last: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Choice {
-    /// Every member but index, delta and message.
+    /// Every member except index, delta and message.
     members: Map<String, Value>,
     message: Map<String, Value>,
     calls: Calls,
@@ -31,7 +32,7 @@ impl Completion {
         let Value::Object(mut chunk) = chunk else { return };
         let choices = chunk.shift_remove("choices");
         for (name, value) in chunk {
-            // A later chunk may bring the empty value of what an earlier one has said.
+            // A later chunk may carry an empty value for a member that an earlier chunk has set.
             let says_nothing = match &value {
                 Value::Null => true,
                 Value::String(text) => text.is_empty(),
@@ -51,7 +52,7 @@ impl Completion {
         }
     }
 
-    /// The last chunk once more, with another text.
+    /// Adds the last chunk once more, with another text.
     pub(super) fn push_text(&mut self, text: &str) {
         let message = &mut self.choices.entry(self.last).or_default().message;
         match message.get_mut("content") {
@@ -96,7 +97,7 @@ impl Completion {
 impl Choice {
     fn push(&mut self, mut choice: Map<String, Value>) {
         choice.shift_remove("index");
-        // A plain completion has a message in the place of the delta, an older form a text.
+        // A plain completion has a message instead of the delta; an older form has a text.
         let delta = choice.shift_remove("delta");
         let message = choice.shift_remove("message");
         let text = choice.shift_remove("text");
@@ -160,8 +161,8 @@ impl Choice {
     }
 }
 
-/// The tool calls of one choice. A piece belongs to a call by its index; a new id under an old index, or, where
-/// there are no ids, a new name, begins another call.
+/// The tool calls of one choice. A piece belongs to the call with its index. A new id under a known index begins
+/// another call; if there are no ids, a new name does.
 #[derive(Debug, Clone, Default)]
 struct Calls {
     list: Vec<Map<String, Value>>,
@@ -171,7 +172,7 @@ struct Calls {
 
 impl Calls {
     fn push(&mut self, pieces: Vec<Value>) {
-        // Pieces of one chunk without an index are of different calls.
+        // Pieces of one chunk that have no index belong to different calls.
         let mut taken = None;
         for piece in pieces {
             let Value::Object(mut piece) = piece else { continue };
@@ -239,7 +240,7 @@ impl Calls {
     }
 
     fn memory(&self) -> usize {
-        // Beside its members, its places in the two tables.
+        // Besides its members, the call takes an entry in each of the two tables.
         let place = size_of::<Map<String, Value>>() + size_of::<((Option<u64>, String), usize)>() + TABLE;
         let ids: usize = self.by_id.keys().map(|(_, id)| id.len()).sum();
         ids + self.list.iter().map(|call| place + members_memory(call)).sum::<usize>()
@@ -250,7 +251,7 @@ fn text_member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a st
     members.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The kinds of calls; what is called is the member of that name, the text for it a member of that.
+/// The kinds of calls: the member that describes the callee, and that member's own member for the text.
 const CALLEES: [(&str, &str); 2] = [("function", "arguments"), ("custom", "input")];
 
 fn callee_name(call: &Map<String, Value>) -> Option<&str> {
@@ -269,7 +270,7 @@ fn add_piece(call: &mut Map<String, Value>, mut piece: Map<String, Value>) {
             continue;
         };
         callee.retain(|_, value| !value.is_null());
-        // Some servers write the arguments as the object they are.
+        // Some servers write the arguments as an object instead of as text.
         if let Some(text) = callee.get_mut(text)
             && !text.is_string()
         {

@@ -1,24 +1,24 @@
-//! Native chunks into one native answer (2.5).
+//! Merges native chunks into one native response (2.5).
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::{index_of, members_memory, memory};
 
-/// The answer so far.
+/// The response so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
-    /// Every member but the candidates, the last value of each.
+    /// Every member except the candidates, with its last value.
     members: Map<String, Value>,
-    /// By their index.
+    /// The candidates by index.
     candidates: IndexMap<u64, Candidate>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Candidate {
-    /// Every member but index and content, the last value of each.
+    /// Every member except index and content, with its last value.
     members: Map<String, Value>,
-    /// Of the content, every member but the parts.
+    /// Every member of the content except the parts.
     content: Map<String, Value>,
     parts: Vec<Value>,
     indexed: bool,
@@ -70,8 +70,8 @@ impl Candidate {
         keep_last(&mut self.members, candidate);
     }
 
-    /// Text goes on where the last part was text of the same kind. A part with anything else, such as a signature,
-    /// stays what it is.
+    /// Text continues the last part if that is text of the same kind. A part with anything else, such as a signature,
+    /// is kept as it is.
     fn push_part(&mut self, part: Value) {
         if let Some(last) = self.parts.last_mut()
             && let (Some(was), Some(is)) = (plain_thought(last), plain_thought(&part))
@@ -99,7 +99,7 @@ impl Candidate {
     }
 }
 
-/// Of a part that is text and nothing else: whether it is a thought.
+/// For a part that is nothing but text: whether it is a thought.
 fn plain_thought(part: &Value) -> Option<bool> {
     let members = part.as_object()?;
     members.get("text")?.as_str()?;

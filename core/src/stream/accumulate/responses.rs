@@ -1,40 +1,42 @@
-//! Events of the responses protocol into a response (2.4). The terminal event brings it whole; until then it is
-//! built from the events that add to it.
+//! Merges events of the responses protocol into a response (2.4). The terminal event carries the whole response; until
+//! then it is built from the events that add to it.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{MAX_ENTRIES_SEARCHED, index_of, members_memory, merge_members, text_of};
+use super::{MAX_ENTRIES_SEARCHED, index_of, members_memory, merge_members};
+use crate::api::generated::forms;
 use crate::stream::meaning;
 use crate::stream::shape::{self, Mending};
+use crate::stream::text::text_of;
 
 /// The response so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Building {
-    /// As the last lifecycle event had it.
+    /// The response in the last lifecycle event.
     response: Map<String, Value>,
-    /// Whether that event was a terminal one.
+    /// Whether that event was terminal.
     ended: bool,
-    /// By `output_index`.
+    /// The items by `output_index`.
     output: BTreeMap<u64, Item>,
 }
 
-/// An item of the output. Parts by their index, which need not come in order.
+/// An item of the output. Its parts are kept by index, which need not arrive in order.
 #[derive(Debug, Clone, Default)]
 struct Item {
     members: Map<String, Value>,
     content: BTreeMap<u64, Map<String, Value>>,
     summary: BTreeMap<u64, Map<String, Value>>,
-    /// Its last event has come, which had it whole.
+    /// Whether its last event, which carries the whole item, has arrived.
     done: bool,
 }
 
-/// Which text of an item an event adds to.
+/// The text of an item that an event adds to.
 enum Place {
     /// A member of the item itself.
     Member(&'static str),
-    /// A text of one of its parts: kind of the part, member.
+    /// A text of one of its parts: the kind of the part and the member.
     Content(&'static str, &'static str),
     Summary,
 }
@@ -44,7 +46,7 @@ impl Building {
         let Value::Object(mut event) = event else { return };
         let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(Value::Object(response)) = event.remove("response") {
-            self.ended |= meaning::TERMINAL_TYPES.contains(&kind.as_str());
+            self.ended |= meaning::is_last_name(&kind);
             self.response = response;
             return;
         }
@@ -109,7 +111,7 @@ impl Building {
             .map(|(index, _)| *index)
     }
 
-    /// The item that an event adds to, made where it has not come; none if it is whole already.
+    /// The item that an event adds to, created if it has not arrived yet; none if it is already complete.
     fn open_item(&mut self, event: &Map<String, Value>, kind: &str) -> Option<&mut Item> {
         let id = event.get("item_id").and_then(Value::as_str);
         let index = index_of(event, "output_index")
@@ -183,7 +185,7 @@ impl Building {
         if response.is_empty() {
             response.insert("status".to_owned(), "in_progress".into());
         }
-        shape::mend(&shape::RESPONSE, Value::Object(response), Mending::Whole)
+        shape::mend(&forms::RESPONSE, Value::Object(response), Mending::Whole)
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -224,7 +226,7 @@ fn new_part(kind: &str, text: &str) -> Map<String, Value> {
     part
 }
 
-/// The parts of a list, which is left empty. A member of another form stays as it is.
+/// Takes the parts out of a list and leaves it empty. A member of another form is left unchanged.
 fn take_parts(members: &mut Map<String, Value>, name: &str) -> BTreeMap<u64, Map<String, Value>> {
     let Some(Value::Array(list)) = members.get_mut(name) else { return BTreeMap::new() };
     let parts = std::mem::take(list).into_iter().filter_map(|part| match part {

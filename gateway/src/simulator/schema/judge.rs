@@ -1,21 +1,21 @@
-//! What judges the candidates for a string or number: the JSON Schema library, given only what it does at a known cost.
+//! Validates candidates for a string or number with the JSON Schema library, using only keywords of known cost.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
-use super::Layers;
+use super::layers::Layers;
 use super::pattern::{self, Pattern};
-use crate::simulator::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, Exceeded};
 
-/// Steps of making what judges the candidates for a string or number.
+/// Steps to create a validator for candidates.
 const JUDGE: usize = 10_000;
-/// Steps of taking a value of a schema into it.
+/// Steps to add a value of a schema to the validator.
 const JUDGE_LOOK: usize = 512;
-/// Steps of judging one candidate.
+/// Steps to validate one candidate.
 const TRY: usize = 64;
-/// Steps of judging a byte of it, beside the pattern.
+/// Steps to validate a byte of a candidate, without the pattern.
 const TRY_BYTE: usize = 8;
-/// Keywords that judge a string or number by themselves.
+/// Keywords that validate a string or number without further schemas.
 const PLAIN: &[&str] = &[
     "type",
     "minLength",
@@ -27,14 +27,14 @@ const PLAIN: &[&str] = &[
     "exclusiveMaximum",
     "multipleOf",
 ];
-/// Keywords that judge a value by further schemas.
+/// Keywords that validate a value against further schemas.
 const COMPOSED: &[&str] = &["not", "if", "then", "else", "anyOf", "oneOf"];
 
-/// Judges the candidates for a string or number.
+/// Validates candidates for a string or number.
 pub(super) struct Judge {
-    /// None if the schema is malformed.
+    /// `None` if the schema is malformed.
     validator: Option<Validator>,
-    /// Steps of judging a text of so many bytes by the pattern.
+    /// Steps to match a text of this many bytes against the pattern.
     pattern: usize,
 }
 
@@ -69,7 +69,7 @@ impl Judge {
         Ok(Self { validator, pattern: pattern.map_or(0, |(_, pattern)| pattern.matching()) })
     }
 
-    /// The first candidate that its schema accepts; the last one if it accepts none or is itself malformed.
+    /// The first candidate that the schema accepts; the last one if the schema accepts none or is malformed.
     pub(super) fn first_fitting(
         &self,
         candidates: impl Iterator<Item = Value>,
@@ -90,7 +90,7 @@ impl Judge {
     }
 }
 
-/// Whether a keyword's value can judge by itself and cheaply: it refers to nothing and holds no expressions or formats.
+/// Whether a keyword's value is cheap to validate with on its own: it has no references, expressions or formats.
 fn stands_alone(value: &Value, budget: &Budget) -> Result<bool, Exceeded> {
     budget.work(JUDGE_LOOK)?;
     match value {
@@ -106,7 +106,7 @@ fn stands_alone(value: &Value, budget: &Budget) -> Result<bool, Exceeded> {
     }
 }
 
-/// Whether a condition holds for all, as far as the budget reaches.
+/// Whether a condition holds for all items; stops when the budget is exhausted.
 fn all<T>(
     values: impl IntoIterator<Item = T>,
     mut holds: impl FnMut(T) -> Result<bool, Exceeded>,

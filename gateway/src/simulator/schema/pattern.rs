@@ -1,31 +1,32 @@
-//! Regular expressions of schemas: what they cost, and short texts that match them.
+//! Regular expressions of schemas: estimates their cost, and makes short texts that match them.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::LENGTH;
-use crate::simulator::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, Exceeded};
 
-/// Steps of reading a byte of an expression.
+/// Maximum length of a string made for `minLength` or `pattern`, in characters.
+pub(super) const LENGTH: usize = 4_096;
+/// Steps to parse a byte of an expression.
 const READ: usize = 2_000;
-/// As [`READ`], where the expression asks for classes of Unicode or for folded case: whole tables are gone through.
+/// Like [`READ`], for an expression with Unicode classes or case folding, which process whole tables.
 const READ_TABLES: usize = 100_000;
-/// Steps of compiling a state.
+/// Steps to compile a state.
 const COMPILE: usize = 500;
-/// States that are matched against a byte in one step.
+/// Number of states matched against a byte per step.
 const MATCHED: usize = 4;
-/// More states than this are not compiled.
+/// Maximum number of states to compile.
 const STATES: usize = 20_000;
-/// States assumed of an expression that only backtracking can match, which has its own bound below.
+/// Assumed number of states of an expression that needs backtracking, which has its own limit below.
 const BACKTRACKING_STATES: usize = 4_000;
 
-/// Most backtracking of one match.
+/// Maximum backtracking of one match.
 pub(super) const BACKTRACKS: usize = 10_000;
-/// Most memory of a compiled expression, in bytes.
+/// Maximum memory of a compiled expression, in bytes.
 pub(super) const COMPILED: usize = 256 * 1024;
 
-/// An expression that was read.
+/// A parsed expression.
 pub(super) struct Pattern {
-    /// None for syntax that needs backtracking, such as look-around, and for what is malformed.
+    /// `None` for syntax that needs backtracking, such as look-around, and for malformed expressions.
     hir: Option<Hir>,
     states: usize,
 }
@@ -39,31 +40,31 @@ impl Pattern {
         Ok(Self { hir, states })
     }
 
-    /// Whether it is small enough to be compiled.
+    /// Whether it is small enough to compile.
     pub(super) fn compiles(&self) -> bool {
         self.states <= STATES
     }
 
-    /// Steps of compiling it.
+    /// Steps to compile it.
     pub(super) fn compiling(&self) -> usize {
         self.states.saturating_mul(COMPILE)
     }
 
-    /// Steps of matching a byte of a text.
+    /// Steps to match a byte of a text.
     pub(super) fn matching(&self) -> usize {
         self.states / MATCHED + 1
     }
 
-    /// A short text that matches and has at least `shortest` characters where the repetitions allow it. None if there
-    /// is none of at most [`LENGTH`] characters.
+    /// A short text that matches, with at least `shortest` characters if the repetitions allow it. `None` if every
+    /// match exceeds [`LENGTH`] characters.
     pub(super) fn example(&self, shortest: usize, budget: &Budget) -> Result<Option<String>, Exceeded> {
         let Some(hir) = &self.hir else { return Ok(None) };
         let spread = |extra: usize| {
             let mut writing = Writing { text: String::new(), budget };
             Ok(writing.matched(hir, extra)?.then_some(writing.text))
         };
-        // Repetitions that may be longer are all lengthened alike until the text is long enough; it only grows, so
-        // that the shortest is found by halving.
+        // All extensible repetitions get the same extra length until the text is long enough. The text only grows with
+        // it, so a binary search finds the shortest.
         let (mut low, mut high) = (0, shortest.min(LENGTH));
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -79,14 +80,14 @@ impl Pattern {
     }
 }
 
-/// Flags may fold case, and classes of Unicode have hundreds of ranges.
+/// Flags may fold case, and Unicode classes have hundreds of ranges.
 fn asks_for_tables(source: &str) -> bool {
     let flags =
         source.match_indices("(?").any(|(at, _)| !source[at + 2..].starts_with([':', '=', '!', '<', 'P']));
     flags || source.contains("\\p") || source.contains("\\P")
 }
 
-/// About how many states the compiled expression has.
+/// Estimated number of states of the compiled expression.
 fn states(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
@@ -106,21 +107,21 @@ fn states(hir: &Hir) -> usize {
     }
 }
 
-/// A text that is written to match.
+/// A text under construction that will match.
 struct Writing<'a> {
     text: String,
     budget: &'a Budget,
 }
 
 impl Writing<'_> {
-    /// Whether the text is still short enough; if not, it is unfinished.
+    /// Whether the text is still short enough; if not, it is incomplete.
     fn matched(&mut self, hir: &Hir, extra: usize) -> Result<bool, Exceeded> {
         self.budget.work(1)?;
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => {}
             HirKind::Literal(literal) => self.text.push_str(&String::from_utf8_lossy(&literal.0)),
             HirKind::Class(Class::Unicode(class)) => {
-                // A letter or digit where the class has one: the first of many classes is a control character.
+                // Prefers a letter or digit of the class: the first character of many classes is a control character.
                 let plain = ['a', 'A', '1', '0', ' '];
                 self.budget.work(plain.len() * class.ranges().len())?;
                 let inside = |character: &&char| {
@@ -140,7 +141,7 @@ impl Writing<'_> {
                     if !self.matched(&repetition.sub, 0)? {
                         return Ok(false);
                     }
-                    // What is empty once is empty each time.
+                    // An empty repetition stays empty however often it repeats.
                     if self.text.len() == before {
                         break;
                     }

@@ -1,167 +1,141 @@
-//! Emits the model catalog as Rust data.
+//! Emits the model catalog as Rust data: a struct for each kind of row that its schema has, and the rows.
 
 use std::fmt::Write as _;
 
-use super::header;
-use crate::codegen::model::{Api, File};
+use anyhow::{Context as _, Result, bail};
+use indexmap::IndexMap;
+use serde_json::Value;
 
-const TYPES: &str = r"
-/// A provider family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Family {
-    /// Its id: the owner of its models in model lists.
-    pub id: &'static str,
-    /// For a person.
-    pub title: &'static str,
-    /// Wire protocols that serve its models: `chat`, `responses`, `native`.
-    pub protocols: &'static [&'static str],
-    /// Members whose value is our choice, in whole or in part, not the source's.
-    pub ours: &'static [&'static str],
-    /// Sections of the source.
-    pub source: &'static str,
+use super::{comment, header};
+use crate::codegen::model::{Api, Field, File, Kind, Object, Schema, Type};
+use crate::codegen::names;
+
+/// `core/src/api/generated/catalog.rs`.
+pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
+    let types = Types { schemas: &api.catalog_types };
+    let catalog = types.schemas.values().next().context("the catalog has a type")?;
+    let data = serde_json::to_value(&api.catalog)?;
+    let (mut structs, mut tables, mut constants) = (String::new(), String::new(), String::new());
+    for field in &object(catalog)?.fields {
+        let data = &data[&field.name];
+        match types.resolved(&field.ty) {
+            Type::Array(row) => {
+                let Type::Ref(row) = &**row else { bail!("{}: rows are of a named type", field.name) };
+                structs.push_str(&types.structure(&types.schemas[row])?);
+                tables.push_str(&types.table(field, &types.schemas[row], data)?);
+            }
+            Type::Ref(name) => constants.push_str(&types.constants(object(&types.schemas[name])?, data)),
+            // `$schema` and `$comment`, for readers of the file.
+            _ => {}
+        }
+    }
+    let head = header("spec/catalog.json");
+    let contents = format!(
+        "// {head}\n//! Model families, models and their limits, as data.\n{structs}{tables}\n{constants}"
+    );
+    Ok(vec![File { path: "core/src/api/generated/catalog.rs".to_owned(), contents }])
 }
 
-/// A model that makes text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TextModel {
-    /// Model id.
-    pub id: &'static str,
-    /// Id of its family.
-    pub family: &'static str,
-    /// Members whose value is our choice, in whole or in part, not the source's.
-    pub ours: &'static [&'static str],
-    /// Sections of the source.
-    pub source: &'static str,
+struct Types<'a> {
+    schemas: &'a IndexMap<String, Schema>,
 }
 
-/// A model that makes videos, and its limits; `None`: not stated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct VideoModel {
-    /// Model id.
-    pub id: &'static str,
-    /// Shortest duration in seconds.
-    pub min_duration_s: Option<u32>,
-    /// Longest duration in seconds.
-    pub max_duration_s: Option<u32>,
-    /// Values of `resolution` it takes.
-    pub resolutions: &'static [&'static str],
-    /// Values of `aspect_ratio` it takes.
-    pub aspect_ratios: &'static [&'static str],
-    /// For a person.
-    pub features: &'static [&'static str],
-    /// Members whose value is our choice, in whole or in part, not the source's.
-    pub ours: &'static [&'static str],
-    /// Sections of the source.
-    pub source: &'static str,
+impl<'a> Types<'a> {
+    /// What a type is once its aliases are followed; an object keeps its name.
+    fn resolved<'t>(&self, ty: &'t Type) -> &'t Type
+    where
+        'a: 't,
+    {
+        match ty {
+            Type::Ref(name) => match &self.schemas[name].kind {
+                Kind::Alias(ty) => self.resolved(ty),
+                Kind::Enum(_) => &Type::String,
+                Kind::Object(_) | Kind::Union(_) => ty,
+            },
+            ty => ty,
+        }
+    }
+
+    fn structure(&self, schema: &Schema) -> Result<String> {
+        let mut code = format!(
+            "\n{}#[derive(Debug, Clone, Copy, PartialEq, Eq)]\n#[non_exhaustive]\npub struct {} {{\n",
+            comment(&schema.description, "/// "),
+            schema.name
+        );
+        for field in &object(schema)?.fields {
+            let ty = self.expression(&field.ty).with_context(|| format!("{}.{}", schema.name, field.name))?;
+            code.push_str(&comment(&field.description, "    /// "));
+            _ = writeln!(code, "    pub {}: {ty},", member(field));
+        }
+        Ok(code + "}\n")
+    }
+
+    fn expression(&self, ty: &Type) -> Result<String> {
+        Ok(match self.resolved(ty) {
+            Type::String | Type::Enum(_) => "&'static str".to_owned(),
+            Type::Integer => "u32".to_owned(),
+            Type::Boolean => "bool".to_owned(),
+            Type::Array(item) => format!("&'static [{}]", self.expression(item)?),
+            Type::Nullable(inner) => format!("Option<{}>", self.expression(inner)?),
+            other => {
+                bail!("the catalog has no data of type {other:?}; teach xtask/src/codegen/emit/catalog.rs")
+            }
+        })
+    }
+
+    fn table(&self, field: &Field, row: &Schema, data: &Value) -> Result<String> {
+        let fields = &object(row)?.fields;
+        let mut code = format!(
+            "\n{}pub static {}: &[{}] = &[\n",
+            comment(&field.description, "/// "),
+            names::constant(&field.name),
+            row.name
+        );
+        for entry in data.as_array().into_iter().flatten() {
+            _ = writeln!(code, "    {} {{", row.name);
+            for field in fields {
+                let value = self.value(&field.ty, &entry[&field.name]);
+                _ = writeln!(code, "        {}: {value},", member(field));
+            }
+            code.push_str("    },\n");
+        }
+        Ok(code + "];\n")
+    }
+
+    fn value(&self, ty: &Type, value: &Value) -> String {
+        match (self.resolved(ty), value) {
+            (Type::Nullable(_), Value::Null) => "None".to_owned(),
+            (Type::Nullable(inner), value) => format!("Some({})", self.value(inner, value)),
+            (Type::Array(item), Value::Array(items)) => {
+                let items: Vec<_> = items.iter().map(|value| self.value(item, value)).collect();
+                format!("&[{}]", items.join(", "))
+            }
+            (_, Value::String(text)) => format!("{text:?}"),
+            (_, value) => value.to_string(),
+        }
+    }
+
+    /// The numbers of an object, each with the section that its `x-source` has for it.
+    fn constants(&self, object: &Object, data: &Value) -> String {
+        let mut code = String::new();
+        for field in object.fields.iter().filter(|field| *self.resolved(&field.ty) == Type::Integer) {
+            let source = data["x-source"][&field.name].as_str().unwrap_or_default();
+            let said = format!("{} ({source}).", field.description.trim_end_matches('.'));
+            code.push_str(&comment(&said, "/// "));
+            _ = writeln!(code, "pub const {}: u32 = {};", names::constant(&field.name), data[&field.name]);
+        }
+        code
+    }
 }
 
-/// A model that makes images, and its limits; `None`: not stated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ImageModel {
-    /// Model id.
-    pub id: &'static str,
-    /// Values of `size` it takes; `None`: any up to the maximum.
-    pub sizes: Option<&'static [&'static str]>,
-    /// Largest width in pixels.
-    pub max_width: u32,
-    /// Largest height in pixels.
-    pub max_height: u32,
-    /// Largest resolution as the source writes it: width x height.
-    pub max_resolution: &'static str,
-    /// Most images of one request.
-    pub max_n: u32,
-    /// Longest prompt in characters.
-    pub max_prompt_characters: Option<u32>,
-    /// Whether it takes `quality`.
-    pub quality: bool,
-    /// Whether it takes `style`.
-    pub style: bool,
-    /// Whether answers in url form carry `revised_prompt`.
-    pub revises_prompt: bool,
-    /// For a person.
-    pub features: &'static [&'static str],
-    /// Members whose value is our choice, in whole or in part, not the source's.
-    pub ours: &'static [&'static str],
-    /// Sections of the source.
-    pub source: &'static str,
+fn object(schema: &Schema) -> Result<&Object> {
+    match &schema.kind {
+        Kind::Object(object) => Ok(object),
+        _ => bail!("spec/catalog.schema.json: {} is no object; make it one", schema.name),
+    }
 }
-";
 
-/// `core/src/generated/catalog.rs`.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let catalog = &api.catalog;
-    let mut code = format!(
-        "// {}\n//! Model families, models and their limits, as data.\n{TYPES}",
-        header("spec/catalog.json")
-    );
-    code.push_str("\n/// All families.\npub static FAMILIES: &[Family] = &[\n");
-    for family in &catalog.families {
-        _ = writeln!(
-            code,
-            "    Family {{\n        id: {:?},\n        title: {:?},\n        protocols: &{:?},\n        ours: &{:?},\n        source: {:?},\n    }},",
-            family.id, family.title, family.protocols, family.ours, family.source
-        );
-    }
-    code.push_str("];\n\n/// All models that make text.\npub static TEXT_MODELS: &[TextModel] = &[\n");
-    for model in &catalog.text_models {
-        _ = writeln!(
-            code,
-            "    TextModel {{\n        id: {:?},\n        family: {:?},\n        ours: &{:?},\n        source: {:?},\n    }},",
-            model.id, model.family, model.ours, model.source
-        );
-    }
-    code.push_str(
-        "];\n\n/// All models that make videos (2.9).\npub static VIDEO_MODELS: &[VideoModel] = &[\n",
-    );
-    for model in &catalog.video_models {
-        _ = writeln!(
-            code,
-            "    VideoModel {{\n        id: {:?},\n        min_duration_s: {:?},\n        max_duration_s: {:?},\n        resolutions: &{:?},\n        aspect_ratios: &{:?},\n        features: &{:?},\n        ours: &{:?},\n        source: {:?},\n    }},",
-            model.id,
-            model.min_duration_s,
-            model.max_duration_s,
-            model.resolutions,
-            model.aspect_ratios,
-            model.features,
-            model.ours,
-            model.source
-        );
-    }
-    code.push_str(
-        "];\n\n/// All models that make images (2.8, 2.10).\npub static IMAGE_MODELS: &[ImageModel] = &[\n",
-    );
-    for model in &catalog.image_models {
-        let sizes = model.sizes.as_ref().map_or("None".to_owned(), |sizes| format!("Some(&{sizes:?})"));
-        _ = writeln!(
-            code,
-            "    ImageModel {{\n        id: {:?},\n        sizes: {sizes},\n        max_width: {},\n        max_height: {},\n        max_resolution: {:?},\n        max_n: {},\n        max_prompt_characters: {:?},\n        quality: {},\n        style: {},\n        revises_prompt: {},\n        features: &{:?},\n        ours: &{:?},\n        source: {:?},\n    }},",
-            model.id,
-            model.max_width,
-            model.max_height,
-            model.max_resolution,
-            model.max_n,
-            model.max_prompt_characters,
-            model.quality,
-            model.style,
-            model.revises_prompt,
-            model.features,
-            model.ours,
-            model.source
-        );
-    }
-    let defaults = &catalog.defaults;
-    _ = write!(
-        code,
-        "];\n\n/// Seconds between two look-ups of a video task ({}).\npub const VIDEO_POLL_INTERVAL_S: u32 = {};\n\
-         /// Seconds that the address of an image is valid ({}).\npub const IMAGE_URL_LIFETIME_S: u32 = {};\n",
-        defaults.source.video_poll_interval_s,
-        defaults.video_poll_interval_s,
-        defaults.source.image_url_lifetime_s,
-        defaults.image_url_lifetime_s,
-    );
-    vec![File { path: "core/src/generated/catalog.rs".to_owned(), contents: code }]
+/// What a member is called: those for readers of the specification lose their `x-`.
+fn member(field: &Field) -> String {
+    names::rust(field.name.trim_start_matches("x-"))
 }

@@ -1,18 +1,16 @@
 //! Emits the reference documentation: `docs/reference/*.md`.
 
-use std::fmt::Write as _;
-
-use serde_json::Value;
+use std::fmt::{Display, Write as _};
+use std::num::NonZeroU32;
 
 use super::header;
-use crate::codegen::load::{child, text};
 use crate::codegen::model::{
     Additional, Api, Field, File, Kind, Location, Operation, Parameter, StreamMode, Type,
 };
 use crate::codegen::names;
 
-/// The files below `docs/reference`. `report`: the report's JSON Schema.
-pub(crate) fn emit(api: &Api, report: &Value) -> Vec<File> {
+/// The files below `docs/reference`.
+pub(crate) fn emit(api: &Api) -> Vec<File> {
     let page = |name: &str, source: &str, body: String| File {
         path: format!("docs/reference/{name}.md"),
         contents: format!("<!-- {} -->\n\n{body}", header(source)),
@@ -22,7 +20,7 @@ pub(crate) fn emit(api: &Api, report: &Value) -> Vec<File> {
         page("types", "spec/openapi.yaml", types(api)),
         page("errors", "spec/errors.json", errors(api)),
         page("catalog", "spec/catalog.json", catalog(api)),
-        page("report", "spec/report.schema.json", report_page(report)),
+        page("report", "spec/report.schema.json", report_page(api)),
     ]
 }
 
@@ -231,7 +229,7 @@ fn errors(api: &Api) -> String {
             status.join(", "),
             if kind.retryable { "yes" } else { "no" },
             cell(&kind.meaning),
-            kind.source
+            kind.x_source
         );
     }
     out.push_str(
@@ -244,12 +242,12 @@ fn errors(api: &Api) -> String {
             out,
             "| `{}` | `{}` | {} | `{}`{reason} | {} | {} | {} |",
             code.code,
-            code.error_type,
+            code.type_,
             code.status,
             code.native_status,
             code.native_http,
             cell(&code.meaning),
-            code.source
+            code.x_source
         );
     }
     out
@@ -257,8 +255,7 @@ fn errors(api: &Api) -> String {
 
 fn catalog(api: &Api) -> String {
     let catalog = &api.catalog;
-    let words = |list: &[String]| list.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-    let number = |value: Option<u32>| value.map_or("not stated".to_owned(), |value| value.to_string());
+    let number = |value: Option<NonZeroU32>| value.map_or("not stated".to_owned(), |value| value.to_string());
     let mut out = "# Model catalog\n\nWhat is not stated by the source is said to be, never guessed. Members whose value \
                    is our choice, in whole or in part, are named as ours; [gaps](../../spec/gaps.md) says why.\n\n\
                    ## Families\n\n| Family | Name | Protocols | Source | Ours |\n|---|---|---|---|---|\n"
@@ -270,8 +267,8 @@ fn catalog(api: &Api) -> String {
             family.id,
             family.title,
             words(&family.protocols),
-            family.source,
-            words(&family.ours)
+            family.x_source,
+            words(&family.x_ours)
         );
     }
     out.push_str("\n## Text models\n\n| Model | Family | Source | Ours |\n|---|---|---|---|\n");
@@ -281,8 +278,8 @@ fn catalog(api: &Api) -> String {
             "| `{}` | `{}` | {} | {} |",
             model.id,
             model.family,
-            model.source,
-            words(&model.ours)
+            model.x_source,
+            words(&model.x_ours)
         );
     }
     out.push_str(
@@ -298,8 +295,8 @@ fn catalog(api: &Api) -> String {
             words(&model.resolutions),
             words(&model.aspect_ratios),
             model.features.join(", "),
-            model.source,
-            words(&model.ours)
+            model.x_source,
+            words(&model.x_ours)
         );
     }
     out.push_str(
@@ -318,74 +315,33 @@ fn catalog(api: &Api) -> String {
             yes(model.quality),
             yes(model.style),
             model.features.join(", "),
-            model.source,
-            words(&model.ours)
+            model.x_source,
+            words(&model.x_ours)
         );
     }
     out
 }
 
-/// Every member of the report with its rules, as the schema states them.
-fn report_page(schema: &Value) -> String {
-    let mut out = format!(
-        "# Compatibility report\n\n{}\n\n| Member | Rules | Meaning |\n|---|---|---|\n",
-        text(schema, "description")
-    );
-    report_rows(&mut out, schema, schema, "");
+/// Words as code, after one another.
+fn words(list: &[impl Display]) -> String {
+    list.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Every member of the report with its rules.
+fn report_page(api: &Api) -> String {
+    let description = api.report.values().next().map_or("", |report| &report.description);
+    let mut out =
+        format!("# Compatibility report\n\n{description}\n\n| Member | Rules | Meaning |\n|---|---|---|\n");
+    for member in &api.report_members {
+        _ = writeln!(
+            out,
+            "| `{}` | {} | {} |",
+            member.pointer,
+            cell(&member.rules.join(", ")),
+            cell(&member.meaning)
+        );
+    }
     out
-}
-
-fn report_rows(out: &mut String, root: &Value, node: &Value, at: &str) {
-    let node = resolved(root, node);
-    let required: Vec<&str> =
-        node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, inner) in node["properties"].as_object().into_iter().flatten() {
-        let at = child(at, name);
-        let target = resolved(root, inner);
-        let mut rules: Vec<String> = Vec::new();
-        for (keyword, value) in target.as_object().into_iter().flatten() {
-            let shown = [
-                "type",
-                "const",
-                "enum",
-                "minimum",
-                "maximum",
-                "minLength",
-                "maxLength",
-                "minItems",
-                "uniqueItems",
-                "pattern",
-                "format",
-            ];
-            if shown.contains(&keyword.as_str()) {
-                rules.push(format!("{keyword} `{value}`"));
-            }
-        }
-        if required.contains(&name.as_str()) {
-            rules.push("required".to_owned());
-        }
-        let meaning = if text(inner, "description").is_empty() {
-            text(target, "description")
-        } else {
-            text(inner, "description")
-        };
-        _ = writeln!(out, "| `{at}` | {} | {} |", cell(&rules.join(", ")), cell(meaning));
-        report_rows(out, root, target, &at);
-        if let Some(items) = target.get("items") {
-            report_rows(out, root, items, &format!("{at}/*"));
-        }
-        // An object that may be null.
-        for form in target["oneOf"].as_array().or(target["anyOf"].as_array()).into_iter().flatten() {
-            report_rows(out, root, form, &at);
-        }
-    }
-}
-
-fn resolved<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
-    match node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
-        Some(pointer) => root.pointer(pointer).unwrap_or(node),
-        None => node,
-    }
 }
 
 /// A type in words, named types as links.

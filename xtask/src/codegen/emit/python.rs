@@ -11,6 +11,7 @@
 mod conveniences;
 mod errors;
 mod fields;
+mod report;
 mod resources;
 mod streams;
 #[cfg(test)]
@@ -21,8 +22,8 @@ use std::fmt::Write as _;
 
 use crate::codegen::emit::header;
 use crate::codegen::model::{Api, Constraints, File, Kind, Schema, StringEnum, Type, Union};
+use crate::codegen::options::Language;
 
-const PACKAGE: &str = "bindings-python/python/gatewright/generated";
 const NATIVE: &str = "bindings-python/src/generated";
 const SPEC: &str = "spec/openapi.yaml";
 
@@ -35,43 +36,39 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Names that every method takes beside the operation's own arguments: the options of a call, and what collects
-/// them.
-const OPTIONS: &[&str] = &[
-    "event_timeout",
-    "extra_body",
-    "extra_headers",
-    "extra_query",
-    "first_byte_timeout",
-    "idempotency_key",
-    "idle_timeout",
-    "max_retries",
-    "options",
-    "timeout",
-    "validate",
-];
-
-/// Files of the Python package.
+/// Files of our own Python package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let python = |name: &str, source: &str, body: String| File {
-        path: format!("{PACKAGE}/{name}"),
-        contents: format!("# {}\n{body}", header(source)),
-    };
+    [clients(api), package(api)].concat()
+}
+
+/// Files of a Python package that follow from the API alone: types, resources, streams.
+pub(crate) fn clients(api: &Api) -> Vec<File> {
+    vec![
+        python(api, "__init__.py", SPEC, "\"\"\"What follows from the specification.\"\"\"\n"),
+        python(api, "resources.py", SPEC, &resources::module(api)),
+        python(api, "resources.pyi", SPEC, &resources::stub(api)),
+        python(api, "streams.py", SPEC, &streams::module(api)),
+        python(api, "types.py", SPEC, &types::module(api)),
+        python(api, "types.pyi", SPEC, &types::stub(api)),
+    ]
+}
+
+fn python(api: &Api, name: &str, source: &str, body: &str) -> File {
+    File { path: format!("{}/{name}", api.home.python), contents: format!("# {}\n{body}", header(source)) }
+}
+
+/// Files that the hand-written half of the package is built with: exceptions, tables of the native module.
+fn package(api: &Api) -> Vec<File> {
     let rust = |name: &str, body: String| File {
         path: format!("{NATIVE}/{name}"),
         contents: format!("// {}\n\n{body}", header(SPEC)),
     };
     vec![
-        python("__init__.py", SPEC, "\"\"\"What follows from the specification.\"\"\"\n".to_owned()),
-        python("errors.py", "spec/errors.json", errors::module(&api.errors)),
-        python("resources.py", SPEC, resources::module(api)),
-        python("resources.pyi", SPEC, resources::stub(api)),
-        python("streams.py", SPEC, streams::module(api)),
-        python("types.py", SPEC, types::module(api)),
-        python("types.pyi", SPEC, types::stub(api)),
+        python(api, "errors.py", "spec/errors.json", &errors::module(&api.errors)),
+        python(api, "report.py", "spec/report.schema.json", &report::module(api)),
         rust(
             "mod.rs",
-            "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n"
+            "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n\n#[rustfmt::skip]\npub(crate) mod options;\n"
                 .to_owned(),
         ),
         rust("conveniences.rs", conveniences::conveniences(api)),
@@ -102,18 +99,20 @@ impl Types<'_> {
         let builtins = self.builtins;
         match ty {
             Type::Any if self.direction == Direction::Request => "object".to_owned(),
-            Type::Any => "Any".to_owned(),
+            Type::Any => self.imported("Any"),
             Type::String => format!("{builtins}str"),
             Type::Integer => format!("{builtins}int"),
             Type::Number => format!("{builtins}float"),
             Type::Boolean => format!("{builtins}bool"),
-            Type::Const(value) => literal(std::slice::from_ref(value)),
+            Type::Const(value) => self.literal(std::slice::from_ref(value)),
             Type::Enum(values) => self.enumeration(values),
             Type::Array(element) if self.direction == Direction::Request => {
-                format!("Sequence[{}]", self.expression(element))
+                format!("{}[{}]", self.imported("Sequence"), self.expression(element))
             }
             Type::Array(element) => format!("{builtins}list[{}]", self.expression(element)),
-            Type::Map(value) => format!("Mapping[{builtins}str, {}]", self.expression(value)),
+            Type::Map(value) => {
+                format!("{}[{builtins}str, {}]", self.imported("Mapping"), self.expression(value))
+            }
             Type::Ref(name) => self.reference(name),
             Type::Union(union) => self.union(union),
             Type::Nullable(inner) => format!("{} | None", self.expression(inner)),
@@ -123,12 +122,12 @@ impl Types<'_> {
     /// A member that may be left out of a response reads as None.
     fn optional(self, ty: &Type) -> String {
         let text = self.expression(ty);
-        if ty.is_nullable() || text == "Any" { text } else { format!("{text} | None") }
+        if ty.is_nullable() || *ty == Type::Any { text } else { format!("{text} | None") }
     }
 
     fn enumeration(self, values: &StringEnum) -> String {
         let words: Vec<_> = values.values.iter().map(|word| word.as_str().into()).collect();
-        let known = literal(&words);
+        let known = self.literal(&words);
         if values.open { format!("{known} | {}str", self.builtins) } else { known }
     }
 
@@ -138,12 +137,12 @@ impl Types<'_> {
         let mut variants: Vec<String> = Vec::new();
         for variant in &union.variants {
             let text = self.expression(variant);
-            let alone = text.strip_suffix(" | Record");
+            let alone = text.strip_suffix(&format!(" | {}", self.imported("Record")));
             record |= alone.is_some();
             variants.push(alone.unwrap_or(&text).to_owned());
         }
         if record {
-            variants.push("Record".to_owned());
+            variants.push(self.imported("Record"));
         }
         variants.join(" | ")
     }
@@ -153,10 +152,33 @@ impl Types<'_> {
         let schema = &self.api.schemas[name];
         let spelled = format!("{}{}", self.schemas, schema_name(self.api, schema, self.direction));
         match (&schema.kind, self.direction) {
-            (Kind::Object(_), Direction::Request) => format!("{spelled} | Record"),
+            (Kind::Object(_), Direction::Request) => format!("{spelled} | {}", self.imported("Record")),
             _ => spelled,
         }
     }
+
+    /// A name that the module imports: with `_` before it where a schema has it.
+    fn imported(self, name: &str) -> String {
+        if self.schemas.is_empty() { spelled(self.api, name) } else { name.to_owned() }
+    }
+
+    /// `Literal["a", "b"]`.
+    fn literal(self, values: &[serde_json::Value]) -> String {
+        literal(&self.imported("Literal"), values)
+    }
+}
+
+/// `Literal["a", "b"]`, by the name that `Literal` has in the module.
+fn literal(name: &str, values: &[serde_json::Value]) -> String {
+    let words: Vec<String> = values
+        .iter()
+        .map(|value| match value {
+            serde_json::Value::Bool(true) => "True".to_owned(),
+            serde_json::Value::Bool(false) => "False".to_owned(),
+            other => other.to_string(),
+        })
+        .collect();
+    format!("{name}[{}]", words.join(", "))
 }
 
 /// The name of a schema's type in one direction.
@@ -170,27 +192,36 @@ fn schema_name(api: &Api, schema: &Schema, direction: Direction) -> String {
     }
 }
 
-/// `Literal["a", "b"]`.
-fn literal(values: &[serde_json::Value]) -> String {
-    let words: Vec<String> = values
-        .iter()
-        .map(|value| match value {
-            serde_json::Value::Bool(true) => "True".to_owned(),
-            serde_json::Value::Bool(false) => "False".to_owned(),
-            other => other.to_string(),
-        })
-        .collect();
-    format!("Literal[{}]", words.join(", "))
+/// What the module of types calls something it imports: with `_` before it where a schema has its name.
+fn spelled(api: &Api, name: &str) -> String {
+    if api.schemas.contains_key(name) { format!("_{name}") } else { name.to_owned() }
 }
 
-/// A wire name as an argument.
-fn argument(name: &str) -> String {
+/// Names as they follow `import`, renamed where a schema has one of them.
+fn import_list(api: &Api, names: &[&str]) -> String {
+    let import = |name: &&str| match spelled(api, name) {
+        own if own == **name => own,
+        other => format!("{name} as {other}"),
+    };
+    names.iter().map(import).collect::<Vec<_>>().join(", ")
+}
+
+/// A wire name as an argument. Every method takes the options of a call beside its own, and `options` collects them.
+fn argument(api: &Api, name: &str) -> String {
     let spelled: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if KEYWORDS.contains(&name) || OPTIONS.contains(&name) || name == "self" {
+    let is_option = api.options.call.of(Language::Python).any(|option| option.name == name);
+    if KEYWORDS.contains(&name) || ["options", "self"].contains(&name) || is_option {
         spelled + "_"
+    } else if spelled.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("_{spelled}")
     } else {
         spelled
     }
+}
+
+/// The name of a method or of a place on the client: a keyword with `_` after it.
+fn member(name: &str) -> String {
+    if KEYWORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
 
 /// Whether a wire name can be written as an attribute.
@@ -247,26 +278,7 @@ fn docstring(paragraphs: &[String], indent: &str) -> String {
     format!("{indent}\"\"\"{text}{gap}{end}\"\"\"\n")
 }
 
-/// Text in lines of at most [`WIDTH`] columns: the first after `first`, the others after `rest`. Lines that
-/// the text has itself are kept.
+/// Text in lines of at most [`WIDTH`] columns: the first after `first`, the others after `rest`.
 fn wrapped(text: &str, first: &str, rest: &str) -> String {
-    let mut out = String::new();
-    let mut prefix = first;
-    for paragraph in text.lines() {
-        let mut line = String::new();
-        for word in paragraph.split_whitespace() {
-            if !line.is_empty() && prefix.len() + line.chars().count() + 1 + word.chars().count() > WIDTH {
-                let _ = writeln!(out, "{prefix}{line}");
-                prefix = rest;
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        let _ = writeln!(out, "{}", format!("{prefix}{line}").trim_end());
-        prefix = rest;
-    }
-    out
+    super::wrapped(text, first, rest, WIDTH)
 }

@@ -2,28 +2,71 @@
 
 use std::fmt::Write as _;
 
-use super::rust::Signatures;
+use super::rust::{Signature, Signatures};
 use super::{comment, header};
-use crate::codegen::model::{Api, File, Operation, Resource, Stream, Type};
+use crate::codegen::model::{Api, File, Operation, Parameter, Plain, Resource, Stream, Type};
 use crate::codegen::names;
 
-/// `core/src/generated/resources.rs`.
+/// The root of another API: its resources on a client.
+const ROOT: &str = "
+/// The operations of this API, on a client.
+#[derive(Debug, Clone, Copy)]
+pub struct Resources<'c> {
+    client: &'c Client,
+}
+
+impl<'c> Resources<'c> {
+    /// This API on a client, which knows its address.
+    pub fn new(client: &'c Client) -> Self {
+        Self { client }
+    }
+
+";
+
+/// `resources.rs`.
 pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
     let mut code = format!(
         "// {}\n//! The places on the client and their methods. Each is thin: the generated client builds the request and\n\
-         //! reads the answer, `transport.rs` does what lies between.\n\n\
-         use super::{{operations, types}};\n\
-         use crate::client::Client;\nuse crate::error::Error;\nuse crate::response::Response;\nuse crate::stream::EventStream;\n",
-        header("spec/openapi.yaml")
+         //! reads the answer, the transport does what lies between.\n\n\
+         use super::client;\n\
+         use {}::{{operations, types}};\n{}",
+        header("spec/openapi.yaml"),
+        api.home.rust_api_module,
+        imports(api),
     );
     let root = api.resources();
-    code.push_str("\nimpl Client {\n");
-    accessors(&mut code, &root, "self");
+    if api.home.is_own_crate() {
+        code.push_str("\nimpl Client {\n");
+        accessors(&mut code, &root, "self");
+    } else {
+        // Another crate cannot add to the client itself.
+        code.push_str(ROOT);
+        accessors(&mut code, &root, "self.client");
+    }
     code.push_str("}\n");
     for child in &root.children {
         resource(&mut code, signatures, child);
     }
-    vec![File { path: "core/src/generated/resources.rs".to_owned(), contents: code }]
+    vec![File { path: format!("{}/resources.rs", api.home.rust_client), contents: code }]
+}
+
+/// What the code uses of the hand-written half.
+fn imports(api: &Api) -> String {
+    let bytes = api.operations.iter().any(|operation| matches!(operation.plain, Some(Plain::Bytes(_))));
+    let streams = api.operations.iter().any(|operation| operation.stream.is_some());
+    let used = [
+        ("Bytes", bytes),
+        ("Client", true),
+        ("Error", true),
+        ("EventStream", streams),
+        ("Response", true),
+        ("TypedCall", true),
+    ];
+    let used = used.into_iter().filter(|(_, is_used)| *is_used);
+    used.fold(String::new(), |mut code, (name, _)| {
+        _ = writeln!(code, "use {};", api.home.rust_path(name));
+        code
+    })
 }
 
 fn type_name(resource: &Resource<'_>) -> String {
@@ -33,7 +76,7 @@ fn type_name(resource: &Resource<'_>) -> String {
 /// Methods that lead to the resources below this one.
 fn accessors(code: &mut String, parent: &Resource<'_>, client: &str) {
     for (index, child) in parent.children.iter().enumerate() {
-        let name = child.path.last().map(String::as_str).unwrap_or_default();
+        let name = names::rust(child.path.last().map(String::as_str).unwrap_or_default());
         let blank = if index == 0 && parent.path.is_empty() { "" } else { "\n" };
         let ty = type_name(child);
         let place = child.path.join(".");
@@ -54,12 +97,12 @@ fn resource(code: &mut String, signatures: &Signatures, node: &Resource<'_>) {
     let mut methods = Vec::new();
     let mut stream_name = Some("stream".to_owned());
     for operation in &node.operations {
-        if operation.response.is_some() {
+        if operation.response.is_some() || operation.plain.is_some() {
             methods.push(method(signatures, operation));
         }
         if let Some(stream) = &operation.stream {
             let name = if operation.always_streams() {
-                operation.name.clone()
+                names::rust(&operation.name)
             } else {
                 // The first to stream is plainly `stream`; a second needs its own name before it.
                 stream_name.take().unwrap_or_else(|| format!("{}_stream", operation.name))
@@ -82,25 +125,16 @@ fn resource(code: &mut String, signatures: &Signatures, node: &Resource<'_>) {
     }
 }
 
-/// The method for the JSON form.
+/// The method for the answer that comes whole.
 fn method(signatures: &Signatures, operation: &Operation) -> String {
     let function = &signatures[&operation.id];
-    let mut code = documentation(operation, "");
-    _ = write!(
-        code,
-        "    pub async fn {}(&self{}) -> Result<Response<{}>, Error> {{\n\
-         \x20       let call = self.client.typed_call(&operations::{}, &[{}])?;\n\
-         \x20       let answer = call.generated().{}({}).await;\n\
-         \x20       call.value(answer).await\n    }}\n",
-        operation.name,
-        function.parameters(),
-        function.answer,
-        names::constant(&operation.id),
-        path_values(operation),
-        operation.id,
-        function.arguments(),
-    );
-    code
+    let (answer, read) = match &operation.plain {
+        Some(Plain::Text(_)) => ("String", "text"),
+        Some(Plain::Bytes(_)) => ("Bytes", "bytes"),
+        Some(Plain::Nothing) | None => (function.answer.as_str(), "value"),
+    };
+    let result = format!("Response<{answer}>");
+    body(function, operation, documentation(operation, ""), &names::rust(&operation.name), &result, read)
 }
 
 /// The method for the streamed form. The transport turns the body's switch, if there is one.
@@ -112,16 +146,36 @@ fn streaming(signatures: &Signatures, operation: &Operation, stream: &Stream, na
         Type::Ref(item) => format!("types::{item}"),
         _ => "::serde_json::Value".to_owned(),
     };
-    let mut code = documentation(operation, " The answer is streamed.");
+    let documentation = documentation(operation, " The answer is streamed.");
+    body(function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
+}
+
+/// A method: the call, its request built and its answer read.
+fn body(
+    function: &Signature,
+    operation: &Operation,
+    documentation: String,
+    name: &str,
+    result: &str,
+    read: &str,
+) -> String {
+    // An argument may have the name of what the method keeps.
+    let fresh = |name: &str| {
+        let is_taken = function.parameters.iter().any(|(known, _)| known == name);
+        if is_taken { format!("{name}_") } else { name.to_owned() }
+    };
+    let (call, answer) = (fresh("call"), fresh("answer"));
+    let mut code = documentation;
     _ = write!(
         code,
-        "    pub async fn {name}(&self{}) -> Result<EventStream<{item}>, Error> {{\n\
-         \x20       let call = self.client.typed_call(&operations::{}, &[{}])?;\n\
-         \x20       let answer = call.generated().{generated}({}).await;\n\
-         \x20       call.stream(answer).await\n    }}\n",
+        "    pub async fn {name}(&self{}) -> Result<{result}, Error> {{\n\
+         \x20       let {call} = TypedCall::new(self.client, &operations::{}, &[{}])?;\n\
+         \x20       let {answer} = client::Client::of(&{call}).{}({}).await;\n\
+         \x20       {call}.{read}({answer})\n    }}\n",
         function.parameters(),
         names::constant(&operation.id),
         path_values(operation),
+        function.name,
         function.arguments(),
     );
     code
@@ -129,7 +183,11 @@ fn streaming(signatures: &Signatures, operation: &Operation, stream: &Stream, na
 
 /// Name and value of each path parameter, for the transport to refuse what must not be in a path.
 fn path_values(operation: &Operation) -> String {
-    let values = operation.path_parameters().map(|p| format!("({:?}, {})", p.name, names::snake(&p.name)));
+    let value = |parameter: &Parameter| match parameter.ty {
+        Type::String => names::rust(&parameter.name),
+        _ => format!("&{}.to_string()", names::rust(&parameter.name)),
+    };
+    let values = operation.path_parameters().map(|p| format!("({:?}, {})", p.name, value(p)));
     values.collect::<Vec<_>>().join(", ")
 }
 
@@ -137,7 +195,7 @@ fn documentation(operation: &Operation, note: &str) -> String {
     let text = format!("{}.{note}\n\n{}", operation.summary, operation.description);
     let mut code = comment(&escaped(&text), "    /// ");
     for parameter in operation.path_parameters().chain(operation.free_parameters()) {
-        let text = format!("{}: {}", names::snake(&parameter.name), parameter.description);
+        let text = format!("{}: {}", names::rust(&parameter.name), parameter.description);
         code.push_str("    ///\n");
         code.push_str(&comment(&escaped(&text), "    /// "));
     }

@@ -3,7 +3,10 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::{catalog, docs, error_kinds, openapi, operations, presence, requests, resources, routes, rust};
+use super::{
+    catalog, conveniences, docs, error_kinds, forms, openapi, operations, presence, report, resources,
+    routes, rust,
+};
 use crate::codegen::build::build;
 use crate::codegen::fixture::{edited, sources};
 use crate::codegen::lower::{Lowered, lower};
@@ -35,19 +38,53 @@ fn operations_become_one_row_each() {
 }
 
 #[test]
+fn what_streams_bring_becomes_forms_member_by_member() {
+    let mut sources = sources();
+    let open = json!({
+        "type": "object",
+        "properties": {
+            "at": {"type": "integer", "x-position": true},
+            "mark": {"$ref": "#/components/schemas/Mark"},
+            "words": {"type": "array", "items": {"type": "string", "const": "one"}},
+            "none": {"type": ["array", "null"], "items": {"type": "number"}},
+            "notes": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        },
+    });
+    sources.openapi.0["components"]["schemas"]["LinePart"] = open;
+    sources.openapi.0["components"]["schemas"]["Mark"]["x-assumed-kind"] = json!("dot");
+    let api = build(&sources).expect("the fixture builds");
+    assert_snapshot!(file(&forms::emit(&api), "forms.rs"));
+}
+
+#[test]
+fn a_whole_document_and_a_joined_text_are_known_in_rust() {
+    let mut sources = sources();
+    let schemas = &mut sources.openapi.0["components"]["schemas"];
+    schemas["Line"]["x-text"] = json!({
+        "name": "words", "path": ["parts", "marks"], "type": "dot", "member": "text", "description": "All words.",
+    });
+    schemas["LinePart"]["properties"]["marks"] =
+        json!({"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Mark"}});
+    schemas["Dot"]["properties"]["text"] = json!({"type": "string"});
+    let api = build(&sources).expect("the fixture builds");
+    let files = conveniences::emit(&api).expect("the text can be read");
+    assert_snapshot!(file(&files, "conveniences.rs"));
+}
+
+#[test]
 fn error_kinds_become_a_closed_enum_and_a_table_of_codes() {
     assert_snapshot!(file(&error_kinds::emit(&api()), "error_kinds.rs"));
 }
 
 #[test]
 fn the_catalog_becomes_data_with_what_is_not_stated_as_none() {
-    let code = file(&catalog::emit(&api()), "catalog.rs");
+    let code = file(&catalog::emit(&api()).expect("it has rows of named types"), "catalog.rs");
     assert_snapshot!(&code[code.find("/// All families.").expect("the data follows the types")..]);
 }
 
 #[test]
 fn resources_are_thin_over_the_generated_client() {
-    let (_, signatures) = rust::emit(&lowered()).expect("the fixture generates");
+    let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
     assert_snapshot!(file(&resources::emit(&api(), &signatures), "resources.rs"));
 }
 
@@ -59,15 +96,15 @@ fn routes_are_matched_the_most_specific_first_and_dispatched() {
 
 #[test]
 fn request_schemas_keep_constraints_and_let_unknown_variants_pass() {
-    let files = requests::emit(&api(), &sources().openapi).expect("the fixture has request schemas");
+    let files = openapi::emit(&lowered()).expect("the fixture has request schemas");
     assert_snapshot!(file(&files, "requests.schema.json"));
 }
 
 /// The table of presence for the fixture with a value at a place, or what is wrong.
 fn presences(pointer: &str, value: serde_json::Value) -> Result<String, String> {
     let sources = edited(pointer, value);
-    let api = build(&sources).expect("the fixture builds");
-    presence::emit(&api, &sources.openapi)
+    build(&sources)
+        .and_then(|api| presence::emit(&api))
         .map(|files| file(&files, "presence.rs"))
         .map_err(|error| error.to_string())
 }
@@ -110,54 +147,41 @@ fn rules_of_answers_that_nothing_would_check_are_refused() {
 }
 
 #[test]
-fn a_request_type_has_optional_fields_an_open_enum_and_room_for_unknown_members() {
-    let (files, _) = rust::emit(&lowered()).expect("the fixture generates");
-    let code = file(&files, "types.rs");
-    let parts = [
-        "pub struct LineRequest {",
-        "impl LineRequestInk {",
-        "pub enum LineRequestText {",
-        "pub struct Mark {",
-    ];
-    assert_snapshot!(parts.map(|start| item(&code, start)).join("\n"));
-}
-
-#[test]
-fn builders_need_no_extra_members() {
-    let (files, _) = rust::emit(&lowered()).expect("the fixture generates");
-    let code = file(&files, "types.rs");
-    assert!(code.contains("extra: Ok(::std::default::Default::default()),"));
-    assert!(!code.contains("no value supplied for extra"));
-}
-
-#[test]
-fn the_client_has_a_function_per_form_and_no_constructor_with_a_total_timeout() {
-    let (files, signatures) = rust::emit(&lowered()).expect("the fixture generates");
-    let functions: Vec<&str> = signatures.keys().map(String::as_str).collect();
-    assert_eq!(functions, ["create_line", "create_line_stream", "retrieve_line", "stream_write"]);
-    let code = file(&files, "client.rs");
-    assert!(!code.contains("pub fn new("));
-    // The double slash under which the stream was lowered is folded.
-    assert!(!code.contains("//v1/lines\""));
-}
-
-#[test]
 fn the_newer_view_names_the_schema_of_an_item() {
-    let files = openapi::emit(&api(), &lowered()).expect("the fixture has views");
+    let files = openapi::emit(&lowered()).expect("the fixture has views");
     let view = file(&files, "openapi-3.2.json");
     assert!(view.contains("\"openapi\": \"3.2.0\""));
     assert!(view.contains("\"itemSchema\": {\n") && !view.contains("x-item-schema"));
 }
 
 #[test]
+fn a_report_keeps_missing_and_null_apart_in_rust() {
+    assert_snapshot!(file(
+        &report::emit(&api()).expect("the types of a report"),
+        "report/src/generated/mod.rs"
+    ));
+}
+
+#[test]
+fn a_type_of_the_report_without_a_title_is_refused() {
+    let mut sources = sources();
+    sources.report["$defs"]["kit"].as_object_mut().expect("a schema").shift_remove("title");
+    let error = build(&sources).expect_err("it has no name");
+    assert_eq!(
+        error.to_string(),
+        "spec/report.schema.json#/$defs/kit: title is missing; it names the type in every language"
+    );
+}
+
+#[test]
 fn the_report_of_dropped_keywords_says_what_enforces_each() {
-    let files = openapi::emit(&api(), &lowered()).expect("the fixture has views");
+    let files = openapi::emit(&lowered()).expect("the fixture has views");
     assert_snapshot!(file(&files, "dropped-keywords.json"));
 }
 
 #[test]
 fn reference_pages_list_operations_and_types() {
-    let files = docs::emit(&api(), &sources().report);
+    let files = docs::emit(&api());
     assert_snapshot!("reference_operations", file(&files, "operations.md"));
     assert_snapshot!("reference_types", file(&files, "types.md"));
     assert_snapshot!("reference_report", file(&files, "report.md"));
@@ -194,7 +218,8 @@ fn operations_of_one_path_have_each_their_method_and_their_parameters_bounds() {
     let row = item(&code, "pub const DELETE_LINE: Operation");
     assert!(row.contains("method: Method::Delete,") && row.contains("has_body: false,"), "{row}");
     assert!(row.contains("query_parameters: &[\"maxParts\", \"limit\"],"), "{row}");
-    let schemas = requests::emit(&api, &sources.openapi).expect("the fixture has schemas");
+    let schemas = openapi::emit(&lower(&sources.openapi, &api).expect("the fixture lowers"))
+        .expect("the fixture has schemas");
     let schemas: serde_json::Value =
         serde_json::from_str(&file(&schemas, "requests.schema.json")).expect("JSON");
     let most = |id: &str| schemas["operations"][id]["parameters"]["limit"]["maximum"].clone();
@@ -213,7 +238,8 @@ fn an_object_in_the_mapping_of_protocol_buffers_has_a_second_name_for_each_membe
     });
     let sources = edited("/components/schemas/LineRequest", schema);
     let api = build(&sources).expect("the fixture builds");
-    let files = requests::emit(&api, &sources.openapi).expect("the fixture has request schemas");
+    let files = openapi::emit(&lower(&sources.openapi, &api).expect("the fixture lowers"))
+        .expect("the fixture has request schemas");
     let bundle: serde_json::Value =
         serde_json::from_str(&file(&files, "requests.schema.json")).expect("it is JSON");
     let emitted = &bundle["$defs"]["LineRequest"];

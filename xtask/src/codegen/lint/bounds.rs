@@ -1,4 +1,4 @@
-//! Bounds and whose they are: one that the source does not state is marked by `x-ours` beside it.
+//! Bounds and their origin: a bound that the source does not state is marked by `x-ours` beside it.
 
 use serde_json::Value;
 
@@ -30,6 +30,7 @@ mod tests {
     use super::*;
     use crate::codegen::build::build;
     use crate::codegen::load::Sources;
+    use crate::codegen::schema::subschemas;
 
     /// Keywords that bound a value.
     const BOUNDS: &[&str] = &[
@@ -91,7 +92,7 @@ mod tests {
                     source.clone_into(&mut entry.1);
                 }
             }
-            for (pointer, inner) in super::super::subschemas(node, "") {
+            for (pointer, inner) in subschemas(node, "") {
                 let member = match pointer.strip_prefix("/properties/") {
                     Some(name) => format!("{member}.{name}"),
                     None => member.to_owned(),

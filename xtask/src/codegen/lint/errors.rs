@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::Problem;
-use crate::codegen::model::Errors;
+use crate::codegen::errors::Errors;
 
 /// Broken rules of `spec/errors.json`: every class has one meaning and a known parent, every status one kind.
 pub(crate) fn lint_errors(errors: &Errors) -> Vec<Problem> {

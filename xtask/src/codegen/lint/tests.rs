@@ -238,6 +238,38 @@ fn a_joined_text_that_hides_a_property_is_reported() {
     );
 }
 
+#[test]
+fn attributes_that_name_nothing_are_reported() {
+    let line = "/paths/~1v1~1lines/post";
+    for (pointer, value, message) in [
+        ("/components/schemas/Note/x-position", json!(true), "x-position is true, on an integer; correct it"),
+        (
+            "/components/schemas/Mark/x-assumed-kind",
+            json!("smear"),
+            "x-assumed-kind names one of the kinds that x-discriminator maps; correct it",
+        ),
+        (&format!("{line}/x-models"), json!("sound"), "x-models must be one of text, image, video; add it"),
+        (
+            &format!("{line}/x-conversation"),
+            json!("letters"),
+            "x-conversation must be one of messages, items; add it",
+        ),
+        (
+            &format!("{line}/x-webhook-url"),
+            json!("where"),
+            "x-webhook-url names a property of the request body; correct it",
+        ),
+        (&format!("{line}/x-inference"), json!(""), "x-inference is a name, such as `chat`; correct it"),
+        (
+            &format!("{line}/x-stream/last_events"),
+            json!(["line.dried"]),
+            "last_events names kinds of the events, as x-discriminator of x-item-schema maps them; correct it",
+        ),
+    ] {
+        assert_eq!(problem(pointer, value), format!("spec/openapi.yaml#{pointer}: {message}"));
+    }
+}
+
 /// What the rules of the built model say after an edit of the fixture.
 fn problems_of_the_model(pointer: &str, value: Value) -> Vec<String> {
     let sources = edited(pointer, value);
@@ -293,5 +325,13 @@ fn a_json_mapping_that_is_not_known_is_reported() {
     assert_eq!(
         problem("/components/schemas/LineRequest/x-json-mapping", json!("thrift")),
         "spec/openapi.yaml#/components/schemas/LineRequest/x-json-mapping: x-json-mapping must be one of protobuf; add it"
+    );
+}
+
+#[test]
+fn a_new_that_is_not_known_is_reported() {
+    assert_eq!(
+        problem("/components/schemas/LineRequest/x-new", json!(["text"])),
+        "spec/openapi.yaml#/components/schemas/LineRequest/x-new: x-new says `by hand`; remove it where `new` is generated"
     );
 }

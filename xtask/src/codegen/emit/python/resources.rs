@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::streams::{self, Face};
-use super::{Direction, Types, argument, described, docstring, facts, wrapped};
-use crate::codegen::model::{Api, Location, Operation, Parameter, Resource, Type};
+use super::{Direction, Types, argument, described, docstring, facts, member, wrapped};
+use crate::codegen::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
 use crate::codegen::names::pascal;
 
 /// One argument of a method.
@@ -33,7 +33,7 @@ enum Place {
 /// Arguments in the order of the signature: path, then what is required, then the rest.
 fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
     let parameter = |parameter: &'a Parameter, place| Argument {
-        name: argument(&parameter.name),
+        name: argument(api, &parameter.name),
         wire: &parameter.name,
         place,
         required: parameter.required,
@@ -53,7 +53,7 @@ fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
         .request_fields(operation)
         .iter()
         .map(|field| Argument {
-            name: argument(&field.name),
+            name: argument(api, &field.name),
             wire: &field.name,
             place: Place::Body,
             required: field.required,
@@ -75,7 +75,7 @@ fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
 pub(super) fn module(api: &Api) -> String {
     let mut out = String::from(
         "\"\"\"The resources: a method for each operation of the specification. Types are in the stub.\"\"\"\n\n\
-         from gatewright._native import NOT_GIVEN\n",
+         from gatewright._engine import NOT_GIVEN\n",
     );
     out.push_str(&streams::imports(api));
     for face in Face::BOTH {
@@ -89,7 +89,7 @@ pub(super) fn module(api: &Api) -> String {
             }
             let client = if is_root { "self" } else { "self._client" };
             for child in &resource.children {
-                let name = child.path.last().map_or("", String::as_str);
+                let name = property(child);
                 let class = class_name(face, child);
                 let _ = write!(out, "\n    @property\n    def {name}(self):\n");
                 let _ =
@@ -120,7 +120,17 @@ fn class_name(face: Face, resource: &Resource<'_>) -> String {
 
 /// `client.chat.completions`.
 fn title(resource: &Resource<'_>) -> String {
-    format!("client.{}", resource.path.join("."))
+    format!("client.{}", spelled_path(&resource.path))
+}
+
+/// The property by which a resource is reached.
+fn property(resource: &Resource<'_>) -> String {
+    resource.path.last().map_or_else(String::new, |name| member(name))
+}
+
+/// `chat.completions`, each name as Python spells it.
+fn spelled_path(path: &[String]) -> String {
+    path.iter().map(|name| member(name)).collect::<Vec<_>>().join(".")
 }
 
 fn class_doc(resource: &Resource<'_>) -> String {
@@ -134,7 +144,7 @@ fn class_doc(resource: &Resource<'_>) -> String {
 
 fn method(api: &Api, operation: &Operation, face: Face) -> String {
     let arguments = arguments(api, operation);
-    let mut out = format!("\n    {} {}(\n        self,\n", face.def(), operation.name);
+    let mut out = format!("\n    {} {}(\n        self,\n", face.def(), member(&operation.name));
     for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
         let _ = writeln!(out, "        {},", path.name);
     }
@@ -155,23 +165,29 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
             .collect();
         if pairs.is_empty() { "None".to_owned() } else { format!("{{{}}}", pairs.join(", ")) }
     };
+    // An argument may have the name of what the method keeps.
+    let fresh = |name: &str| {
+        let is_taken = arguments.iter().any(|argument| argument.name == name);
+        if is_taken { format!("{name}_") } else { name.to_owned() }
+    };
+    let (parameters, body) = (fresh("parameters"), fresh("body"));
     let _ = writeln!(
         out,
-        "        parameters = ({}, {}, {})",
+        "        {parameters} = ({}, {}, {})",
         dict(Place::Path),
         dict(Place::Query),
         dict(Place::Header)
     );
     if operation.request.is_some() {
-        out.push_str("        body = {\n");
+        let _ = writeln!(out, "        {body} = {{");
         for member in arguments.iter().filter(|argument| argument.place == Place::Body) {
             let _ = writeln!(out, "            {:?}: {},", member.wire, member.name);
         }
         out.push_str("        }\n");
     } else {
-        out.push_str("        body = None\n");
+        let _ = writeln!(out, "        {body} = None");
     }
-    let call = format!("({:?}, parameters, body, options", operation.id);
+    let call = format!("({:?}, {parameters}, {body}, options", operation.id);
     let begin = format!("return {}self._client", face.awaits());
     if let Some(stream) = &operation.stream {
         let class = streams::class_name(face, operation, stream);
@@ -180,7 +196,7 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
             let _ = writeln!(out, "        {open}");
             return out;
         };
-        let _ = writeln!(out, "        if {} is True:\n            {open}", argument(switch));
+        let _ = writeln!(out, "        if {} is True:\n            {open}", argument(api, switch));
     }
     let _ = writeln!(out, "        {begin}._call{call})");
     out
@@ -224,7 +240,7 @@ fn example(operation: &Operation, arguments: &[Argument<'_>]) -> String {
             None => {}
         }
     }
-    let call = format!("client.{}.{}", operation.resource.join("."), operation.name);
+    let call = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));
     if given.is_empty() {
         return format!("\n>>> answer = {call}()\n");
     }
@@ -255,13 +271,14 @@ fn value_expression(value: &Value) -> String {
 }
 
 pub(super) fn stub(api: &Api) -> String {
-    let mut out = String::from(
+    let mut out = format!(
         "import builtins\n\
          from collections.abc import Mapping, Sequence\n\
          from typing import Any, Literal, overload\n\n\
-         from gatewright._native import NotGiven, Record\n\
+         from gatewright._engine import NotGiven, Record\n\
          from gatewright._options import CallOptions\n\
-         from gatewright.generated import types\n",
+         from {} import types\n",
+        api.home.python_package
     );
     out.push_str(&streams::imports(api));
     out.push_str("from typing_extensions import Unpack\n");
@@ -273,7 +290,7 @@ pub(super) fn stub(api: &Api) -> String {
                 out.push_str("    _client: Any\n    def __init__(self, client: Any) -> None: ...\n");
             }
             for child in &resource.children {
-                let name = child.path.last().map_or("", String::as_str);
+                let name = property(child);
                 let class = class_name(face, child);
                 let _ = writeln!(out, "    @property\n    def {name}(self) -> {class}:");
                 let _ = writeln!(out, "        \"\"\"{}.\"\"\"", title(child));
@@ -292,7 +309,12 @@ fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
     let received = Types { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };
     let stream =
         operation.stream.as_ref().map(|stream| streams::annotation(received, face, operation, stream));
-    let document = operation.response.as_ref().map(|ty| received.expression(ty));
+    let document = match &operation.plain {
+        Some(Plain::Nothing) => Some("None".to_owned()),
+        Some(Plain::Text(_)) => Some("builtins.str".to_owned()),
+        Some(Plain::Bytes(_)) => Some("builtins.bytes".to_owned()),
+        None => operation.response.as_ref().map(|ty| received.expression(ty)),
+    };
     match (operation.stream_parameter(), stream, document) {
         (Some(switch), Some(stream), Some(document)) => {
             let either = format!("{document} | {stream}");
@@ -322,7 +344,7 @@ fn signature(
 ) -> String {
     let sent = Types { api, direction: Direction::Request, builtins: "", schemas: "types." };
     let arguments = arguments(api, operation);
-    let mut out = format!("    {} {}(\n        self,\n", face.def(), operation.name);
+    let mut out = format!("    {} {}(\n        self,\n", face.def(), member(&operation.name));
     for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
         let _ = writeln!(out, "        {}: {},", path.name, sent.expression(path.ty));
     }

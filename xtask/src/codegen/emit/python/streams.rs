@@ -59,7 +59,7 @@ pub(super) fn imports(api: &Api) -> String {
     }
     let names: Vec<String> = classes(api).into_keys().collect();
     if !names.is_empty() {
-        let _ = writeln!(out, "from gatewright.generated.streams import (");
+        let _ = writeln!(out, "from {}.streams import (", api.home.python_package);
         for name in names {
             let _ = writeln!(out, "    {name},");
         }
@@ -85,11 +85,12 @@ fn classes(api: &Api) -> BTreeMap<String, (Face, &Stream, &Final)> {
 
 pub(super) fn module(api: &Api) -> String {
     let types = Types { api, direction: Direction::Response, builtins: "", schemas: "types." };
-    let mut out = String::from(
+    let mut out = format!(
         "\"\"\"The streams: what each adds up to, and the method that gives it.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          from gatewright._streams import AsyncStream, Stream\n\n\
-         TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from gatewright.generated import types\n\n",
+         TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from {} import types\n\n",
+        api.home.python_package
     );
     let classes = classes(api);
     out.push_str("__all__ = [\n");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Direction, Types, described, docstring, facts, is_attribute, schema_name};
+use super::{Direction, Types, described, docstring, facts, import_list, is_attribute, schema_name};
 use crate::codegen::model::{Additional, Api, Field, Kind, Object, Schema, Type};
 
 /// Members of `Record` that a field of the same name does not hide: such a field is read by item.
@@ -45,14 +45,10 @@ pub(super) fn module(api: &Api) -> String {
         "\"\"\"The types of requests and responses, for annotations; their shapes are in the stub.\n\n\
          At run time every response type is `Record` and every request type `dict`: no class is made per schema.\n\
          \"\"\"\n\n\
-         from gatewright._native import Record\n\n\
+         from gatewright._types import stand_ins\n\n\
          _RECORDS = {}_DICTS = {}_ALIASES = {}\n\
-         __all__ = [*_RECORDS, *_DICTS, *_ALIASES]  # pyright: ignore[reportUnsupportedDunderAll]\n\n\n\
-         def __getattr__(name):\n    \
-             if name in _RECORDS:\n        return Record\n    \
-             if name in _DICTS:\n        return dict\n    \
-             if name in _ALIASES:\n        from typing import Any\n\n        return Any\n    \
-             raise AttributeError(f\"module {{__name__!r}} has no attribute {{name!r}}\")\n",
+         __all__ = [*_RECORDS, *_DICTS, *_ALIASES]  # pyright: ignore[reportUnsupportedDunderAll]\n\n\
+         __getattr__ = stand_ins(__name__, _RECORDS, _DICTS, _ALIASES)\n",
         list("record"),
         list("dict"),
         list("alias"),
@@ -60,14 +56,18 @@ pub(super) fn module(api: &Api) -> String {
 }
 
 pub(super) fn stub(api: &Api) -> String {
-    let mut out = String::from(
+    let mut out = format!(
         "\"\"\"The types of requests and responses.\"\"\"\n\n\
          import builtins\n\
-         from collections.abc import Iterator, Mapping, Sequence\n\
-         from typing import Any, Literal\n\n\
-         from gatewright._native import Record\n\
-         from typing_extensions import Required, TypeAlias, TypedDict\n\n\
+         from collections.abc import {}\n\
+         from typing import {}\n\n\
+         from gatewright._engine import {}\n\
+         from typing_extensions import {}\n\n\
          __all__ = [\n",
+        import_list(api, &["Iterator", "Mapping", "Sequence"]),
+        import_list(api, &["Any", "Literal"]),
+        import_list(api, &["Record"]),
+        import_list(api, &["Required", "TypeAlias", "TypedDict"]),
     );
     for name in offered(api).keys() {
         let _ = writeln!(out, "    \"{name}\",");
@@ -97,7 +97,8 @@ fn definition(api: &Api, schema: &Schema, name: &str, direction: Direction) -> S
         Kind::Alias(ty) => types.expression(ty),
     };
     format!(
-        "{name}: TypeAlias = {expression}\n{}",
+        "{name}: {} = {expression}\n{}",
+        types.imported("TypeAlias"),
         docstring(&[described(&schema.description, &about(schema))], "")
     )
 }
@@ -109,9 +110,11 @@ fn about(schema: &Schema) -> String {
 /// An object without fields of its own.
 fn dictionary(object: &Object, types: Types<'_>) -> String {
     match (&object.additional, types.direction) {
-        (Additional::Map(ty), _) => format!("Mapping[str, {}]", types.expression(ty)),
-        (_, Direction::Request) => "Mapping[str, object]".to_owned(),
-        (_, Direction::Response) => "Record".to_owned(),
+        (Additional::Map(ty), _) => {
+            format!("{}[str, {}]", types.imported("Mapping"), types.expression(ty))
+        }
+        (_, Direction::Request) => format!("{}[str, object]", types.imported("Mapping")),
+        (_, Direction::Response) => types.imported("Record"),
     }
 }
 
@@ -121,7 +124,7 @@ fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> Stri
     let doc = docstring(&[described(&schema.description, &about(schema))], "    ");
     match types.direction {
         Direction::Response => {
-            let mut out = format!("class {name}(Record):\n{doc}");
+            let mut out = format!("class {name}({}):\n{doc}", types.imported("Record"));
             for field in &object.fields {
                 out.push_str(&attribute(schema, field, types));
             }
@@ -129,7 +132,8 @@ fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> Stri
             out
         }
         Direction::Request if object.fields.iter().all(|field| is_attribute(&field.name)) => {
-            let mut out = format!("class {name}(TypedDict, total=False):\n{doc}");
+            let base = types.imported("TypedDict");
+            let mut out = format!("class {name}({base}, total=False):\n{doc}");
             for field in &object.fields {
                 let _ = writeln!(out, "    {}: {}", field.name, key(field, types));
                 out.push_str(&docstring(&[field_doc(schema, field)], "    "));
@@ -137,7 +141,8 @@ fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> Stri
             out
         }
         Direction::Request => {
-            let mut out = format!("{name} = TypedDict(\n    \"{name}\",\n    {{\n");
+            let base = types.imported("TypedDict");
+            let mut out = format!("{name} = {base}(\n    \"{name}\",\n    {{\n");
             for field in &object.fields {
                 let _ = writeln!(out, "        {:?}: {},", field.name, key(field, types));
             }
@@ -160,14 +165,15 @@ fn attribute(schema: &Schema, field: &Field, types: Types<'_>) -> String {
     )
 }
 
-/// `x-iterable` and `x-text`, which the native half adds.
+/// `x-iterable` and `x-text`, which the engine adds.
 fn conveniences(object: &Object, types: Types<'_>) -> String {
     let mut out = String::new();
     let items = object.fields.iter().find(|field| Some(&field.name) == object.iterable.as_ref());
     if let Some(Type::Array(element)) = items.map(|field| &field.ty) {
         let _ = writeln!(
             out,
-            "    def __iter__(self) -> Iterator[{}]:  # type: ignore[override]",
+            "    def __iter__(self) -> {}[{}]:  # type: ignore[override]",
+            types.imported("Iterator"),
             types.expression(element)
         );
         let name = object.iterable.as_deref().unwrap_or_default();
@@ -185,7 +191,7 @@ fn conveniences(object: &Object, types: Types<'_>) -> String {
 
 fn key(field: &Field, types: Types<'_>) -> String {
     let ty = types.expression(&field.ty);
-    if field.required { format!("Required[{ty}]") } else { ty }
+    if field.required { format!("{}[{ty}]", types.imported("Required")) } else { ty }
 }
 
 fn field_doc(schema: &Schema, field: &Field) -> String {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{doc, member, quoted};
-use crate::codegen::model::{ErrorKind, Errors};
+use crate::codegen::errors::{ErrorKind, Errors};
 
 pub(super) fn emit(errors: &Errors) -> String {
     let classes = errors.classes();

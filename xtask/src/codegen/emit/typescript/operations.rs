@@ -4,48 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::quoted;
-use crate::codegen::model::{Api, Kind, Location, Object, Operation, Parameter, StreamMode, Type};
-
-const TYPE: &str = r"/** How the parameters of one operation travel, and whether its answer is a stream. */
-export interface Operation {
-  /** `operationId` in the specification. */
-  readonly id: string;
-  /** The method as a caller writes it: `chat.completions.create`. */
-  readonly name: string;
-  /** Parameters filled into the path, in path order. */
-  readonly path: readonly string[];
-  /** Parameters sent in the query. */
-  readonly query: readonly string[];
-  /** Parameters sent as headers. */
-  readonly headers: readonly string[];
-  /** Whether the remaining parameters are sent as a JSON body. */
-  readonly body: boolean;
-  /** Whether the answer is a stream: never, always, or when this member of the body is `true`. */
-  readonly stream: boolean | string;
-  /** Member of the result that one gets the items of by iterating over the result. */
-  readonly iterable?: string;
-  /** A member that the result has beside those that arrived. */
-  readonly text?: JoinedText;
-}
-
-/** A member that is not on the wire: the texts of all parts of one kind, joined. */
-export interface JoinedText {
-  /** Name of the member. */
-  readonly name: string;
-  /** Arrays on the way to the parts, outermost first. */
-  readonly path: readonly string[];
-  /** `type` of the parts that count. */
-  readonly type: string;
-  /** Member of a part that holds its text. */
-  readonly member: string;
-  /** Members of the operation's events that hold such a document. */
-  readonly events: readonly string[];
-}
-";
+use crate::codegen::model::{Api, Kind, Location, Operation, Parameter, Plain, StreamMode, Type};
 
 pub(super) fn emit(api: &Api) -> String {
-    let mut out = TYPE.to_owned();
-    out.push_str("\n/** Every operation by its id. */\nexport const operations = {\n");
+    let mut out = format!(
+        "import type {{ Operation }} from \"{}/operation\";\n\n\
+         /** Every operation by its id. */\nexport const operations = {{\n",
+        api.home.node_runtime
+    );
     for operation in &api.operations {
         out.push_str(&entry(api, operation));
     }
@@ -70,7 +36,15 @@ fn entry(api: &Api, operation: &Operation) -> String {
     let _ = writeln!(out, "    headers: [{}],", of(Location::Header));
     let _ = writeln!(out, "    body: {},", operation.request.is_some());
     let _ = writeln!(out, "    stream: {stream},");
-    let result = whole(operation).and_then(|ty| object(api, ty));
+    let answer = operation.plain.as_ref().map(|plain| match plain {
+        Plain::Nothing => "nothing",
+        Plain::Text(_) => "text",
+        Plain::Bytes(_) => "bytes",
+    });
+    if let Some(answer) = answer {
+        let _ = writeln!(out, "    answer: {},", quoted(answer));
+    }
+    let result = whole(operation).and_then(|ty| api.object(ty));
     if let Some(iterable) = result.and_then(|object| object.iterable.as_ref()) {
         let _ = writeln!(out, "    iterable: {},", quoted(iterable));
     }
@@ -109,16 +83,8 @@ fn holders(api: &Api, operation: &Operation) -> BTreeSet<String> {
         Some(Kind::Union(union)) => union.variants.as_slice(),
         _ => std::slice::from_ref(&stream.item),
     };
-    let fields = variants.iter().filter_map(|variant| object(api, variant)).flat_map(|event| &event.fields);
+    let fields = variants.iter().filter_map(|variant| api.object(variant)).flat_map(|event| &event.fields);
     fields.filter(|field| field.ty == *document).map(|field| quoted(&field.name)).collect()
-}
-
-fn object<'api>(api: &'api Api, ty: &Type) -> Option<&'api Object> {
-    let Type::Ref(name) = ty else { return None };
-    match &api.schemas.get(name)?.kind {
-        Kind::Object(object) => Some(object),
-        _ => None,
-    }
 }
 
 fn names<'api>(parameters: impl Iterator<Item = &'api Parameter>) -> String {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::types::{assumed, comment, constraints};
-use super::{doc, expression, member, references, source, streams};
-use crate::codegen::model::{Api, Operation, Parameter, Resource};
+use super::{KEYWORDS, doc, expression, import, imported, member, references, source, streams};
+use crate::codegen::model::{Api, Operation, Parameter, Plain, Resource};
 use crate::codegen::names::{camel, pascal};
 
 pub(super) fn emit(api: &Api) -> String {
@@ -14,8 +14,8 @@ pub(super) fn emit(api: &Api) -> String {
     for operation in &api.operations {
         body.push_str(&params_interface(operation));
     }
-    classes(&root, &mut body);
-    body.push_str(&root_class(&root));
+    classes(api, &root, &mut body);
+    body.push_str(&root_class(api, &root));
     imports(api) + &body
 }
 
@@ -37,10 +37,17 @@ fn imports(api: &Api) -> String {
     }
     let plain = |operation: &Operation| operation.stream.as_ref().is_some_and(|stream| stream.last.is_none());
     let classes: BTreeSet<String> = api.operations.iter().filter_map(streams::class_name).collect();
-    let mut out = String::from("import type { ApiPromise } from \"../promise\";\n");
-    out.push_str("import { type RequestOptions, Resource } from \"../resource\";\n");
+    let runtime = api.home.node_runtime;
+    let import = |name| import(api, name);
+    let mut out = format!("import type {{ {} }} from \"{runtime}/promise\";\n", import("ApiPromise"));
+    let _ = writeln!(
+        out,
+        "import {{ type {}, {} }} from \"{runtime}/resource\";",
+        import("RequestOptions"),
+        import("Resource")
+    );
     if api.operations.iter().any(plain) {
-        out.push_str("import type { Stream } from \"../stream\";\n");
+        let _ = writeln!(out, "import type {{ {} }} from \"{runtime}/stream\";", import("Stream"));
     }
     out.push_str("import { operations } from \"./operations\";\n");
     if !classes.is_empty() {
@@ -91,6 +98,13 @@ fn params_interface(operation: &Operation) -> String {
     out
 }
 
+/// A path parameter as a positional argument.
+fn argument(name: &str) -> String {
+    let spelled = camel(name);
+    let is_taken = KEYWORDS.contains(&spelled.as_str()) || ["params", "options"].contains(&spelled.as_str());
+    if is_taken { spelled + "_" } else { spelled }
+}
+
 /// `ChatCompletionsResource`.
 fn class_name(resource: &Resource<'_>) -> String {
     format!("{}Resource", pascal(&resource.path.join("_")))
@@ -102,14 +116,14 @@ fn property_name(resource: &Resource<'_>) -> String {
 }
 
 /// Classes of everything below a resource, children before those that hold them.
-fn classes(resource: &Resource<'_>, out: &mut String) {
+fn classes(api: &Api, resource: &Resource<'_>, out: &mut String) {
     for child in &resource.children {
-        classes(child, out);
+        classes(api, child, out);
         let path: Vec<String> = child.path.iter().map(|word| camel(word)).collect();
         out.push_str(&doc("", &[&format!("`client.{}`", path.join("."))]));
-        let _ = writeln!(out, "export class {} extends Resource {{", class_name(child));
+        let _ = writeln!(out, "export class {} extends {} {{", class_name(child), imported(api, "Resource"));
         let mut members: Vec<String> = child.children.iter().map(child_member).collect();
-        members.extend(child.operations.iter().map(|operation| method(operation)));
+        members.extend(child.operations.iter().map(|operation| method(api, operation)));
         out.push_str(&members.join("\n"));
         out.push_str("}\n\n");
     }
@@ -120,9 +134,9 @@ fn child_member(child: &Resource<'_>) -> String {
     format!("  readonly {}: {class} = new {class}(this.connection);\n", property_name(child))
 }
 
-fn root_class(root: &Resource<'_>) -> String {
+fn root_class(api: &Api, root: &Resource<'_>) -> String {
     let mut out = doc("", &["Everything a client offers; `Client` adds how it is made."]);
-    out.push_str("export class ClientResources extends Resource {\n");
+    let _ = writeln!(out, "export class ClientResources extends {} {{", imported(api, "Resource"));
     let members: Vec<String> = root.children.iter().map(child_member).collect();
     out.push_str(&members.concat());
     out.push_str("}\n");
@@ -130,13 +144,13 @@ fn root_class(root: &Resource<'_>) -> String {
 }
 
 /// A method: its overloads where the answer depends on a member of the body, and its body.
-fn method(operation: &Operation) -> String {
+fn method(api: &Api, operation: &Operation) -> String {
     let name = camel(&operation.name);
     let positional: Vec<String> = match operation.request {
         Some(_) => Vec::new(),
         None => operation
             .path_parameters()
-            .map(|parameter| format!("{}: {}", camel(&parameter.name), expression(&parameter.ty)))
+            .map(|parameter| format!("{}: {}", argument(&parameter.name), expression(&parameter.ty)))
             .collect(),
     };
     let optional =
@@ -146,20 +160,24 @@ fn method(operation: &Operation) -> String {
     let signature = |params: Option<String>, answer: &str| {
         let mut arguments = positional.clone();
         arguments.extend(params.map(|ty| format!("params{mark}: {ty}")));
-        arguments.push("options?: RequestOptions".to_owned());
-        format!("  {name}({}): ApiPromise<{answer}>", arguments.join(", "))
+        arguments.push(format!("options?: {}", imported(api, "RequestOptions")));
+        format!("  {name}({}): {}<{answer}>", arguments.join(", "), imported(api, "ApiPromise"))
     };
 
     let comment = doc(
         "  ",
         &[&operation.summary, &operation.description, &parameter_docs(operation), &source(&operation.source)],
     );
-    let single = operation.response.as_ref().map(expression);
+    let single = match &operation.plain {
+        Some(Plain::Nothing) => Some("undefined".to_owned()),
+        Some(Plain::Text(_)) => Some("string".to_owned()),
+        Some(Plain::Bytes(_)) => Some("Uint8Array".to_owned()),
+        None => operation.response.as_ref().map(expression),
+    };
     let class = streams::class_name(operation);
-    let stream = operation
-        .stream
-        .as_ref()
-        .map(|stream| class.clone().unwrap_or_else(|| format!("Stream<{}>", expression(&stream.item))));
+    let stream = operation.stream.as_ref().map(|stream| {
+        class.clone().unwrap_or_else(|| format!("{}<{}>", imported(api, "Stream"), expression(&stream.item)))
+    });
     let switch = operation.stream_parameter();
     let mut out = String::new();
     match (single, stream, switch) {
@@ -185,7 +203,7 @@ fn method(operation: &Operation) -> String {
     }
     let path: Vec<String> = match operation.request {
         Some(_) => Vec::new(),
-        None => operation.path_parameters().map(|parameter| camel(&parameter.name)).collect(),
+        None => operation.path_parameters().map(|parameter| argument(&parameter.name)).collect(),
     };
     let params = if params.is_some() { "params" } else { "undefined" };
     let class = class.map_or_else(String::new, |class| format!(", {class}"));
@@ -209,7 +227,7 @@ fn parameter_docs(operation: &Operation) -> String {
         .filter(|parameter| !parameter.description.is_empty())
         .map(|parameter| {
             let description = parameter.description.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("@param {} {description}", camel(&parameter.name))
+            format!("@param {} {description}", argument(&parameter.name))
         })
         .collect();
     lines.join("\n")

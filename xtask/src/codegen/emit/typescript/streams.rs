@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::{doc, expression, references};
+use super::{doc, expression, import, imported, references};
 use crate::codegen::model::{Api, Final, Operation, Stream};
 use crate::codegen::names::pascal;
 
@@ -32,25 +32,26 @@ pub(super) fn emit(api: &Api) -> String {
         references(&last.ty, &mut used);
     }
     let types: Vec<String> = used.into_iter().collect();
-    let mut out = String::from(
-        "import type { ApiPromise } from \"../promise\";\nimport { Stream } from \"../stream\";\n",
+    let (promise, base) = (imported(api, "ApiPromise"), imported(api, "Stream"));
+    let runtime = api.home.node_runtime;
+    let mut out = format!(
+        "import type {{ {} }} from \"{runtime}/promise\";\nimport {{ {} }} from \"{runtime}/stream\";\n",
+        import(api, "ApiPromise"),
+        import(api, "Stream"),
     );
     let _ = writeln!(out, "import type {{ {} }} from \"./types\";", types.join(", "));
     for (name, (stream, last)) in &classes {
         let document = expression(&last.ty);
         let item = expression(&stream.item);
         let about = format!("A stream of `{item}` that adds up to a `{document}`.");
-        let _ = write!(out, "\n{}export class {name} extends Stream<{item}> {{\n", doc("", &[&about]));
+        let _ = write!(out, "\n{}export class {name} extends {base}<{item}> {{\n", doc("", &[&about]));
         out.push_str(&doc(
             "  ",
             &["Reads on to the end, and gives the document that all events add up to, those read before included.",
               "Errors: as those of reading; `CancelledError` if the stream was closed."],
         ));
-        let _ = write!(
-            out,
-            "  {}(): ApiPromise<{document}> {{\n    return this.finish();\n  }}\n}}\n",
-            last.node
-        );
+        let _ =
+            write!(out, "  {}(): {promise}<{document}> {{\n    return this.finish();\n  }}\n}}\n", last.node);
     }
     out
 }

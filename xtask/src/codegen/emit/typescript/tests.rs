@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::codegen::build::build;
-use crate::codegen::load::{Document, Sources};
-use crate::codegen::model::{Catalog, Errors};
+use crate::codegen::errors::Errors;
+use crate::codegen::home::GATEWRIGHT;
+use crate::codegen::load::{Document, OPENAPI, Sources};
+use crate::codegen::options::Options;
 
 const SPEC: &str = r##"
 openapi: 3.1.1
@@ -140,7 +142,14 @@ fn errors() -> Errors {
 
 fn file_named(name: &str) -> String {
     let openapi = Document::parse(SPEC).expect("the fixture is YAML");
-    let sources = Sources { openapi, catalog: Catalog::default(), errors: errors(), report: Value::Null };
+    let sources = Sources {
+        home: GATEWRIGHT,
+        name: OPENAPI.to_owned(),
+        openapi,
+        errors: errors(),
+        options: Options::default(),
+        ..crate::codegen::fixture::sources()
+    };
     let api = build(&sources).expect("the fixture is a valid specification");
     let files = emit(&api);
     let path = format!("bindings-node/src-ts/generated/{name}");
@@ -150,6 +159,11 @@ fn file_named(name: &str) -> String {
 #[test]
 fn schemas_become_interfaces_and_aliases() {
     assert_snapshot!(file_named("types.ts"));
+}
+
+#[test]
+fn a_report_becomes_interfaces_named_by_titles() {
+    assert_snapshot!(file_named("report.ts"));
 }
 
 #[test]

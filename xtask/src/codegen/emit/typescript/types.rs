@@ -12,7 +12,7 @@ pub(super) fn emit(api: &Api) -> String {
     declarations.join("\n")
 }
 
-fn declaration(schema: &Schema) -> String {
+pub(super) fn declaration(schema: &Schema) -> String {
     let own = constraints(&schema.constraints);
     let mut out = doc("", &[&schema.description, &own, &source(&schema.source)]);
     let name = &schema.name;

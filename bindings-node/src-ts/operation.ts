@@ -1,0 +1,39 @@
+/** The static description of an operation: a row of the generated table. */
+
+/** How the parameters of one operation are sent, and whether its response is a stream. */
+export interface Operation {
+  /** `operationId` in the specification. */
+  readonly id: string;
+  /** The method as callers write it: `chat.completions.create`. */
+  readonly name: string;
+  /** Parameters filled into the path, in path order. */
+  readonly path: readonly string[];
+  /** Parameters sent in the query. */
+  readonly query: readonly string[];
+  /** Parameters sent as headers. */
+  readonly headers: readonly string[];
+  /** Whether the remaining parameters are sent as a JSON body. */
+  readonly body: boolean;
+  /** Whether the response is a stream: never, always, or if this member of the body is `true`. */
+  readonly stream: boolean | string;
+  /** The type of the whole response, if it is not JSON. */
+  readonly answer?: "nothing" | "text" | "bytes";
+  /** Member of the result whose items iteration over the result yields. */
+  readonly iterable?: string;
+  /** A member that the result has in addition to those of the response. */
+  readonly text?: JoinedText;
+}
+
+/** A member that is not in the response: the texts of all parts of one kind, joined. */
+export interface JoinedText {
+  /** Name of the member. */
+  readonly name: string;
+  /** Arrays on the path to the parts, outermost first. */
+  readonly path: readonly string[];
+  /** `type` of the parts that count. */
+  readonly type: string;
+  /** Member of a part that contains its text. */
+  readonly member: string;
+  /** Members of the operation's events that contain such a document. */
+  readonly events: readonly string[];
+}

@@ -1,0 +1,92 @@
+"""The attributes of every exception; the classes themselves are generated from `spec/errors.json`."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gatewright._engine import ResponseInfo
+    from gatewright._received import Received
+
+
+class Failure(Exception):
+    """What went wrong, and with which call."""
+
+    kind: str = ""
+    """Name of the kind of failure, as in the other languages."""
+    retryable: bool = False
+    """Whether a retry may help."""
+    _method: str | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        status_code: int | None = None,
+        request_id: str | None = None,
+        code: str | None = None,
+        param: str | None = None,
+        type: str | None = None,
+        retry_after: float | None = None,
+        body: Any = None,
+        operation: str | None = None,
+        attempts: int = 0,
+        violations: list[dict[str, str]] | None = None,
+        partial: Any = None,
+        received: Received | None = None,
+        response: ResponseInfo | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        """What went wrong: the gateway's own message if it sent one."""
+        self.status_code = status_code
+        """HTTP status of the response, if there was one."""
+        self.request_id = request_id
+        """The gateway's id of the request, to quote when asking its operator."""
+        self.code = code
+        """Error code of the body: `model_not_found`."""
+        self.param = param
+        """The field of the request that the gateway complained about."""
+        self.type = type
+        """Error type of the body: `invalid_request_error`."""
+        self.retry_after = retry_after
+        """Seconds the gateway asked to wait."""
+        self.body = body
+        """The answer's body: parsed JSON, else text."""
+        self.operation = operation
+        """Id of the operation that failed: `create_chat_completion`."""
+        self.attempts = attempts
+        """Requests sent for this call."""
+        self.violations = violations or []
+        """The rules that the request breaks, if it was validated before sending: pointer, rule, message,
+        section."""
+        self.partial = partial
+        """For a failed stream: the events that arrived, merged into one document in the form of the response
+        that is not streamed: a `ChatCompletion`, `Response` or `GenerateContentResponse`. None if no event
+        arrived."""
+        self.received = received
+        """For a failed stream: how many events and bytes arrived."""
+        self.response = response
+        """The response that caused the error, if there was one: status, headers, request id,
+        attempts."""
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        """Headers of that response."""
+        return None if self.response is None else self.response.headers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By itself an exception pickles without its cause.
+        cause = {} if self.__cause__ is None else {"__cause__": self.__cause__}
+        return self.__class__, self.args, {**self.__dict__, **cause}
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.status_code is not None:
+            text = f"status {self.status_code}: {text}"
+        if self.operation is not None:
+            text = f"{self._method or self.operation}: {text}"
+        if self.request_id is not None:
+            text = f"{text} (request {self.request_id})"
+        return text

@@ -1,0 +1,17 @@
+//! Panics for the tests of what becomes of them. Not in release builds.
+
+use gatewright::on_purpose::{self, Place};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Makes the client panic at a place; nowhere, again, by any other name.
+#[pyfunction]
+pub(crate) fn panic_at(place: &str) {
+    on_purpose::panic_at(Place::named(place));
+}
+
+/// Adds operations of another API, for the test of the generator.
+#[pyfunction]
+pub(crate) fn register_operations(json: &str) -> PyResult<()> {
+    gatewright::runtime::register(json).map_err(PyValueError::new_err)
+}

@@ -1,0 +1,75 @@
+//! `gatewright report`: works with compatibility reports (specification 2.12), one module per command.
+
+mod diff;
+pub(crate) mod evidence;
+mod explain;
+mod fmt;
+mod html;
+pub(crate) mod input;
+mod junit;
+mod new;
+pub(crate) mod profile;
+mod schema;
+mod show;
+mod trend;
+mod validate;
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Exit;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Validate reports
+    ///
+    /// Exits with 0 if all are valid, 1 if any is invalid, 2 if a file cannot be read. A document that is not
+    /// JSON is invalid; the rule of its violation says why: syntax, duplicate_key, encoding, depth, number,
+    /// trailing, empty, size. `gatewright report explain RULE` explains a rule.
+    Validate(validate::Arguments),
+    /// Print a report: the verdict, a matrix of checks and models, the failures
+    ///
+    /// Exits with 0 whatever the verdict, if the report could be read.
+    Show(show::Arguments),
+    /// Make an HTML page of a report: one file, no scripts
+    Html(html::Arguments),
+    /// Compare two reports: what got better, worse or slower, and which cells another model answered
+    ///
+    /// Exits with 1 if a change that --fail-on names happened, else with 0.
+    Diff(diff::Arguments),
+    /// Write a report as JUnit XML
+    Junit(junit::Arguments),
+    /// Make an HTML page of many reports over time: passes, durations and tokens
+    Trend(trend::Arguments),
+    /// Rewrite reports in canonical form
+    ///
+    /// The canonical form has members in schema order, two spaces per level, and integers as digits. With --check,
+    /// nothing is written, and the exit code is 1 if any file is not in canonical form.
+    Fmt(fmt::Arguments),
+    /// Write a valid report in which every cell is skipped, as a starting point
+    New(new::Arguments),
+    /// Write the JSON Schema of reports, for editors
+    Schema(schema::Arguments),
+    /// Explain a validation rule, or list all rules
+    Explain(explain::Arguments),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    match &arguments.command {
+        Command::Validate(arguments) => validate::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        Command::Html(arguments) => html::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
+        Command::Junit(arguments) => junit::run(arguments),
+        Command::Trend(arguments) => trend::run(arguments),
+        Command::Fmt(arguments) => fmt::run(arguments),
+        Command::New(arguments) => new::run(arguments),
+        Command::Schema(arguments) => schema::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
+    }
+}

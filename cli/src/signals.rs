@@ -1,0 +1,57 @@
+//! Signals that stop a command.
+
+use std::future::Future;
+use std::io;
+
+use crate::exit::{Exit, Failure};
+
+/// Ends the command on Ctrl-C, also when the program runs inside another process (Python, Node).
+pub(crate) async fn interruptible(command: impl Future<Output = Exit>) -> Exit {
+    tokio::select! {
+        exit = command => exit,
+        Ok(()) = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+    }
+}
+
+/// Resolves at the first SIGINT, SIGTERM or SIGHUP (a closed terminal). Ignores SIGHUP under nohup.
+#[cfg(unix)]
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
+    Ok(async move {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hung_up => {}
+        }
+    })
+}
+
+/// Whether the parent process ignores SIGHUP, so that the program outlives the terminal; a handler would undo that.
+/// Works on Linux only, where the kernel reports the ignored signals as a hexadecimal mask.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is signal 1: the lowest bit.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Resolves at the first Ctrl-C.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        // Without a handler, the command stops only when the process is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}

@@ -1,0 +1,41 @@
+//! Hand-written methods of the chat types: shortcuts to build a request and to read a response.
+
+use crate::api::types::{
+    ChatCompletion, ChatCompletionChunk, ChatMessage, ChatMessageContent, ChatMessageRole,
+};
+
+impl ChatMessage {
+    /// A message with a role.
+    pub fn new(role: ChatMessageRole, content: impl Into<ChatMessageContent>) -> Self {
+        Self::required(role).with_content(content)
+    }
+
+    /// A message of the user.
+    pub fn user(content: impl Into<ChatMessageContent>) -> Self {
+        Self::new(ChatMessageRole::User, content)
+    }
+
+    /// Instructions for the model.
+    pub fn system(content: impl Into<ChatMessageContent>) -> Self {
+        Self::new(ChatMessageRole::System, content)
+    }
+
+    /// An earlier message of the model.
+    pub fn assistant(content: impl Into<ChatMessageContent>) -> Self {
+        Self::new(ChatMessageRole::Assistant, content)
+    }
+}
+
+impl ChatCompletion {
+    /// The text of the first choice; none if it has none, as with tool calls.
+    pub fn text(&self) -> Option<&str> {
+        self.choices.first()?.message.content.as_deref()
+    }
+}
+
+impl ChatCompletionChunk {
+    /// The new text of the first choice; none for chunks without text, such as the last (2.3).
+    pub fn text(&self) -> Option<&str> {
+        self.choices.iter().find(|choice| choice.index == 0)?.delta.content.as_deref()
+    }
+}

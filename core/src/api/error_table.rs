@@ -1,0 +1,109 @@
+//! The properties of each kind of error and of each code of an error body. The rows are generated
+//! (`generated/error_kinds.rs`); these macros turn them into types.
+
+/// The closed list of kinds, the statuses of each kind, the kind of all other 5xx statuses, and the kind of the rest.
+macro_rules! error_kinds {
+    (
+        kinds { $($kind:ident = $name:literal, $class:literal, retryable: $retryable:literal, $meaning:literal;)+ }
+        statuses { $($($status:literal)|+ => $of_status:ident,)* }
+        other_5xx { $server:ident }
+        other { $other:ident }
+    ) => {
+        /// What went wrong. New kinds may be added.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $(#[doc = $meaning] $kind,)+
+        }
+
+        impl ErrorKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind),+];
+
+            /// The name in spec/errors.json: `rate_limit`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+
+            /// The class that Python and Node raise: `RateLimitError`.
+            pub const fn class(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $class,)+
+                }
+            }
+
+            /// A human-readable description.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $meaning,)+
+                }
+            }
+
+            /// Whether a retry may help.
+            pub const fn is_retryable(self) -> bool {
+                const RETRYABLE: &[bool] = &[$($retryable),+];
+                RETRYABLE[self as usize]
+            }
+
+            /// The kind of an unsuccessful status.
+            pub const fn from_status(status: u16) -> Self {
+                match status {
+                    $($($status)|+ => Self::$of_status,)*
+                    500..=599 => Self::$server,
+                    _ => Self::$other,
+                }
+            }
+        }
+    };
+}
+
+/// The codes of error bodies: code, type and status of the standard form; status, HTTP status and reason of the
+/// native form; what it means.
+macro_rules! error_codes {
+    ($(
+        $constant:ident = $code:literal, $type:literal, $status:literal;
+        $native_status:literal, $native_http:literal, $native_reason:expr; $meaning:literal;
+    )+) => {
+        /// A code of an error body, in the standard and the native form.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct ErrorCode {
+            /// `code` of the standard form.
+            pub code: &'static str,
+            /// `type` of the standard form.
+            pub error_type: &'static str,
+            /// HTTP status of the standard form.
+            pub status: u16,
+            /// `status` of the native form.
+            pub native_status: &'static str,
+            /// HTTP status, and `code`, of the native form.
+            pub native_http: u16,
+            /// `reason` in the details of the native form.
+            pub native_reason: Option<&'static str>,
+            /// A human-readable description.
+            pub meaning: &'static str,
+        }
+
+        impl ErrorCode {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$constant),+];
+
+            $(
+                #[doc = $meaning]
+                pub const $constant: Self = Self {
+                    code: $code,
+                    error_type: $type,
+                    status: $status,
+                    native_status: $native_status,
+                    native_http: $native_http,
+                    native_reason: $native_reason,
+                    meaning: $meaning,
+                };
+            )+
+        }
+    };
+}
+
+pub(crate) use {error_codes, error_kinds};

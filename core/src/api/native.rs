@@ -1,0 +1,25 @@
+//! Hand-written methods of the native types: shortcuts to build a request and to read a response.
+
+use crate::api::types::{GenerateContentRequest, GenerateContentResponse, NativeContent, NativePart};
+
+impl From<&str> for NativePart {
+    fn from(text: &str) -> Self {
+        Self::default().with_text(text)
+    }
+}
+
+impl GenerateContentRequest {
+    /// A request of one turn with one text (2.5); the other fields are public.
+    pub fn new(text: &str) -> Self {
+        Self::required(vec![NativeContent::new(vec![text.into()])])
+    }
+}
+
+impl GenerateContentResponse {
+    /// The joined text of the first candidate's parts, without its thoughts.
+    pub fn text(&self) -> String {
+        let content = self.candidates.first().and_then(|candidate| candidate.content.as_ref());
+        let parts = content.into_iter().flat_map(|content| &content.parts);
+        parts.filter(|part| part.thought != Some(true)).filter_map(|part| part.text.as_deref()).collect()
+    }
+}

@@ -1,0 +1,186 @@
+//! Describes an operation: its method, path, parameters and how it streams. The table of all operations is generated
+//! (`generated/operations.rs`); this file defines a row.
+
+/// One operation of the specification. Rows live in [`crate::api::operations`]; only generated code makes them, and any
+/// release may add a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// snake_case and unique: `create_chat_completion`.
+    pub id: &'static str,
+    /// HTTP method.
+    pub method: Method,
+    /// Path as in the specification: `/v1beta/models/{model}:generateContent`.
+    pub path: &'static str,
+    /// Names in braces in `path`, in order.
+    pub path_parameters: &'static [&'static str],
+    /// The path parameters whose values may contain slashes, such as model ids.
+    pub slashed_parameters: &'static [&'static str],
+    /// Query parameters a caller may set.
+    pub query_parameters: &'static [&'static str],
+    /// Query parameters that are always sent, with their value.
+    pub fixed_query: &'static [(&'static str, &'static str)],
+    /// Whether a JSON body is sent.
+    pub has_body: bool,
+    /// What the body of a complete response is; for an operation that only streams, what one event is.
+    pub response: ResponseBody,
+    /// Whether and how the response can be a stream.
+    pub stream: StreamMode,
+    /// Data of the event that ends the stream (`[DONE]`); `None` if a terminal event or the end of the connection ends
+    /// it.
+    pub terminator: Option<&'static str>,
+    /// Family of request and response forms.
+    pub protocol: Protocol,
+    /// Form of an error body.
+    pub error_style: ErrorStyle,
+    /// Names of the events that are always the last of a stream; empty if other signs end the stream.
+    pub last_events: &'static [&'static str],
+    /// Kind of the catalog's models that the operation serves.
+    pub models: Option<ModelKind>,
+    /// The form in which its body holds a conversation.
+    pub conversation: Option<Conversation>,
+    /// Member of its body that holds the URL for notifications.
+    pub webhook_url: Option<&'static str>,
+    /// The operation's name in traces (`gen_ai.operation.name`).
+    pub inference: Option<&'static str>,
+    /// Member of its response that iterating over the response yields the items of.
+    pub iterable: Option<&'static str>,
+    /// Path of the resource on the client: `chat.completions`.
+    pub resource: &'static str,
+    /// The method's name: `create`.
+    pub name: &'static str,
+    /// Section of the source specification, or `ours`.
+    pub source: &'static str,
+}
+
+impl Operation {
+    /// `chat.completions.create`, the name that callers use.
+    pub fn qualified_name(&self) -> String {
+        if self.resource.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.name)
+        }
+    }
+}
+
+/// HTTP methods of the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(debug_assertions, derive(serde::Deserialize), serde(rename_all = "UPPERCASE"))]
+pub enum Method {
+    /// GET
+    Get,
+    /// POST
+    Post,
+    /// PUT
+    Put,
+    /// PATCH
+    Patch,
+    /// DELETE
+    Delete,
+}
+
+impl Method {
+    /// The name on the wire: `"GET"`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl From<Method> for http::Method {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Get => Self::GET,
+            Method::Post => Self::POST,
+            Method::Put => Self::PUT,
+            Method::Patch => Self::PATCH,
+            Method::Delete => Self::DELETE,
+        }
+    }
+}
+
+/// What the body of a successful response is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseBody {
+    /// A JSON object.
+    Object,
+    /// A JSON array.
+    Array,
+    /// No content: 204.
+    Nothing,
+    /// UTF-8 text of this media type.
+    Text(&'static str),
+    /// Bytes of this media type.
+    Bytes(&'static str),
+}
+
+impl ResponseBody {
+    /// The media type to ask for; errors may have another.
+    #[cfg(feature = "client")]
+    pub(crate) const fn media_type(self) -> &'static str {
+        match self {
+            Self::Object | Self::Array | Self::Nothing => "application/json",
+            Self::Text(media_type) | Self::Bytes(media_type) => media_type,
+        }
+    }
+}
+
+/// Whether an operation streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamMode {
+    /// The response is always one JSON document.
+    Never,
+    /// The response is always a stream.
+    Always,
+    /// This boolean member of the body turns streaming on.
+    Parameter(&'static str),
+}
+
+/// Family of request and response forms (`x-protocol` in the specification).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Chat completions.
+    Chat,
+    /// Responses and compaction.
+    Responses,
+    /// Native generate-content.
+    Native,
+    /// Images and videos.
+    Media,
+    /// The model list.
+    Models,
+}
+
+/// Part of the catalog whose models an operation serves (`x-models` in the specification).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ModelKind {
+    /// Models that produce text.
+    Text,
+    /// Models that produce images.
+    Image,
+    /// Models that produce videos.
+    Video,
+}
+
+/// The form in which a body holds a conversation (`x-conversation` in the specification).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Conversation {
+    /// `messages` of the chat protocol.
+    Messages,
+    /// `input` of the responses protocol, if it is a list of items.
+    Items,
+}
+
+/// Form of an error body (`x-error-style` in the specification).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorStyle {
+    /// `{"error": {message, type, param, code}}`.
+    Standard,
+    /// `{"error": {code, message, status, details}}`.
+    Native,
+}

@@ -1,0 +1,100 @@
+//! Operations of another API, which the generator's test calls through the bindings. The bindings name an operation by
+//! its id, and the table of operations is ours. Not in release builds.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use serde::Deserialize;
+
+use crate::api::operation::{ErrorStyle, Method, Operation, Protocol, ResponseBody, StreamMode};
+
+static OPERATIONS: RwLock<BTreeMap<&'static str, &'static Operation>> = RwLock::new(BTreeMap::new());
+
+/// A row, as the generator writes it to JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    id: String,
+    method: Method,
+    path: String,
+    path_parameters: Vec<String>,
+    slashed_parameters: Vec<String>,
+    query_parameters: Vec<String>,
+    fixed_query: Vec<(String, String)>,
+    has_body: bool,
+    response: Body,
+    resource: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Body {
+    Object,
+    Array,
+    Nothing,
+    Text(String),
+    Bytes(String),
+}
+
+/// Adds operations for the rest of the process. Errors: what is wrong with the JSON.
+pub fn register(json: &str) -> Result<(), String> {
+    let rows: Vec<Row> = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let mut operations = OPERATIONS.write().unwrap_or_else(PoisonError::into_inner);
+    for row in rows {
+        let operation = kept(row);
+        operations.insert(operation.id, operation);
+    }
+    Ok(())
+}
+
+/// An operation that was added.
+pub(crate) fn by_id(id: &str) -> Option<&'static Operation> {
+    OPERATIONS.read().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+}
+
+fn kept(row: Row) -> &'static Operation {
+    Box::leak(Box::new(Operation {
+        id: text(row.id),
+        method: row.method,
+        path: text(row.path),
+        path_parameters: texts(row.path_parameters),
+        slashed_parameters: texts(row.slashed_parameters),
+        query_parameters: texts(row.query_parameters),
+        fixed_query: row
+            .fixed_query
+            .into_iter()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect::<Vec<_>>()
+            .leak(),
+        has_body: row.has_body,
+        response: match row.response {
+            Body::Object => ResponseBody::Object,
+            Body::Array => ResponseBody::Array,
+            Body::Nothing => ResponseBody::Nothing,
+            Body::Text(media_type) => ResponseBody::Text(text(media_type)),
+            Body::Bytes(media_type) => ResponseBody::Bytes(text(media_type)),
+        },
+        stream: StreamMode::Never,
+        terminator: None,
+        protocol: Protocol::Models,
+        error_style: ErrorStyle::Standard,
+        last_events: &[],
+        models: None,
+        conversation: None,
+        webhook_url: None,
+        inference: None,
+        iterable: None,
+        resource: text(row.resource),
+        name: text(row.name),
+        source: "ours",
+    }))
+}
+
+fn text(owned: String) -> &'static str {
+    owned.leak()
+}
+
+fn texts(owned: Vec<String>) -> &'static [&'static str] {
+    owned.into_iter().map(text).collect::<Vec<_>>().leak()
+}

@@ -1,0 +1,7 @@
+//! What takes longer than a call: waiting for a task, and files on their way to disk.
+
+pub(crate) mod files;
+pub(crate) mod generated;
+mod images;
+pub(crate) mod polling;
+pub(crate) mod videos;

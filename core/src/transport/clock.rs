@@ -1,0 +1,94 @@
+//! The clock and the randomness of the retry policy. A test can replace both and run through pauses, deadlines and
+//! jitter without sleeping.
+
+use std::fmt;
+use std::ops::Add;
+use std::time::{Duration, Instant, SystemTime};
+
+use futures_util::future::BoxFuture;
+
+/// The longest wait, 30 years: longer than any process lives, and within the range of every clock. Longer times from a
+/// caller or a gateway are reduced to it.
+pub const LONGEST_TIME: Duration = Duration::from_hours(30 * 365 * 24);
+
+/// Converts seconds to a duration of at most [`LONGEST_TIME`], which infinity also becomes. None for NaN, negative
+/// values and values that round to zero nanoseconds.
+pub fn time_of_seconds(seconds: f64) -> Option<Duration> {
+    if seconds >= LONGEST_TIME.as_secs_f64() {
+        return Some(LONGEST_TIME);
+    }
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+}
+
+/// Limits a time from outside to one that can be waited for.
+pub(crate) fn bounded(time: Duration) -> Duration {
+    time.min(LONGEST_TIME)
+}
+
+/// A point in time plus a duration. Never overflows, unlike a plain sum.
+pub(crate) fn later<I: Add<Duration, Output = I>>(from: I, by: Duration) -> I {
+    from + bounded(by)
+}
+
+/// The source of time, pauses and random numbers of a client. [`SystemClock`] unless
+/// [`ClientBuilder::clock`](crate::ClientBuilder::clock) says otherwise.
+///
+/// It governs the pauses between attempts and the deadline over them; the timeouts of sockets stay real.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// A monotonic reading.
+    fn now(&self) -> Instant;
+
+    /// The time of day, for a `retry-after` that is a date.
+    fn system_time(&self) -> SystemTime;
+
+    /// Waits for a duration.
+    fn sleep(&self, pause: Duration) -> BoxFuture<'_, ()>;
+
+    /// A random number in 0..1, for jitter. Values outside are clamped; NaN counts as 0.
+    fn random(&self) -> f64;
+}
+
+/// The system's clocks and random numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn system_time(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn sleep(&self, pause: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(pause))
+    }
+
+    fn random(&self) -> f64 {
+        rand::random()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_seconds_is_a_time_that_can_be_waited_or_none() {
+        assert_eq!(time_of_seconds(1.5), Some(Duration::from_millis(1500)));
+        for long in [f64::INFINITY, f64::MAX, 1e22, LONGEST_TIME.as_secs_f64()] {
+            assert_eq!(time_of_seconds(long), Some(LONGEST_TIME), "{long}");
+        }
+        for none in [f64::NAN, f64::NEG_INFINITY, -1.0, -0.0, 0.0, 1e-12] {
+            assert_eq!(time_of_seconds(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_sum_of_times_never_overflows() {
+        let (std, tokio) = (Instant::now(), tokio::time::Instant::now());
+        assert_eq!(later(std, Duration::MAX), std + LONGEST_TIME);
+        assert_eq!(later(later(tokio, Duration::MAX), Duration::MAX), tokio + 2 * LONGEST_TIME);
+    }
+}

@@ -1,0 +1,411 @@
+//! Sends requests: headers, deadlines, retries, limits. Knows operations but not their types; both the raw front end
+//! and the generated client use it. This file handles the attempts of a call; exchange/attempt.rs handles one attempt.
+
+mod attempt;
+mod body;
+mod held;
+mod pool;
+mod request;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+use tracing::Instrument as _;
+
+use crate::api::operation::Operation;
+use crate::transport::base_url::BaseUrl;
+use crate::transport::clock::Clock;
+use crate::transport::connecting::Connecting;
+use crate::transport::generated::options::{DEFAULT_IDLE_TIMEOUT, RequestOptions};
+use crate::transport::middleware::{Attempt, Middleware};
+use crate::transport::options::Call;
+use crate::transport::response::{Head, RawResponse};
+use crate::transport::retry;
+use crate::transport::secret::{self, ApiKeyProvider, KeySource, KnownKeys, Secrets};
+use crate::transport::trace::CallSpan;
+use crate::wire::error::{Error, ErrorKind};
+use crate::wire::panics::may_panic_on_purpose;
+
+use self::attempt::Failed;
+pub(crate) use self::held::Held;
+use self::pool::{Lease, Pool};
+
+#[cfg(fuzzing)]
+pub(crate) use self::attempt::status_error;
+pub(crate) use self::attempt::{ERROR_BODY_TIME, body_error, cause_and_way_out, read_some, root_cause};
+pub(crate) use self::request::check_default_headers;
+
+const RETRY_COUNT: HeaderName = HeaderName::from_static("x-gatewright-retry-count");
+
+/// The settings of a client, fixed when it is built.
+pub(crate) struct Settings {
+    pub(crate) timeout: Duration,
+    /// None: only the deadline of the call limits it.
+    pub(crate) first_byte_timeout: Option<Duration>,
+    /// None: the option is not set, see [`Transport::silence`].
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) event_timeout: Duration,
+    pub(crate) max_retries: u32,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) pool_timeout: Duration,
+    pub(crate) validate: bool,
+    pub(crate) user_agent: String,
+    pub(crate) connecting: Connecting,
+    /// The client's own keys, as far as they are known yet.
+    pub(crate) known_keys: Arc<KnownKeys>,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) telemetry: bool,
+}
+
+/// One gateway, one key, one pool of connections.
+pub(crate) struct Transport {
+    http: reqwest::Client,
+    base: BaseUrl,
+    key: KeySource,
+    user_agent: HeaderValue,
+    pool: Pool,
+    settings: Settings,
+}
+
+/// Whether one document or a stream is requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Document,
+    Stream,
+}
+
+/// A successful response.
+pub(crate) struct Answer {
+    pub(crate) head: Head,
+    pub(crate) body: AnswerBody,
+}
+
+pub(crate) enum AnswerBody {
+    Whole(Bytes),
+    /// The body has not been read.
+    Open(reqwest::Response, Held),
+}
+
+/// The bytes of a body. The stream that reads them converts the transport's errors to ours.
+pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send + Sync>>;
+
+/// A response whose body is still open: the source of a stream.
+pub(crate) struct Opened {
+    pub(crate) operation: &'static Operation,
+    pub(crate) head: Head,
+    pub(crate) body: Body,
+    pub(crate) bounds: Bounds,
+}
+
+/// How long the connection may be silent, and the option that sets this time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Silence {
+    pub(crate) limit: Duration,
+    pub(crate) option: &'static str,
+}
+
+/// How long a stream may be silent, and how much it may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Maximum time without a byte.
+    pub(crate) silence: Silence,
+    /// Maximum time without an event of the response: keep-alive comments, events without data and pings do not count.
+    pub(crate) event_idle: Duration,
+    /// Maximum size of a body that turns out to be one JSON document, and of the document that a stream amounts to.
+    pub(crate) max_body_bytes: usize,
+}
+
+/// A successful attempt: a document with its body, or a stream with its place in the pool.
+enum Success {
+    Whole(Bytes),
+    Open(reqwest::Response, Lease),
+}
+
+/// How long one call may take, and when it began.
+struct Deadline<'a> {
+    clock: &'a dyn Clock,
+    started: Instant,
+    timeout: Duration,
+}
+
+impl Transport {
+    pub(crate) fn new(base: BaseUrl, key: KeySource, settings: Settings) -> Result<Self, Error> {
+        let user_agent = HeaderValue::try_from(&settings.user_agent).map_err(|error| {
+            Error::new(ErrorKind::Configuration, "the user agent cannot be sent as a header")
+                .with_source(error)
+        })?;
+        let http = settings
+            .connecting
+            .client_builder(base.url())?
+            // An API does not redirect; following a redirect would send the key to wherever a proxy points.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| {
+                Error::new(ErrorKind::Configuration, "the HTTP client cannot be set up").with_source(error)
+            })?;
+        let pool = Pool::new(settings.max_connections, settings.pool_timeout)?;
+        Ok(Self { http, base, key, user_agent, pool, settings })
+    }
+
+    pub(crate) fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    pub(crate) fn base(&self) -> &BaseUrl {
+        &self.base
+    }
+
+    /// How connections are made, for requests to other hosts.
+    pub(crate) fn connecting(&self) -> &Connecting {
+        &self.settings.connecting
+    }
+
+    /// The client's user agent, for requests to other hosts.
+    pub(crate) fn user_agent(&self) -> &HeaderValue {
+        &self.user_agent
+    }
+
+    /// Maximum time without a byte of a response, for requests to other hosts.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.settings.idle_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT)
+    }
+
+    /// How long the response to a call with these options may be silent: the `idle_timeout` of the call or the client,
+    /// otherwise the default or the call's timeout, whichever is shorter.
+    fn silence(&self, options: &RequestOptions) -> Silence {
+        let timeout = self.timeout(options);
+        match options.idle_timeout.or(self.settings.idle_timeout) {
+            Some(limit) => Silence { limit, option: "idle_timeout" },
+            None if timeout < DEFAULT_IDLE_TIMEOUT => Silence { limit: timeout, option: "timeout" },
+            None => Silence { limit: DEFAULT_IDLE_TIMEOUT, option: "idle_timeout" },
+        }
+    }
+
+    fn timeout(&self, options: &RequestOptions) -> Duration {
+        options.timeout.unwrap_or(self.settings.timeout)
+    }
+
+    /// The client's keys, which errors about requests to other hosts must not quote either.
+    pub(crate) fn known_keys(&self) -> &Arc<KnownKeys> {
+        &self.settings.known_keys
+    }
+
+    /// Redacts an error that occurred outside of the attempts, such as while building the request.
+    pub(crate) fn shown(&self, error: Error) -> Error {
+        error.shown(&Secrets::known(self.known_keys()).redactor())
+    }
+
+    /// Time and random numbers, for code that waits alongside this transport.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.settings.clock
+    }
+
+    /// Sends a raw call and reads the whole response.
+    pub(crate) async fn call(&self, call: Call) -> Result<RawResponse, Error> {
+        may_panic_on_purpose!(Call);
+        self.whole(call).await.map_err(|error| self.shown(error))
+    }
+
+    async fn whole(&self, call: Call) -> Result<RawResponse, Error> {
+        let (operation, options) = (call.operation, call.options.clone());
+        let request = self.build(call, Form::Document).map_err(|error| error.with_operation(operation))?;
+        let answer = self.exchange(request, operation, Form::Document, &options).await?;
+        let AnswerBody::Whole(body) = answer.body else {
+            unreachable!("a document is read whole by exchange");
+        };
+        let response = RawResponse::new(answer.head, body);
+        self.accept(&response, operation, &options).map(|()| response)
+    }
+
+    /// Rejects a body that cannot be the operation's response and, with `validate`, a response that lacks required
+    /// members.
+    pub(crate) fn accept(
+        &self,
+        response: &RawResponse,
+        operation: &Operation,
+        options: &RequestOptions,
+    ) -> Result<(), Error> {
+        response.check(operation)?;
+        if options.validate.unwrap_or(self.settings.validate) {
+            response.check_presence(operation)?;
+        }
+        Ok(())
+    }
+
+    /// How long a stream may be silent, and how much it may hold.
+    pub(crate) fn stream_bounds(&self, options: &RequestOptions) -> Bounds {
+        Bounds {
+            silence: self.silence(options),
+            event_idle: options.event_timeout.unwrap_or(self.settings.event_timeout),
+            max_body_bytes: self.settings.max_body_bytes,
+        }
+    }
+
+    /// Sends a raw call and leaves the response open, to be read as a stream.
+    pub(crate) async fn open(&self, call: Call) -> Result<Opened, Error> {
+        may_panic_on_purpose!(Call);
+        self.opened(call).await.map_err(|error| self.shown(error))
+    }
+
+    async fn opened(&self, call: Call) -> Result<Opened, Error> {
+        let (operation, options) = (call.operation, call.options.clone());
+        let request = self.build(call, Form::Stream).map_err(|error| error.with_operation(operation))?;
+        let answer = self.exchange(request, operation, Form::Stream, &options).await?;
+        let AnswerBody::Open(response, held) = answer.body else {
+            unreachable!("a stream is left open by exchange");
+        };
+        let body = Box::pin(held.over(response.bytes_stream()));
+        Ok(Opened { operation, head: answer.head, body, bounds: self.stream_bounds(&options) })
+    }
+
+    /// Sends a prepared request until it succeeds, fails permanently, or the deadline passes. A stream's body is left
+    /// unread: nothing is retried once it has begun.
+    pub(crate) async fn exchange(
+        &self,
+        request: reqwest::Request,
+        operation: &'static Operation,
+        form: Form,
+        options: &RequestOptions,
+    ) -> Result<Answer, Error> {
+        let span = CallSpan::begin(operation, &request, form == Form::Stream, self.settings.telemetry);
+        let answer = self.attempts(request, operation, form, options).instrument(span.span()).await;
+        // Errors of an attempt are already redacted; this covers errors outside of the attempts, such as those of a key
+        // provider.
+        let answer = answer.map_err(|error| self.shown(error));
+        let (head, success) = answer.inspect_err(|error| span.failed(error))?;
+        let body = match success {
+            Success::Whole(body) => {
+                span.answered(&head, &body);
+                AnswerBody::Whole(body)
+            }
+            Success::Open(response, lease) => {
+                AnswerBody::Open(response, Held::new(lease, span.opened(&head)))
+            }
+        };
+        Ok(Answer { head, body })
+    }
+
+    async fn attempts(
+        &self,
+        mut request: reqwest::Request,
+        operation: &'static Operation,
+        form: Form,
+        options: &RequestOptions,
+    ) -> Result<(Head, Success), Error> {
+        let clock = self.clock();
+        let timeout = self.timeout(options);
+        let deadline = Deadline { clock, started: clock.now(), timeout };
+        let max_retries = options.max_retries.unwrap_or(self.settings.max_retries);
+        let mut provider = match &self.key {
+            KeySource::Provider(provider) if !request.headers().contains_key(AUTHORIZATION) => {
+                set_key(&mut request, &**provider, false, &deadline, &self.settings.known_keys)
+                    .await
+                    .map_err(|error| error.with_operation(operation))?;
+                Some(&**provider)
+            }
+            _ => None,
+        };
+        let (mut number, mut retries, mut previous) = (0, 0, None);
+        loop {
+            number += 1;
+            let mut sent = request.try_clone().expect("the body is bytes, never a stream");
+            sent.headers_mut().insert(RETRY_COUNT, HeaderValue::from(number - 1));
+            let remaining = deadline.remaining();
+            let attempt = Attempt { operation, request: sent, number, max_retries, remaining, previous };
+            let Failed { error, is_final } = match self.attempt(attempt, form, &deadline, options).await {
+                Ok((mut head, body)) => {
+                    head.attempts = number;
+                    head.elapsed = deadline.elapsed();
+                    return Ok((head, body));
+                }
+                Err(failed) => failed,
+            };
+            let told = |error: Error| {
+                error.with_operation(operation).with_attempts(number).with_elapsed(deadline.elapsed())
+            };
+            if is_final {
+                return Err(told(error));
+            }
+            previous = Some(error.kind());
+            if error.status() == Some(http::StatusCode::UNAUTHORIZED.as_u16())
+                && let Some(provider) = provider.take()
+            {
+                // An expired key is not a failure of the gateway: this attempt does not count as a retry.
+                let known = &self.settings.known_keys;
+                set_key(&mut request, provider, true, &deadline, known).await.map_err(told)?;
+                continue;
+            }
+            let failure = retry::Failure {
+                kind: error.kind(),
+                code: error.code(),
+                error_type: error.error_type(),
+                headers: error.headers(),
+            };
+            let judged = retry::Circumstances {
+                retries,
+                max_retries,
+                remaining: deadline.remaining(),
+                now: clock.system_time(),
+                random: clock.random(),
+            };
+            let Some(pause) = retry::pause(failure, judged) else { return Err(told(error)) };
+            clock.sleep(pause).await;
+            retries += 1;
+        }
+    }
+}
+
+/// Asks a provider for the key and sets it on the request.
+async fn set_key(
+    request: &mut reqwest::Request,
+    provider: &dyn ApiKeyProvider,
+    refresh: bool,
+    deadline: &Deadline<'_>,
+    known: &KnownKeys,
+) -> Result<(), Error> {
+    let asked = secret::provided(provider, refresh);
+    let Ok(key) = tokio::time::timeout(deadline.remaining(), asked).await else {
+        let message =
+            format!("the API key provider gave no key within {:?}, the call's deadline", deadline.timeout);
+        return Err(Error::new(ErrorKind::Timeout, message));
+    };
+    let key = key?;
+    known.remember(&key);
+    request.headers_mut().insert(AUTHORIZATION, key.authorization());
+    Ok(())
+}
+
+impl Deadline<'_> {
+    fn elapsed(&self) -> Duration {
+        self.clock.now().saturating_duration_since(self.started)
+    }
+
+    fn remaining(&self) -> Duration {
+        self.timeout.saturating_sub(self.elapsed())
+    }
+
+    fn passed(&self) -> Error {
+        let message = format!("no answer within {:?}, the deadline of all attempts together", self.timeout);
+        Error::new(ErrorKind::Timeout, message)
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("base_url", &self.base.as_str())
+            .field("key", &self.key)
+            .field("timeout", &self.settings.timeout)
+            .field("max_retries", &self.settings.max_retries)
+            .field("connecting", &self.settings.connecting)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! Edits a JSON body as text, so that the order of members and the spelling of untouched numbers are preserved.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::wire::error::{Error, ErrorKind};
+
+/// The body with these members set; none if they already are. A missing member is added even if its value
+/// is null.
+///
+/// Errors: the body is not a JSON object (InvalidRequest).
+pub(super) fn with_members(body: &[u8], members: &Map<String, Value>) -> Result<Option<Vec<u8>>, Error> {
+    let present = present(body, members)?;
+    let changed: Vec<_> = members.iter().filter(|(name, value)| present.get(*name) != Some(value)).collect();
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    if changed.iter().any(|(name, _)| present.contains_key(*name)) {
+        let mut object =
+            Map::deserialize(&mut serde_json::Deserializer::from_slice(body)).map_err(not_an_object)?;
+        object.extend(members.clone());
+        return serde_json::to_vec(&object).map(Some).map_err(not_an_object);
+    }
+    let start = 1 + memchr::memchr(b'{', body).expect("it was read as an object");
+    let is_empty = body[start..].trim_ascii_start().starts_with(b"}");
+    let mut edited = body[..start].to_vec();
+    for (index, (name, value)) in changed.iter().enumerate() {
+        if index > 0 {
+            edited.push(b',');
+        }
+        edited.extend_from_slice(format!("{}:{value}", Value::from(name.as_str())).as_bytes());
+    }
+    if !is_empty {
+        edited.push(b',');
+    }
+    edited.extend_from_slice(&body[start..]);
+    Ok(Some(edited))
+}
+
+/// The body with its streaming switch set as wanted; none if it already is. A missing switch means off.
+///
+/// Errors: as [`with_members`].
+pub(super) fn with_switch(body: &[u8], member: &str, wanted: bool) -> Result<Option<Vec<u8>>, Error> {
+    let members = Map::from_iter([(member.to_owned(), Value::from(wanted))]);
+    if !wanted && present(body, &members)?.is_empty() {
+        return Ok(None);
+    }
+    with_members(body, &members)
+}
+
+/// The subset of these members that the body has, with the body's values; other members are skipped without being
+/// built.
+fn present(body: &[u8], members: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    struct Present<'a>(&'a Map<String, Value>);
+
+    impl<'de> serde::de::Visitor<'de> for Present<'_> {
+        type Value = Map<String, Value>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON object")
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut present = Map::new();
+            while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+                if self.0.contains_key(&*name) {
+                    present.insert(name.into_owned(), map.next_value()?);
+                } else {
+                    map.next_value::<serde::de::IgnoredAny>()?;
+                }
+            }
+            Ok(present)
+        }
+    }
+
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let present =
+        serde::de::Deserializer::deserialize_map(&mut reader, Present(members)).map_err(not_an_object)?;
+    reader.end().map_err(not_an_object)?;
+    Ok(present)
+}
+
+fn not_an_object(error: serde_json::Error) -> Error {
+    let message = format!("the body is not a JSON object: {error}");
+    Error::new(ErrorKind::InvalidRequest, message).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn edited(body: &str, members: &Value) -> Option<String> {
+        let members = members.as_object().expect("an object");
+        let edited = with_members(body.as_bytes(), members).expect("an object");
+        edited.map(|body| String::from_utf8(body).expect("text"))
+    }
+
+    #[test]
+    fn new_members_are_put_before_the_others_whose_text_stays() {
+        let body = " { \"n\": 1.0, \"big\":123456789012345678901234567890}";
+        let expected = " {\"a\":1,\"b\":[null], \"n\": 1.0, \"big\":123456789012345678901234567890}";
+        assert_eq!(edited(body, &json!({"a": 1, "b": [null]})).as_deref(), Some(expected));
+        assert_eq!(edited("{ }", &json!({"a": 1, "b": 2})).as_deref(), Some("{\"a\":1,\"b\":2 }"));
+    }
+
+    #[test]
+    fn a_member_of_the_same_name_is_replaced_whole_in_its_place() {
+        let body = r#"{"a":{"x":1},"b":2}"#;
+        assert_eq!(
+            edited(body, &json!({"c": 3, "a": {"y": 1}})).as_deref(),
+            Some(r#"{"a":{"y":1},"b":2,"c":3}"#)
+        );
+    }
+
+    #[test]
+    fn what_is_so_already_is_left_alone() {
+        assert_eq!(edited(r#"{"a":[1,"x"],"b":2}"#, &json!({"a": [1, "x"]})), None);
+        assert_eq!(edited("{}", &json!({})), None);
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_refused() {
+        for body in ["", "[]", "{} {}", "{\"a\":", "1"] {
+            let error = with_members(body.as_bytes(), &Map::new()).expect_err(body);
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        }
+    }
+}

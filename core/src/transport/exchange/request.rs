@@ -1,0 +1,181 @@
+//! Turns a call into a request that is ready to be sent: address, body, headers, checks.
+
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{Form, Transport, body};
+use crate::api::operation::{Method, Operation, StreamMode};
+use crate::transport::generated::options::RequestOptions;
+use crate::transport::options::Call;
+use crate::transport::secret::KeySource;
+use crate::wire::error::{Error, ErrorKind};
+use crate::wire::limits;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Added by the generated client; the version is part of the path (section 9).
+const API_VERSION: HeaderName = HeaderName::from_static("api-version");
+
+/// Headers that define how the message is framed; callers must not set them.
+const FRAMING_HEADERS: &[&str] =
+    &["connection", "content-length", "host", "te", "transfer-encoding", "upgrade"];
+
+impl Transport {
+    pub(super) fn build(&self, call: Call, form: Form) -> Result<reqwest::Request, Error> {
+        let Call { operation, path, query, body, options } = call;
+        let mut url = self.base.join(operation, &path)?;
+        for (name, value) in &query {
+            if !operation.query_parameters.contains(&name.as_str()) {
+                let message = format!("unknown query parameter {name:?}; extra_query takes any");
+                return Err(Error::new(ErrorKind::InvalidRequest, message));
+            }
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        let mut request = reqwest::Request::new(operation.method.into(), url);
+        match (operation.has_body, body) {
+            (true, Some(body)) => *request.body_mut() = Some(body.into()),
+            (false, None) => {}
+            (true, None) => return Err(Error::new(ErrorKind::InvalidRequest, "the operation needs a body")),
+            (false, Some(_)) => {
+                return Err(Error::new(ErrorKind::InvalidRequest, "the operation takes no body"));
+            }
+        }
+        self.prepare(&mut request, operation, form, &options)?;
+        Ok(request)
+    }
+
+    /// Prepares a request: checks that its URL belongs to the operation and that its body is within the limits, and
+    /// sets everything that all requests carry.
+    pub(crate) fn prepare(
+        &self,
+        request: &mut reqwest::Request,
+        operation: &Operation,
+        form: Form,
+        options: &RequestOptions,
+    ) -> Result<(), Error> {
+        let path = self.base.check(operation, request.url())?;
+        if request.url().path() != path {
+            request.url_mut().set_path(&path);
+        }
+        let invalid = |message: String| Error::new(ErrorKind::InvalidRequest, message);
+        match (form, operation.stream) {
+            (Form::Stream, StreamMode::Never) => {
+                return Err(invalid("the operation does not stream".to_owned()));
+            }
+            (Form::Document, StreamMode::Always) => {
+                return Err(invalid("the operation answers only with a stream: open one".to_owned()));
+            }
+            _ => {}
+        }
+        if let Some(extra) = &options.extra_body {
+            edit_body(request, |body| body::with_members(body, extra))?;
+        }
+        if let StreamMode::Parameter(name) = operation.stream {
+            edit_body(request, |body| body::with_switch(body, name, form == Form::Stream))?;
+        }
+        if options.validate.unwrap_or(self.settings.validate) {
+            check_limits(request, operation)?;
+        }
+        let present: Vec<String> = request.url().query_pairs().map(|(name, _)| name.into_owned()).collect();
+        for (name, value) in operation.fixed_query {
+            if !present.iter().any(|present| present == name) {
+                request.url_mut().query_pairs_mut().append_pair(name, value);
+            }
+        }
+        for (name, value) in &options.extra_query {
+            request.url_mut().query_pairs_mut().append_pair(name, value);
+        }
+        let has_body = request.body().is_some();
+        let headers = request.headers_mut();
+        headers.remove(API_VERSION);
+        // A provider is asked for its key when the call is made.
+        if let KeySource::Fixed(key) = &self.key {
+            headers.insert(AUTHORIZATION, key.authorization());
+        }
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        let accept = match form {
+            Form::Document => operation.response.media_type(),
+            Form::Stream => "text/event-stream, application/json",
+        };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        if form == Form::Stream {
+            // A proxy that compresses tends to hold events back until its buffer is full.
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        if has_body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if operation.method == Method::Post {
+            headers.insert(IDEMPOTENCY_KEY, idempotency_key(options)?);
+        }
+        set_extra_headers(headers, &options.extra_headers)
+    }
+}
+
+pub(super) fn is_framing(name: &HeaderName) -> bool {
+    FRAMING_HEADERS.contains(&name.as_str())
+}
+
+fn edit_body(
+    request: &mut reqwest::Request,
+    edit: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>, Error>,
+) -> Result<(), Error> {
+    if let Some(body) = request.body().and_then(reqwest::Body::as_bytes)
+        && let Some(edited) = edit(body)?
+    {
+        *request.body_mut() = Some(edited.into());
+    }
+    Ok(())
+}
+
+/// The caller's key, or a new one for this call.
+fn idempotency_key(options: &RequestOptions) -> Result<HeaderValue, Error> {
+    let Some(key) = &options.idempotency_key else {
+        let key = uuid::Uuid::new_v4().to_string();
+        return Ok(HeaderValue::try_from(key).expect("hexadecimal digits and dashes"));
+    };
+    HeaderValue::try_from(key).ok().filter(|key| !key.is_empty()).ok_or_else(|| {
+        Error::new(ErrorKind::InvalidRequest, "the idempotency key is empty or cannot be sent as a header")
+    })
+}
+
+/// Checks headers that every call carries. Errors: Configuration.
+pub(crate) fn check_default_headers(headers: &[(String, String)]) -> Result<(), Error> {
+    set_extra_headers(&mut HeaderMap::new(), headers)
+        .map_err(|error| Error::new(ErrorKind::Configuration, error.message()))
+}
+
+fn set_extra_headers(headers: &mut HeaderMap, extra: &[(String, String)]) -> Result<(), Error> {
+    for (name, value) in extra {
+        // The value may be a secret, so the message contains only the name.
+        let refuse =
+            |why: &str| Error::new(ErrorKind::InvalidRequest, format!("extra header {name:?} {why}"));
+        let parsed = HeaderName::try_from(name).map_err(|_| refuse("is not a valid header name"))?;
+        if is_framing(&parsed) {
+            return Err(refuse("may only be set by the transport"));
+        }
+        let value = HeaderValue::try_from(value).map_err(|_| refuse("has a value that cannot be sent"))?;
+        headers.insert(parsed, value);
+    }
+    Ok(())
+}
+
+fn check_limits(request: &reqwest::Request, operation: &Operation) -> Result<(), Error> {
+    refuse(limits::check_query(operation, request.url().query_pairs()))?;
+    let Some(body) = request.body().and_then(reqwest::Body::as_bytes) else { return Ok(()) };
+    let value: serde_json::Value = serde_json::from_slice(body).map_err(|error| {
+        Error::new(ErrorKind::InvalidRequest, format!("the body is not JSON: {error}")).with_source(error)
+    })?;
+    if !limits::is_catalogued(&value) {
+        return Ok(());
+    }
+    // An internal gateway may send webhooks to internal hosts: its operator decides whether it does.
+    let rules = limits::Rules::default().private_webhooks(!limits::may_be_public(request.url()));
+    refuse(limits::check_with(operation, &value, rules))
+}
+
+fn refuse(violations: limits::Violations) -> Result<(), Error> {
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidRequest, violations.to_string()).with_violations(violations.into_vec()))
+}

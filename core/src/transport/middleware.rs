@@ -1,0 +1,213 @@
+//! The caller's code around every attempt: it sees the request and its outcome, and may change headers or stop the
+//! call.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::api::operation::{Method, Operation};
+use crate::transport::response::request_id;
+use crate::transport::secret;
+use crate::wire::error::{Error, ErrorKind};
+
+/// Code that runs around every attempt of every call of a client, retries included.
+///
+/// With several, `before` runs in the given order and `after` in reverse; `after` runs only if its `before` succeeded.
+/// Both count against the call's deadline. Neither runs after the call is dropped.
+pub trait Middleware: Send + Sync {
+    /// Runs before an attempt is sent. Its changes apply to this attempt only.
+    ///
+    /// Errors: the call fails with this error and is not retried.
+    fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
+        let _ = attempt;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Runs after an attempt: it got a whole response, the headers of a stream, or failed.
+    ///
+    /// Errors: the call fails with this error instead of the outcome and is not retried.
+    fn after<'a>(&'a self, attempt: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
+        let _ = (attempt, outcome);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// One request of a call, before or after it is sent.
+pub struct Attempt {
+    pub(crate) operation: &'static Operation,
+    pub(crate) request: reqwest::Request,
+    pub(crate) number: u32,
+    pub(crate) max_retries: u32,
+    pub(crate) remaining: Duration,
+    pub(crate) previous: Option<ErrorKind>,
+}
+
+impl Attempt {
+    /// The operation called.
+    pub fn operation(&self) -> &'static Operation {
+        self.operation
+    }
+
+    /// 1 for the first attempt of a call.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Attempts that the call may make after the first.
+    pub fn max_retries(&self) -> u32 {
+        self.max_retries
+    }
+
+    /// Time left of the call's deadline when the attempt began.
+    pub fn remaining(&self) -> Duration {
+        self.remaining
+    }
+
+    /// Why the previous attempt failed; none for the first.
+    pub fn previous(&self) -> Option<ErrorKind> {
+        self.previous
+    }
+
+    /// HTTP method.
+    pub fn method(&self) -> Method {
+        self.operation.method
+    }
+
+    /// The whole URL, including the query.
+    pub fn url(&self) -> &str {
+        self.request.url().as_str()
+    }
+
+    /// The headers to be sent, including the key.
+    pub fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+
+    /// The headers, which may be changed before the attempt is sent. Only the transport may set those that frame the
+    /// message: an attempt with one of them fails with InvalidRequest.
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.request.headers_mut()
+    }
+
+    /// Replaces the headers: one pair per name, the values of a repeated header joined by `, `. An unchanged header
+    /// keeps its bytes and its repetitions; a new value is as secret as the one it replaces.
+    ///
+    /// Errors (Configuration): a name or a value that cannot be sent.
+    pub fn set_headers(&mut self, wanted: &[(String, String)]) -> Result<(), Error> {
+        let headers = self.request.headers_mut();
+        let mut put = HeaderMap::with_capacity(wanted.len());
+        for (name, value) in wanted {
+            let unusable = || {
+                let message = format!("middleware: {name} or its value cannot be sent as a header");
+                Error::new(ErrorKind::Configuration, message)
+            };
+            let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+            if joined(headers, &header).as_ref() == Some(value) {
+                put.extend(headers.get_all(&header).iter().map(|kept| (header.clone(), kept.clone())));
+                continue;
+            }
+            let mut value = HeaderValue::from_str(value).map_err(|_| unusable())?;
+            value.set_sensitive(headers.get_all(&header).iter().any(HeaderValue::is_sensitive));
+            // Not beside one of the same name in another case.
+            put.insert(header, value);
+        }
+        *headers = put;
+        Ok(())
+    }
+
+    /// The JSON body, if the operation has one.
+    pub fn body(&self) -> Option<&[u8]> {
+        self.request.body().and_then(reqwest::Body::as_bytes)
+    }
+}
+
+/// The values of a header as one text; bytes that are not text become U+FFFD.
+fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    values.map(String::from).reduce(|all, value| format!("{all}, {value}"))
+}
+
+/// Shows neither secret headers nor secret query parameters; shows only the length of the body.
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("operation", &self.operation.id)
+            .field("number", &self.number)
+            .field("url", &secret::redacted_url(self.request.url()))
+            .field("headers", &secret::RedactedHeaders(self.headers()))
+            .field("body_bytes", &self.body().map(<[u8]>::len))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The outcome of an attempt. The response is not redacted; the error and the `Debug` output are.
+pub struct Outcome {
+    pub(crate) elapsed: Duration,
+    pub(crate) answer: Result<Answered, Error>,
+}
+
+/// A successful response; its body may not have been read.
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// None for a stream.
+    pub(crate) body: Option<Bytes>,
+}
+
+impl Outcome {
+    /// HTTP status, if there was a response.
+    pub fn status(&self) -> Option<u16> {
+        match &self.answer {
+            Ok(answered) => Some(answered.status),
+            Err(error) => error.status(),
+        }
+    }
+
+    /// Response headers, if there was a response; those of a failure are redacted, as in its error.
+    pub fn headers(&self) -> Option<&HeaderMap> {
+        match &self.answer {
+            Ok(answered) => Some(&answered.headers),
+            Err(error) => error.headers(),
+        }
+    }
+
+    /// The request id assigned by the gateway.
+    pub fn request_id(&self) -> Option<&str> {
+        self.headers().and_then(request_id)
+    }
+
+    /// The response body, if it was read: whole on success, cut at
+    /// [`MAX_ERROR_BODY_BYTES`](crate::MAX_ERROR_BODY_BYTES) on failure. None for a stream.
+    pub fn body(&self) -> Option<&Bytes> {
+        match &self.answer {
+            Ok(answered) => answered.body.as_ref(),
+            Err(error) => error.body(),
+        }
+    }
+
+    /// The failure, if the attempt failed. Whether it is retried is not decided yet.
+    pub fn error(&self) -> Option<&Error> {
+        self.answer.as_ref().err()
+    }
+
+    /// Time from the start of the attempt to the end of the body; for a stream, to its headers. It includes the wait
+    /// for the pool.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+}
+
+/// Shows no headers, and only the length of the body.
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcome")
+            .field("elapsed", &self.elapsed)
+            .field("status", &self.status())
+            .field("body_bytes", &self.body().map(Bytes::len))
+            .field("error", &self.error())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,14 @@
+//! What both sides of the wire share: errors and their bodies, the rules that requests and answers keep, the framing of
+//! event streams, signatures of webhooks, and what text from outside passes before it is told. Needs no HTTP client.
+
+pub(crate) mod api_key;
+pub(crate) mod error;
+pub(crate) mod error_body;
+pub(crate) mod json_weight;
+pub mod limits;
+pub(crate) mod panics;
+pub(crate) mod presence;
+pub mod redact;
+pub(crate) mod secret_names;
+pub mod sse;
+pub mod webhook;

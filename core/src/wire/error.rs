@@ -1,0 +1,369 @@
+//! The one error of the client. Its kinds are generated from `spec/errors.json`; no type of the transport is in it.
+//!
+//! Text from outside is kept apart in error/foreign.rs. It becomes visible only after [`Error::shown`] has redacted it:
+//! until then an error shows only our own words.
+
+mod foreign;
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::api::operation::Operation;
+use crate::wire::error_body::ErrorBody;
+use crate::wire::limits::Violation;
+use crate::wire::redact::{Redactor, Shown};
+use gatewright_safe::visible::visible_lines;
+
+use self::foreign::{Cause, Foreign, Told};
+
+pub(crate) use crate::api::generated::error_kinds::ErrorKind;
+
+/// A failed call: the kind of failure, the operation, and everything the gateway said about it.
+///
+/// One pointer wide, so that a `Result` stays small on the stack.
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+struct Inner {
+    kind: ErrorKind,
+    /// Our own message, or the redacted message of the gateway.
+    message: String,
+    operation: Option<&'static str>,
+    /// The operation's method, as the caller knows it.
+    method: Option<String>,
+    status: Option<u16>,
+    retry_after: Option<Duration>,
+    attempts: u32,
+    elapsed: Option<Duration>,
+    violations: Vec<Violation>,
+    received: Option<Received>,
+    told: Told,
+    /// Text that is not redacted yet.
+    foreign: Foreign,
+}
+
+/// How much of a stream has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Chunks that were handed over; heartbeats and terminators do not count.
+    pub events: u64,
+    /// Bytes of the body, after decompression.
+    pub bytes: u64,
+}
+
+impl Error {
+    /// The kind of failure, from a closed list.
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// The message alone: the gateway's if it sent one, else ours. `Display` adds the method, the status and
+    /// the request id.
+    ///
+    /// No text of an error contains a secret. The client's keys and the secrets of its requests are redacted in any
+    /// encoding the gateway used, and so is anything that looks like another key. Control characters are escaped.
+    pub fn message(&self) -> &str {
+        &self.inner.message
+    }
+
+    /// Id of the operation that failed, such as `create_chat_completion`; none if no call was made.
+    pub fn operation(&self) -> Option<&'static str> {
+        self.inner.operation
+    }
+
+    /// HTTP status of the response, if there was one.
+    pub fn status(&self) -> Option<u16> {
+        self.inner.status
+    }
+
+    /// The gateway's id of the request, to quote when asking its operator.
+    pub fn request_id(&self) -> Option<&str> {
+        self.inner.told.request_id.as_deref()
+    }
+
+    /// The error code of the body: `model_not_found`. In the native style: the reason, else the status word. For a
+    /// rejected webhook: the reason (see [`webhook::unwrap`](crate::wire::webhook::unwrap)).
+    pub fn code(&self) -> Option<&str> {
+        self.inner.told.code.as_deref()
+    }
+
+    /// The request field the gateway complained about; the header that a refused webhook lacks.
+    pub fn param(&self) -> Option<&str> {
+        self.inner.told.param.as_deref()
+    }
+
+    /// The error type of the body: `invalid_request_error`. In the native style the status word.
+    pub fn error_type(&self) -> Option<&str> {
+        self.inner.told.error_type.as_deref()
+    }
+
+    /// How long the gateway asked to wait before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.inner.retry_after
+    }
+
+    /// The response body or stream event that reported the error, redacted and cut at
+    /// [`MAX_ERROR_BODY_BYTES`](crate::MAX_ERROR_BODY_BYTES).
+    pub fn body(&self) -> Option<&Bytes> {
+        self.inner.told.body.as_deref()
+    }
+
+    /// Response headers, if there was a response. Secrets are redacted: cookies and the like have no value.
+    pub fn headers(&self) -> Option<&HeaderMap> {
+        self.inner.told.headers.as_deref()
+    }
+
+    /// How many requests were sent for this call; 0 if it failed before the first.
+    pub fn attempts(&self) -> u32 {
+        self.inner.attempts
+    }
+
+    /// Time from the start of the call to its failure; for a stream or a response that could not be read, to its
+    /// headers. None if nothing was sent.
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.inner.elapsed
+    }
+
+    /// The rules that the request breaks, if it was validated before sending (kind [`ErrorKind::InvalidRequest`]): at
+    /// most [`crate::wire::limits::MOST_VIOLATIONS`]; else empty. The message says whether there are more.
+    pub fn violations(&self) -> &[Violation] {
+        &self.inner.violations
+    }
+
+    /// For a failed stream: the chunks that arrived, merged into one JSON document in the form of a response that is
+    /// not streamed. None if no chunk arrived. Only the client's own secrets are redacted.
+    pub fn partial(&self) -> Option<&Bytes> {
+        self.inner.told.partial.as_deref()
+    }
+
+    /// For a failed stream: how much arrived. None for other errors.
+    pub fn received(&self) -> Option<Received> {
+        self.inner.received
+    }
+
+    /// An error with a kind and a message, for gateways and bindings.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            inner: Box::new(Inner {
+                kind,
+                message: message.into(),
+                operation: None,
+                method: None,
+                status: None,
+                retry_after: None,
+                attempts: 0,
+                elapsed: None,
+                violations: Vec::new(),
+                received: None,
+                told: Told::default(),
+                foreign: Foreign::default(),
+            }),
+        }
+    }
+
+    /// An error that the gateway reported in a response or stream event. Reads `body` in any known form and keeps it.
+    pub(crate) fn from_body(kind: ErrorKind, body: Bytes, fallback: impl FnOnce() -> String) -> Self {
+        let read = ErrorBody::read(&body);
+        let mut error = Self::new(kind, "the gateway's message is not shown");
+        error.inner.foreign = Foreign {
+            message: Some(read.message.unwrap_or_else(fallback)),
+            code: read.code,
+            param: read.param,
+            error_type: read.error_type,
+            body: Some(body),
+            ..Foreign::default()
+        };
+        error
+    }
+
+    /// Redacts every text from outside. Every error passes through here before it leaves the client.
+    #[must_use]
+    pub(crate) fn shown(mut self, redactor: &Redactor) -> Self {
+        let inner = &mut *self.inner;
+        let ours = visible_lines(&redactor.redact(&inner.message)).into_owned();
+        let (foreign, told) = (std::mem::take(&mut inner.foreign), std::mem::take(&mut inner.told));
+        let (message, told) = foreign.shown(&ours, told, redactor);
+        inner.message = message.unwrap_or(ours);
+        inner.told = told;
+        self
+    }
+
+    /// Drops everything from the response except its status.
+    pub(crate) fn without_answer(mut self) -> Self {
+        let Foreign { quoted, cause, .. } = std::mem::take(&mut self.inner.foreign);
+        self.inner.foreign = Foreign { quoted, cause, ..Foreign::default() };
+        self
+    }
+
+    /// Appends a colon and a text from outside to our message.
+    pub(crate) fn quoting(mut self, text: impl fmt::Display) -> Self {
+        self.inner.foreign.quoted = Some(text.to_string());
+        self
+    }
+
+    pub(crate) fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.inner.foreign.headers = Some(headers);
+        self
+    }
+
+    /// Sets the error's [`std::error::Error::source`]. It belongs to the caller and is not redacted.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.inner.told.cause = Some(source.into());
+        self
+    }
+
+    /// As [`with_source`](Self::with_source), for the error of a library about data from outside. It is redacted.
+    pub(crate) fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+        self.inner.foreign.cause = Some(cause.into());
+        self
+    }
+
+    /// Sets our own code, where no error body has one.
+    pub(crate) fn with_code(mut self, code: &'static str) -> Self {
+        self.inner.told.code = Some(Shown::ours(code));
+        self
+    }
+
+    pub(crate) fn with_param(mut self, param: &'static str) -> Self {
+        self.inner.told.param = Some(Shown::ours(param));
+        self
+    }
+
+    pub(crate) fn with_operation(mut self, operation: &Operation) -> Self {
+        self.inner.operation = Some(operation.id);
+        self.inner.method = Some(operation.qualified_name());
+        self
+    }
+
+    pub(crate) fn with_status(mut self, status: u16) -> Self {
+        self.inner.status = Some(status);
+        self
+    }
+
+    pub(crate) fn with_request_id(mut self, request_id: Option<&str>) -> Self {
+        self.inner.foreign.request_id = request_id.map(str::to_owned);
+        self
+    }
+
+    pub(crate) fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
+        self.inner.retry_after = retry_after;
+        self
+    }
+
+    pub(crate) fn with_body(mut self, body: Bytes) -> Self {
+        self.inner.foreign.body = Some(body);
+        self
+    }
+
+    pub(crate) fn with_attempts(mut self, attempts: u32) -> Self {
+        self.inner.attempts = attempts;
+        self
+    }
+
+    pub(crate) fn with_partial(mut self, partial: Option<Bytes>, received: Received) -> Self {
+        self.inner.foreign.partial = partial;
+        self.inner.received = Some(received);
+        self
+    }
+
+    pub(crate) fn with_elapsed(mut self, elapsed: Duration) -> Self {
+        self.inner.elapsed = Some(elapsed);
+        self
+    }
+
+    pub(crate) fn with_violations(mut self, violations: Vec<Violation>) -> Self {
+        self.inner.violations = violations;
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { method, status, message, .. } = &*self.inner;
+        if let Some(method) = method {
+            write!(f, "{method}: ")?;
+        }
+        if let Some(status) = status {
+            write!(f, "status {status}: ")?;
+        }
+        f.write_str(message)?;
+        if let Some(request_id) = self.request_id() {
+            write!(f, " (request {request_id})")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, operation, status, attempts, message, told, .. } = &*self.inner;
+        f.debug_struct("Error")
+            .field("kind", kind)
+            .field("message", message)
+            .field("operation", operation)
+            .field("status", status)
+            .field("request_id", &self.request_id())
+            .field("code", &self.code())
+            .field("attempts", attempts)
+            .field("source", &told.cause)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.inner.told.cause.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_nobody_has_redacted_tells_nothing_of_what_came_from_outside() {
+        let body = Bytes::from_static(br#"{"error":{"message":"canary","code":"canary","param":"canary"}}"#);
+        let headers =
+            HeaderMap::from_iter([(http::header::SERVER, http::HeaderValue::from_static("canary"))]);
+        let error = Error::from_body(ErrorKind::Status, body, String::new)
+            .quoting("canary")
+            .with_request_id(Some("canary"))
+            .with_headers(headers)
+            .with_partial(Some(Bytes::from_static(b"\"canary\"")), Received::default())
+            .caused_by("canary");
+        assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+        let told = (error.code(), error.param(), error.request_id(), error.body(), error.partial());
+        assert_eq!(told, (None, None, None, None, None));
+        assert!(error.headers().is_none() && std::error::Error::source(&error).is_none());
+        let shown = error.shown(&Redactor::default());
+        assert_eq!((shown.message(), shown.code()), ("canary: canary", Some("canary")));
+    }
+
+    #[test]
+    fn an_error_is_one_pointer_wide() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn display_names_method_status_and_request() {
+        let error = Error::new(ErrorKind::NotFound, "no such model")
+            .with_operation(&crate::api::operations::LIST_MODELS)
+            .with_status(404)
+            .with_request_id(Some("req_1"))
+            .shown(&Redactor::default());
+        assert_eq!(error.to_string(), "models.list: status 404: no such model (request req_1)");
+    }
+
+    #[test]
+    fn the_kept_body_is_bounded() {
+        let body = Bytes::from(vec![b'x'; crate::MAX_ERROR_BODY_BYTES + 1]);
+        let error =
+            Error::from_body(ErrorKind::Status, body, || "unreadable".to_owned()).shown(&Redactor::default());
+        assert_eq!(error.body().map(Bytes::len), Some(crate::MAX_ERROR_BODY_BYTES));
+    }
+}

@@ -1,0 +1,313 @@
+//! Validates a request against the specification and the limits of its model, and reports all violations at once, up to
+//! a bound. The rules are the generated request schemas, the limits those of the catalog.
+
+mod address;
+mod calls;
+mod catalog;
+mod mapping;
+mod query;
+mod schema;
+mod walk;
+mod webhook_url;
+mod words;
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use self::schema::REQUESTS;
+use crate::api::operation::Operation;
+use gatewright_safe::visible::visible;
+
+pub use self::address::is_public;
+pub use self::calls::unmatched_calls;
+pub(crate) use self::catalog::is_catalogued;
+pub use self::catalog::wrong_endpoint;
+pub use self::mapping::canonical;
+pub use self::query::{check_query, parameter};
+pub use self::webhook_url::check_webhook_url;
+pub(crate) use self::webhook_url::may_be_public;
+pub use self::words::brief;
+
+/// Maximum number of violations reported for one request. Validation stops there.
+pub const MOST_VIOLATIONS: usize = 100;
+/// Maximum number of violations in the text of [`Violations`].
+const MOST_IN_TEXT: usize = 20;
+
+/// Rule of a violation: the model does not take the field, or the endpoint does not serve the model.
+pub const UNSUPPORTED: &str = "unsupported";
+
+/// One rule that a request breaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// JSON Pointer into the request body, at most 256 bytes. A longer one is cut at an enclosing container.
+    pub pointer: String,
+    /// The JSON Schema keyword that the value does not satisfy; `unsupported` for a field its model does not take, and
+    /// for a model the endpoint does not serve.
+    pub rule: String,
+    /// What is wrong and what is allowed. A large value is quoted in part.
+    pub message: String,
+    /// Section of the specification, or `ours`.
+    pub section: String,
+    /// The missing member of the object at `pointer`, if that is the violation.
+    #[serde(skip)]
+    pub missing: Option<String>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Most messages begin with the name of the value, which says what a short pointer would say again.
+        if !self.pointer.is_empty() && !begins_with_path(&self.message, &self.pointer) {
+            // A pointer holds member names of the request, which may be anything.
+            write!(f, "{}: ", visible(&self.pointer))?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Whether a message begins with the whole path of a pointer: `messages[0] is …` for `/messages/0`.
+fn begins_with_path(message: &str, pointer: &str) -> bool {
+    let mut rest = message;
+    for (index, step) in pointer.split('/').skip(1).enumerate() {
+        let after = match index {
+            0 => rest.strip_prefix(step),
+            _ => rest.strip_prefix('[').and_then(|rest| rest.strip_prefix(step)?.strip_prefix(']')),
+        };
+        let Some(after) = after else { return false };
+        rest = after;
+    }
+    rest.starts_with(' ')
+}
+
+/// The violations of one request in the order found, at most [`MOST_VIOLATIONS`]. The text shows the first of them and,
+/// if there are many, their number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Violations {
+    told: Vec<Violation>,
+    more: bool,
+}
+
+impl Violations {
+    /// Whether the list is complete: false if validation stopped at the maximum.
+    pub fn is_complete(&self) -> bool {
+        !self.more
+    }
+
+    /// The violations, without whether they are all.
+    pub fn into_vec(self) -> Vec<Violation> {
+        self.told
+    }
+
+    fn push(&mut self, violation: Violation) {
+        if self.told.len() < MOST_VIOLATIONS {
+            self.told.push(violation);
+        } else {
+            self.more = true;
+        }
+    }
+}
+
+impl Deref for Violations {
+    type Target = [Violation];
+
+    fn deref(&self) -> &[Violation] {
+        &self.told
+    }
+}
+
+impl From<Violation> for Violations {
+    fn from(only: Violation) -> Self {
+        Self { told: vec![only], more: false }
+    }
+}
+
+impl IntoIterator for Violations {
+    type Item = Violation;
+    type IntoIter = std::vec::IntoIter<Violation>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.told.into_iter()
+    }
+}
+
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // First how many, since readers of errors cut long texts.
+        match (self.len(), self.more) {
+            (..=MOST_IN_TEXT, false) => {}
+            (all, false) => write!(f, "{all} rules are broken, the first {MOST_IN_TEXT}: ")?,
+            (told, true) => write!(f, "at least {} rules are broken, the first {MOST_IN_TEXT}: ", told + 1)?,
+        }
+        for (index, violation) in self.iter().take(MOST_IN_TEXT).enumerate() {
+            write!(f, "{}{violation}", if index == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Rules that the operator of a gateway sets for requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Rules {
+    /// Whether a `webhook_url` may point to a private address and use http.
+    pub private_webhooks: bool,
+}
+
+impl Rules {
+    /// These rules with private webhooks allowed, or not.
+    #[must_use]
+    pub fn private_webhooks(self, allowed: bool) -> Self {
+        Self { private_webhooks: allowed, ..self }
+    }
+}
+
+/// Validates a request body against the rules of the specification and the limits of the model it names. For a model
+/// outside the catalog, only the rules apply.
+///
+/// Never checked: what only the gateway knows (whether a named response, task or cached content exists, quotas, whether
+/// the name in a `webhook_url` resolves to a public address), members and kinds that the specification does not
+/// describe, path parameters (for the query see [`check_query`]), and whether a JSON Schema in the request is valid.
+pub fn check(operation: &Operation, body: &Value) -> Violations {
+    check_with(operation, body, Rules::default())
+}
+
+/// As [`check`], by a gateway's own [`Rules`].
+pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violations {
+    let Some(schema) = REQUESTS.body(operation.id) else { return Violations::default() };
+    let sent = body;
+    let rewritten = canonical(operation, sent);
+    let body = rewritten.as_ref().unwrap_or(sent);
+    let mut violations = walk::walk(schema, body);
+    let mut limits = catalog::check(operation, body);
+    limits.extend(webhook_url::check(operation, body, rules));
+    limits.extend(calls::check(operation, body));
+    // A field that breaks a rule for all models is not reported again for its own model, unless another member is
+    // missing.
+    limits.retain(|limit| {
+        let says = |rule: &Violation| limit.missing.is_none() || rule.missing == limit.missing;
+        !violations.iter().any(|rule| rule.pointer == limit.pointer && says(rule))
+    });
+    for limit in limits {
+        violations.push(limit);
+    }
+    if rewritten.is_some() {
+        for violation in &mut violations.told {
+            violation.pointer = mapping::as_sent(operation, sent, &violation.pointer);
+        }
+    }
+    violations
+}
+
+/// A number as JSON Schema counts integers: `3.0` is one. None for anything else, and for negative numbers.
+pub fn integer(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        // Exact up to 2^53; every limit of the specification is far below.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole, and within the range"
+        )]
+        (0.0..=9_007_199_254_740_992.0).contains(&number).then_some(number as u64)
+    })
+}
+
+/// The default of a field that a request leaves out, as the specification states it; null if it states none.
+pub fn default_of(operation: &Operation, field: &str) -> &'static Value {
+    const NOTHING: &Value = &Value::Null;
+    let property = REQUESTS.body(operation.id).and_then(|body| body.properties.get(field));
+    property.map_or(NOTHING, |property| &property.default)
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is accepted and refused, row by row, is in tests/vectors/limits; here is how it is said.
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::operations;
+
+    fn said(operation: &Operation, body: &Value) -> Vec<String> {
+        check(operation, body).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn all_violations_are_told_at_once_with_field_and_bound() {
+        let body = json!({
+            "model": "model-sol", "messages": [{"role": "user"}, {"role": "robot", "content": "hi"}],
+            "temperature": 2.5, "max_tokens": "many", "stop": ["a", "b", "c", "d", "e"], "n": 0
+        });
+        let mut said = said(&operations::CREATE_CHAT_COMPLETION, &body);
+        said.sort();
+        assert_eq!(
+            said,
+            [
+                "/messages/0: content or tool_calls is missing",
+                "/messages/1/role: role is \"robot\", not one of system, user, assistant, developer, tool",
+                "max_tokens is a string, not an integer or null",
+                "n is 0, the minimum is 1",
+                "stop has 5 items, the maximum is 4",
+                "temperature is 2.5, the maximum is 2",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_limits_of_the_model_are_told_beside_the_rules() {
+        let body = json!({
+            "model": "image_model_2", "prompt": "a kite", "n": 10, "size": "1792x1024", "quality": "hd",
+            "response_format": "webp"
+        });
+        assert_eq!(
+            said(&operations::CREATE_IMAGE, &body),
+            [
+                "response_format is \"webp\", not one of url, b64_json",
+                "size is \"1792x1024\", image_model_2 takes 256x256, 512x512, 1024x1024",
+                "quality is given, but image_model_2 does not take it",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_field_that_breaks_a_rule_is_not_told_of_twice() {
+        let body = json!({"model": "video_model_4", "prompt": "a kite", "duration": 99, "resolution": "4k"});
+        let pointers: Vec<String> =
+            check(&operations::CREATE_VIDEO, &body).into_iter().map(|violation| violation.pointer).collect();
+        assert_eq!(pointers, ["/duration", "/resolution"]);
+    }
+
+    #[test]
+    fn a_missing_field_is_told_at_the_object_that_lacks_it() {
+        let violations = check(&operations::CREATE_RESPONSE, &json!({"input": "hi"}));
+        let [violation] = &*violations else { panic!("{violations:?}") };
+        assert_eq!((violation.pointer.as_str(), violation.rule.as_str()), ("", "required"));
+        assert_eq!(violation.to_string(), "model is missing");
+    }
+
+    #[test]
+    fn a_union_tells_what_the_alternative_of_the_values_type_lacks() {
+        let body = json!({"model": "model-sol", "input": [{"type": "function_call_output", "call_id": 1}]});
+        assert_eq!(
+            said(&operations::CREATE_RESPONSE, &body).first().map(String::as_str),
+            Some("/input/0: output is missing")
+        );
+        let body = json!({"model": "model-sol", "input": 7});
+        assert_eq!(
+            said(&operations::CREATE_RESPONSE, &body),
+            ["input is the number 7, not a string or an array"]
+        );
+    }
+
+    #[test]
+    fn models_outside_the_catalog_are_held_to_the_rules_only() {
+        let body =
+            json!({"model": "another", "prompt": "a kite", "n": 10, "size": "4096x4096", "style": "vivid"});
+        assert_eq!(said(&operations::CREATE_IMAGE, &body), [""; 0]);
+        assert!(!is_catalogued(&body));
+        assert!(is_catalogued(&json!({"model": "video_model_1"})));
+        assert!(is_catalogued(&json!({"contents": []})));
+    }
+}

@@ -1,0 +1,243 @@
+//! Matches tool calls with their results in a conversation. A schema cannot express this, because it concerns several
+//! messages (the rule is ours; the protocols are the source's, 2.1 and 2.4).
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::words::brief;
+use super::{MOST_VIOLATIONS, Violation, Violations};
+use crate::api::operation::{Conversation, Operation};
+
+/// Rule of a violation: a result without a call, or a call without a result.
+const RULE: &str = "unmatched";
+/// The search stops one past the reported number, to show that there are more.
+const MOST: usize = MOST_VIOLATIONS + 1;
+
+/// The unmatched calls and results in the conversation of a request.
+pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
+    let found = match operation.conversation {
+        Some(Conversation::Messages) => body["messages"].as_array().map(|messages| of_messages(messages)),
+        Some(Conversation::Items) => body["input"].as_array().map(|items| {
+            // Only the gateway knows the earlier items.
+            let goes_on = !body["previous_response_id"].is_null() || !body["conversation"].is_null();
+            of_items(items, 0, goes_on)
+        }),
+        None => None,
+    };
+    found.unwrap_or_default()
+}
+
+/// The unmatched calls and results in a whole conversation of the responses protocol: results without an earlier call,
+/// and calls without a result. The first `kept` items come from before the input. Pointers are into the request body.
+pub fn unmatched_calls(items: &[Value], kept: usize) -> Violations {
+    let mut violations = Violations::default();
+    for violation in of_items(items, kept, false) {
+        violations.push(violation);
+    }
+    violations
+}
+
+/// Chat: a tool message answers a call in the preceding assistant message, and every call is answered before any other
+/// role speaks.
+fn of_messages(messages: &[Value]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut open = Open::default();
+    for (index, message) in messages.iter().enumerate() {
+        if found.len() >= MOST {
+            return found;
+        }
+        if message["role"] != "tool" {
+            found.extend(open.unanswered());
+            open = Open::of(index, message);
+            continue;
+        }
+        match message.get("tool_call_id") {
+            Some(Value::String(id)) => {
+                if let Some(answered) = open.calls.get_mut(id.as_str()) {
+                    *answered = true;
+                } else {
+                    let id = quoted(id);
+                    let message =
+                        format!("tool_call_id is {id}, but the assistant message before it has no such call");
+                    found.push(violation(format!("/messages/{index}/tool_call_id"), message));
+                }
+            }
+            None | Some(Value::Null) => found.push(Violation {
+                rule: "required".to_owned(),
+                missing: Some("tool_call_id".to_owned()),
+                ..violation(format!("/messages/{index}"), "tool_call_id is missing".to_owned())
+            }),
+            // The wrong type: the schema reports it.
+            Some(_) => {}
+        }
+    }
+    found.extend(open.unanswered());
+    found
+}
+
+/// The calls of an assistant message, and whether each has been answered.
+#[derive(Default)]
+struct Open<'m> {
+    message: usize,
+    calls: HashMap<&'m str, bool>,
+}
+
+impl<'m> Open<'m> {
+    fn of(message: usize, value: &'m Value) -> Self {
+        let calls = value["tool_calls"].as_array().into_iter().flatten();
+        Self { message, calls: calls.filter_map(|call| Some((call["id"].as_str()?, false))).collect() }
+    }
+
+    /// One violation for all calls of the message.
+    fn unanswered(&self) -> Option<Violation> {
+        let left = || self.calls.iter().filter(|(_, answered)| !**answered).map(|(id, _)| *id);
+        let first = left().min()?;
+        let others = match left().count() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        let message = format!("no tool message after it answers the call {}{others}", quoted(first));
+        Some(violation(format!("/messages/{}/tool_calls", self.message), message))
+    }
+}
+
+/// Responses: a result has an earlier call of its kind, and every call has a result. `goes_on`: there are items before
+/// these.
+fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
+    let mut found = Vec::new();
+    // The call may be in a reference or in the items that a compaction replaced.
+    let mut may_be_elsewhere = goes_on;
+    let mut calls: HashMap<(&str, &str), CallAt> = HashMap::new();
+    for (index, item) in items.iter().enumerate() {
+        if found.len() >= MOST {
+            return found;
+        }
+        let Some(kind) = item["type"].as_str() else { continue };
+        may_be_elsewhere |= matches!(kind, "item_reference" | "compaction");
+        let Some(id) = item["call_id"].as_str() else { continue };
+        match kind {
+            "function_call" | "custom_tool_call" => {
+                calls.entry((kind, id)).or_insert(CallAt { index, answered: false });
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                let kind = kind.trim_end_matches("_output");
+                match calls.get_mut(&(kind, id)) {
+                    Some(call) => call.answered = true,
+                    None if may_be_elsewhere => {}
+                    None => {
+                        let pointer = match index.checked_sub(kept) {
+                            Some(index) => format!("/input/{index}/call_id"),
+                            None => "/previous_response_id".to_owned(),
+                        };
+                        let message = format!("no {kind} before it has the call_id {}", quoted(id));
+                        found.push(violation(pointer, message));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    if items.last().is_none_or(|item| item["type"] != "compaction_trigger") {
+        let left = calls.into_iter().filter(|(_, call)| !call.answered);
+        let mut left: Vec<_> = left.map(|((kind, id), call)| (call.index, kind, id)).collect();
+        left.sort_unstable();
+        left.truncate(MOST.saturating_sub(found.len()));
+        found.extend(left.into_iter().map(|(index, kind, id)| unanswered(index.checked_sub(kept), kind, id)));
+    }
+    found
+}
+
+/// A call in the input.
+struct CallAt {
+    index: usize,
+    answered: bool,
+}
+
+/// `index`: position of the call in the input; none if it comes from an earlier response.
+fn unanswered(index: Option<usize>, kind: &str, id: &str) -> Violation {
+    let id = quoted(id);
+    match index {
+        Some(index) => violation(
+            format!("/input/{index}/call_id"),
+            format!("no {kind}_output after it has the call_id {id}"),
+        ),
+        None => violation(
+            "/input".to_owned(),
+            format!("no {kind}_output has the call_id {id}, which an earlier response called"),
+        ),
+    }
+}
+
+fn quoted(id: &str) -> String {
+    brief(format_args!("{id:?}"))
+}
+
+fn violation(pointer: String, message: String) -> Violation {
+    Violation { pointer, rule: RULE.to_owned(), message, section: "ours".to_owned(), missing: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::operations;
+
+    #[test]
+    fn a_result_of_a_call_that_only_the_gateway_knows_is_left_to_it() {
+        let output = json!({"type": "function_call_output", "call_id": "c", "output": ""});
+        let body = json!({"input": [output], "previous_response_id": "resp_1"});
+        assert_eq!(check(&operations::CREATE_RESPONSE, &body), []);
+        let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
+        assert!(unmatched_calls(&[call.clone(), output.clone()], 1).is_empty());
+        let told = |items: &[Value]| -> Vec<String> {
+            unmatched_calls(items, 1).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            told(&[json!({}), output]),
+            ["/input/0/call_id: no function_call before it has the call_id \"c\""]
+        );
+        assert_eq!(
+            told(&[call, json!({"role": "user", "content": "hi"})]),
+            ["/input: no function_call_output has the call_id \"c\", which an earlier response called"]
+        );
+    }
+
+    #[test]
+    fn what_is_told_is_bounded_in_number_and_in_length() {
+        let id = "é".repeat(100_000);
+        let message = json!({"role": "tool", "tool_call_id": id, "content": ""});
+        let body = json!({"messages": vec![message; 200]});
+        let found = check(&operations::CREATE_CHAT_COMPLETION, &body);
+        assert_eq!(found.len(), MOST);
+        assert!(found.iter().all(|violation| violation.message.len() < 200));
+        let calls: Vec<Value> = (0..1_000)
+            .map(|n| json!({"type": "function_call", "call_id": n.to_string(), "name": "f", "arguments": ""}))
+            .collect();
+        assert_eq!(check(&operations::CREATE_RESPONSE, &json!({"input": calls})).len(), MOST);
+    }
+
+    #[test]
+    fn a_hundred_violations_are_all_and_of_one_more_it_is_said_that_there_are_more() {
+        let result = json!({"role": "tool", "tool_call_id": "c", "content": ""});
+        let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
+        let output = json!({"type": "function_call_output", "call_id": "d", "output": ""});
+        for (number, complete) in [(MOST_VIOLATIONS, true), (MOST_VIOLATIONS + 1, false)] {
+            let chat = json!({"model": "model-sol", "messages": vec![result.clone(); number]});
+            let mut items = vec![output.clone(); number - 1];
+            items.push(call.clone());
+            let told = [
+                super::super::check(&operations::CREATE_CHAT_COMPLETION, &chat),
+                super::super::check(
+                    &operations::CREATE_RESPONSE,
+                    &json!({"model": "model-sol", "input": items}),
+                ),
+                unmatched_calls(&items, 0),
+            ];
+            for told in told {
+                assert_eq!((told.len(), told.is_complete()), (MOST_VIOLATIONS, complete));
+            }
+        }
+    }
+}

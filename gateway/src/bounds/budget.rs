@@ -1,0 +1,136 @@
+//! The cost limit of a request: a budget of steps and bytes, shared by all work for its response.
+//!
+//! A step is about a nanosecond of work, such as reading a byte or making a comparison. More expensive work is charged
+//! more. Work is charged before it is done, so that no request costs more than its budget.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Steps per request: well under a second of processor time in a release build.
+pub(crate) const STEPS: usize = 100_000_000;
+/// Bytes per response, all choices together.
+pub(crate) const BYTES: usize = 32 * 1024 * 1024;
+
+/// The remaining budget of one request.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    steps: Account,
+    bytes: Account,
+    left: Arc<AtomicBool>,
+}
+
+/// When dropped, tells the work for a request that nobody waits for it any longer.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<AtomicBool>);
+
+/// Why the work for a request stops without a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Exceeded {
+    #[error(
+        "answering this request takes more than the {0} steps that the simulated provider spends on one; send less: \
+         fewer choices, a shorter prompt, fewer tools, or a smaller JSON Schema with less recursion, smaller \
+         minItems and simpler patterns"
+    )]
+    Steps(usize),
+    #[error(
+        "the answers to this request take more than the {0} bytes that the simulated provider makes for one; ask for \
+         less: fewer choices, fewer top_logprobs, a shorter text to repeat, a shorter conversation, fewer tools, or a \
+         JSON Schema with smaller values"
+    )]
+    Bytes(usize),
+    #[error("the client is gone")]
+    ClientGone,
+}
+
+#[derive(Debug)]
+struct Account {
+    limit: usize,
+    spent: Cell<usize>,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Self::of(STEPS, BYTES)
+    }
+
+    pub(crate) fn of(steps: usize, bytes: usize) -> Self {
+        let account = |limit| Account { limit, spent: Cell::new(0) };
+        Self { steps: account(steps), bytes: account(bytes), left: Arc::default() }
+    }
+
+    /// The guard that the waiting caller holds.
+    pub(crate) fn waiting(&self) -> Waiting {
+        Waiting(Arc::clone(&self.left))
+    }
+
+    /// Charges steps, before the work is done.
+    pub(crate) fn work(&self, steps: usize) -> Result<(), Exceeded> {
+        if self.left.load(Ordering::Relaxed) {
+            return Err(Exceeded::ClientGone);
+        }
+        if self.steps.charge(steps) { Ok(()) } else { Err(Exceeded::Steps(self.steps.limit)) }
+    }
+
+    /// Charges bytes and the work of producing them, before they are produced.
+    pub(crate) fn make(&self, bytes: usize) -> Result<(), Exceeded> {
+        if !self.bytes.charge(bytes) {
+            return Err(Exceeded::Bytes(self.bytes.limit));
+        }
+        self.work(bytes)
+    }
+
+    /// Steps spent.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn worked(&self) -> usize {
+        self.steps.spent.get()
+    }
+
+    /// Bytes produced.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn made(&self) -> usize {
+        self.bytes.spent.get()
+    }
+}
+
+impl Account {
+    /// Takes an amount if it is available, and says whether it was. The account never goes below zero.
+    fn charge(&self, amount: usize) -> bool {
+        let spent = self.spent.get().saturating_add(amount);
+        let covered = spent <= self.limit;
+        if covered {
+            self.spent.set(spent);
+        }
+        covered
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_spent_than_there_is() {
+        let budget = Budget::of(10, 4);
+        assert_eq!(budget.work(8), Ok(()));
+        assert_eq!(budget.work(3), Err(Exceeded::Steps(10)));
+        assert_eq!(budget.make(2), Ok(()));
+        assert_eq!((budget.worked(), budget.made()), (10, 2));
+        assert_eq!(Budget::of(10, 4).make(5), Err(Exceeded::Bytes(4)));
+        assert_eq!(Budget::of(10, 4).work(usize::MAX), Err(Exceeded::Steps(10)));
+    }
+
+    #[test]
+    fn nothing_is_done_for_a_client_that_is_gone() {
+        let budget = Budget::new();
+        drop(budget.waiting());
+        assert_eq!(budget.work(1), Err(Exceeded::ClientGone));
+        assert_eq!(budget.make(1), Err(Exceeded::ClientGone));
+    }
+}

@@ -1,0 +1,13 @@
+//! The current time, as responses state it.
+
+use std::time::{Duration, SystemTime};
+
+/// Seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Whole seconds, at least one.
+pub(crate) fn whole_seconds(time: Duration) -> u64 {
+    time.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,122 @@
+//! Image generation (2.8, 2.10, 2.11).
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gatewright::ErrorCode;
+use gatewright::limits::integer;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::clock::unix_seconds;
+use crate::protocols::models;
+use crate::simulator::image;
+use crate::store::{Kind, LIFETIME};
+use crate::wire::json::text;
+use crate::wire::{ApiError, Call, Response, json_response};
+
+/// `POST /v1/images/generations`.
+pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    let model = models::image_model(text(&body["model"]), call.operation)?;
+    let prompt = text(&body["prompt"]).to_owned();
+    let count = integer(call.field(&body, "n")).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    let size = text(call.field(&body, "size"));
+    let size = dimensions(size).ok_or_else(|| {
+        ApiError::new(
+            &ErrorCode::INVALID_VALUE,
+            format!("size {size:?} does not have the form <width>x<height>"),
+        )
+        .param("size")
+    })?;
+    let inline = call.field(&body, "response_format") == "b64_json";
+    let revised = revise(&prompt, &body);
+
+    // Reserved before the work: without room for its files, the response would be useless.
+    let room = if inline { None } else { Some(app.files.reserve(image::expected_bytes(size, count))?) };
+    let drawn = app.studio.work(move |budget| {
+        let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
+        match room {
+            Some(room) => room.keep(Kind::Png, pictures.collect::<Result<_, _>>()?, LIFETIME),
+            None => Ok(pictures
+                .map(|picture| picture.map(|png| BASE64_STANDARD.encode(png)))
+                .collect::<Result<_, _>>()?),
+        }
+    });
+    let drawn = drawn.await?;
+
+    let public = app.public_url(&call.headers);
+    let data: Vec<Value> = drawn
+        .into_iter()
+        .map(|result| {
+            if inline {
+                return json!({ "b64_json": result });
+            }
+            let mut image = json!({ "url": format!("{public}{}", app.files.address(&result)) });
+            if model.revises_prompt {
+                image["revised_prompt"] = json!(revised);
+            }
+            image
+        })
+        .collect();
+    Ok(json_response(&json!({ "created": unix_seconds(), "data": data })))
+}
+
+/// Draws one picture after another while somebody waits for them.
+fn pictures(
+    count: u32,
+    budget: &Budget,
+    draw: impl Fn(u32) -> Vec<u8>,
+) -> impl Iterator<Item = Result<Vec<u8>, Exceeded>> {
+    (0..count).map(move |variation| budget.work(0).map(|()| draw(variation)))
+}
+
+/// `1024x1792` as width and height in pixels.
+fn dimensions(size: &str) -> Option<(u32, u32)> {
+    let (width, height) = size.split_once('x')?;
+    Some((width.parse().ok()?, height.parse().ok()?))
+}
+
+/// The prompt as the simulated model rewrites it (2.11).
+fn revise(prompt: &str, body: &Value) -> String {
+    let style = body["style"].as_str().unwrap_or("vivid");
+    let quality = body["quality"].as_str().unwrap_or("standard");
+    format!("{}, in a {style} style, {quality} quality", prompt.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, mpsc};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::work::Workshop;
+
+    #[tokio::test]
+    async fn a_client_that_goes_leaves_pictures_undrawn_and_the_place_taken_until_then() {
+        let studio = Workshop::of(1);
+        let drawn = Arc::new(AtomicUsize::new(0));
+        let (brush, go_on) = mpsc::channel::<()>();
+        let begun = Arc::clone(&drawn);
+        let mut waiting = Box::pin(studio.work(move |budget| {
+            let pictures = pictures(10, budget, |_| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                _ = go_on.recv();
+                Vec::new()
+            });
+            Ok(pictures.collect::<Result<Vec<_>, _>>()?)
+        }));
+        while drawn.load(Ordering::SeqCst) == 0 {
+            assert!((&mut waiting).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        drop(waiting);
+        assert!(studio.work(|_| Ok(())).now_or_never().is_none(), "the first picture is still being drawn");
+        // The first picture ends; nothing holds up those after it.
+        drop(brush);
+        assert_eq!(studio.work(|_| Ok(7)).await.ok(), Some(7));
+        assert_eq!(drawn.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,422 @@
+//! Client connections: a socket with a write timeout, the count of connections per peer, and the handling of clients
+//! that have gone or have closed their sending half.
+//!
+//! The HTTP library limits the time for the request headers and for idle connections; the body has its own deadline
+//! (`server/body.rs`). This module limits clients that never read.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Sleep};
+
+use super::head_error::{self, Rewriting};
+use crate::wire::ApiError;
+
+/// Longest time that a half-closed client may read nothing. Such a client either waits for the response or has gone;
+/// TCP does not tell which.
+const AFTER_HALF_CLOSE: Duration = Duration::from_secs(10);
+/// Interval of checking a connection with unread bytes for a close by the client.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long to discard further input after the last response, so that the client can read that response.
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
+/// Maximum number of bytes discarded that way.
+const MOST_DRAINED: usize = 4 * 1024 * 1024;
+
+/// The socket that the HTTP library uses.
+pub(crate) struct Socket {
+    shared: Arc<Shared>,
+    /// Timeout of a write.
+    patience: Duration,
+    /// Runs while a write waits.
+    stuck: Option<Pin<Box<Sleep>>>,
+    rewriting: Rewriting,
+}
+
+/// The same socket, for the code that watches the connection.
+pub(crate) struct Peer {
+    shared: Arc<Shared>,
+    /// How long it may be silent after a half-close.
+    patience: Duration,
+}
+
+struct Shared {
+    stream: TcpStream,
+    /// Bytes written so far.
+    written: AtomicU64,
+    /// Whether a write timed out.
+    gave_up: AtomicBool,
+}
+
+/// A socket whose client must read something at least once per `patience` while output is pending.
+pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
+    let shared = Arc::new(Shared { stream, written: AtomicU64::new(0), gave_up: AtomicBool::new(false) });
+    let peer = Peer { shared: Arc::clone(&shared), patience: patience.min(AFTER_HALF_CLOSE) };
+    (Socket { shared, patience, stuck: None, rewriting: Rewriting::default() }, peer)
+}
+
+/// Refuses a connection with an error. If a place is free, discards input for a while, so that the client can read the
+/// error; else closes the connection at once.
+pub(crate) fn refuse(stream: TcpStream, error: ApiError, places: &Arc<Semaphore>) {
+    // The response fits into the buffer of a new socket, so this does not wait for the client.
+    _ = stream.try_write(&head_error::answer(error));
+    _ = SockRef::from(&stream).shutdown(std::net::Shutdown::Write);
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        tokio::spawn(async move {
+            drain(&stream).await;
+            drop((stream, place));
+        });
+    }
+}
+
+/// Discards input for a limited time and up to a limited size. With unread bytes, the system would reset the connection,
+/// and the client would lose the last response.
+async fn drain(stream: &TcpStream) {
+    let drain = async {
+        let mut scrap = vec![0; 16 * 1024];
+        let mut drained = 0;
+        while drained < MOST_DRAINED && stream.readable().await.is_ok() {
+            match stream.try_read(&mut scrap) {
+                Ok(0) => break,
+                Ok(count) => drained += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+        }
+    };
+    // The connection ends here, whether the client was in time or not.
+    _ = tokio::time::timeout_at(Instant::now() + DRAIN, drain).await;
+}
+
+impl Socket {
+    fn send(
+        &mut self,
+        context: &mut Context<'_>,
+        write: impl Fn(&TcpStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        while self.shared.stream.poll_write_ready(context)?.is_ready() {
+            match write(&self.shared.stream) {
+                Ok(count) => {
+                    self.stuck = None;
+                    self.shared.written.fetch_add(count as u64, Ordering::Relaxed);
+                    return Poll::Ready(Ok(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let patience = self.patience;
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        ready!(stuck.as_mut().poll(context));
+        self.shared.gave_up.store(true, Ordering::Relaxed);
+        let message = format!("the client read nothing of its response for {patience:?}");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
+    }
+
+    /// Sends the replacement for the library's own response.
+    fn send_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.rewriting.rest() {
+            let count = ready!(self.send(context, |stream| stream.try_write(&rest)))?;
+            self.rewriting.sent(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.shared.stream.poll_read_ready(context))?;
+            match self.shared.stream.try_read_buf(buffer) {
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match head_error::begin(bytes) {
+            None => self.send(context, |stream| stream.try_write(bytes)),
+            Some(0) => {
+                self.rewriting.replace(bytes);
+                Poll::Ready(Ok(bytes.len()))
+            }
+            Some(at) => self.send(context, |stream| stream.try_write(&bytes[..at])),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // The library's own response has no body: it comes alone or last.
+        match parts.iter().position(|part| head_error::begin(part).is_some()) {
+            None => self.send(context, |stream| stream.try_write_vectored(parts)),
+            Some(0) => self.poll_write(context, &parts[0]),
+            Some(at) => self.send(context, |stream| stream.try_write_vectored(&parts[..at])),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.send_replacement(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.send_replacement(context))?;
+        Poll::Ready(SockRef::from(&self.shared.stream).shutdown(std::net::Shutdown::Write))
+    }
+}
+
+impl Peer {
+    /// Resolves when the client has gone: at once after a reset, and later if the client half-closed the connection and
+    /// stops reading. A half-close alone does not lose the client its response.
+    pub(crate) async fn gone(&self) {
+        let broken = self.shared.stream.ready(Interest::ERROR);
+        let silent = async {
+            if self.sending_ended().await.is_err() {
+                return;
+            }
+            loop {
+                let before = self.shared.written.load(Ordering::Relaxed);
+                tokio::time::sleep(self.patience).await;
+                if self.shared.written.load(Ordering::Relaxed) == before {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            // An error of this query is not a sign of life either.
+            _ = broken => {}
+            () = silent => {}
+        }
+    }
+
+    /// Resolves when the client has closed its sending half. Errors: the connection is broken.
+    async fn sending_ended(&self) -> io::Result<()> {
+        // Peeking consumes nothing, and waits until something arrives.
+        while self.shared.stream.peek(&mut [0]).await? > 0 {
+            // There are unread bytes: the library reads them after the response.
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Closes the connection from this side, so that the client gets the last response.
+    pub(crate) async fn close(self) {
+        if self.shared.gave_up.load(Ordering::Relaxed) {
+            // Output that the client did not read must not stay in the system's buffers either: reset the connection.
+            _ = SockRef::from(&self.shared.stream).set_linger(Some(Duration::ZERO));
+            return;
+        }
+        // Fails if the connection is already broken.
+        _ = SockRef::from(&self.shared.stream).shutdown(std::net::Shutdown::Write);
+        drain(&self.shared.stream).await;
+    }
+}
+
+/// The number of connections per peer.
+pub(crate) struct Peers {
+    most: usize,
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One connection of a peer, counted until dropped.
+pub(crate) struct Held {
+    peers: Arc<Peers>,
+    peer: IpAddr,
+}
+
+impl Peers {
+    /// `most`: maximum number of concurrent connections per peer.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, open: Mutex::default() })
+    }
+
+    /// Counts a connection, unless its peer is at the limit.
+    pub(crate) fn hold(self: &Arc<Self>, address: IpAddr) -> Option<Held> {
+        let peer = peer(address);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(peer).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Held { peers: Arc::clone(self), peer })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut open = self.peers.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.peer);
+            }
+        }
+    }
+}
+
+/// The address that counts as one peer: an IPv4 address, or the /64 network of an IPv6 host.
+fn peer(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::work::Workshop;
+
+    /// Both ends of a connection; the client's receive buffer is small.
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let client = tokio::net::TcpSocket::new_v4().expect("a socket");
+        client.set_recv_buffer_size(64 * 1024).expect("a small buffer");
+        let address = listener.local_addr().expect("an address");
+        let (client, accepted) = tokio::join!(client.connect(address), listener.accept());
+        (client.expect("connected"), accepted.expect("accepted").0)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_but_steadily_gets_it_all() {
+        const BYTES: usize = 16 * 1024 * 1024;
+        let (mut client, accepted) = pair().await;
+        let patience = Duration::from_secs(1);
+        let (mut socket, _peer) = open(accepted, patience);
+        let writing = tokio::spawn(async move {
+            let begun = Instant::now();
+            socket.write_all(&vec![7; BYTES]).await.expect("the client lives");
+            socket.shutdown().await.expect("ended");
+            begun.elapsed()
+        });
+        let (mut scrap, mut read) = (vec![0; 256 * 1024], 0);
+        while read < BYTES {
+            read += client.read_exact(&mut scrap).await.expect("bytes");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // It took longer than any single wait may take.
+        assert!(writing.await.expect("no panic") > patience);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_ends_the_write() {
+        let (_client, accepted) = pair().await;
+        let (mut socket, _peer) = open(accepted, Duration::from_millis(100));
+        let error = socket.write_all(&vec![7; 64 * 1024 * 1024]).await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_half_closed_client_that_takes_nothing_has_gone_and_one_that_takes_something_has_not() {
+        let (mut client, accepted) = pair().await;
+        let (mut socket, peer) = open(accepted, Duration::from_millis(500));
+        client.shutdown().await.expect("half closed");
+        let answering = async {
+            for _ in 0..20 {
+                socket.write_all(b"event").await.expect("written");
+                client.read_exact(&mut [0; 5]).await.expect("taken");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            () = answering => {}
+            () = peer.gone() => panic!("it took event after event"),
+        }
+        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("nothing was taken any more");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_broke_the_connection_has_gone_at_once_and_one_that_half_closed_has_not() {
+        let (mut client, accepted) = pair().await;
+        let (mut socket, peer) = open(accepted, Duration::from_mins(1));
+        client.shutdown().await.expect("half closed");
+        let gone = tokio::time::timeout(Duration::from_millis(200), peer.gone()).await;
+        assert!(gone.is_err(), "its answer was still to come");
+        socket.write_all(b"answer").await.expect("written");
+        SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("set");
+        drop(client);
+        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("it has gone");
+    }
+
+    #[test]
+    fn a_peer_holds_no_more_connections_than_it_may_and_gets_them_back() {
+        let peers = Peers::new(2);
+        let hold = |address: &str| peers.hold(address.parse().expect("an address"));
+        let first = hold("192.0.2.1");
+        let second = hold("::ffff:192.0.2.1");
+        assert!(first.is_some() && second.is_some() && hold("192.0.2.1").is_none());
+        assert!(hold("192.0.2.2").is_some());
+        drop(first);
+        assert!(hold("192.0.2.1").is_some());
+        drop(second);
+        assert!(peers.open.lock().expect("no panic").is_empty(), "nobody is remembered who holds nothing");
+    }
+
+    #[test]
+    fn one_network_of_ipv6_is_one_peer() {
+        let peers = Peers::new(1);
+        let hold = |address: &str| peers.hold(address.parse().expect("an address"));
+        let _first = hold("2001:db8::1").expect("the first");
+        assert!(hold("2001:db8::ffff:1").is_none());
+        assert!(hold("2001:db8:0:1::1").is_some());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_breaks_its_connection_or_falls_silent_ends_the_work_for_it() {
+        let workshop = Workshop::of(1);
+        for breaks in [true, false] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let address = listener.local_addr().expect("an address");
+            let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+            let (client, accepted) = (client.expect("connected"), accepted.expect("accepted").0);
+            let (_socket, peer) = open(accepted, Duration::from_millis(100));
+            if breaks {
+                SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("set");
+            }
+            // By a reset, or by closing its sending half.
+            drop(client);
+            let endless = workshop.work(|budget| {
+                while budget.work(0).is_ok() {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            });
+            tokio::select! {
+                _ = endless => panic!("the work ended by itself"),
+                () = peer.gone() => {}
+            }
+            assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7), "the place was not given back");
+        }
+    }
+}

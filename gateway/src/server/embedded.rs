@@ -1,0 +1,72 @@
+//! A gateway without a socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use gatewright::webhook::Secret;
+use tower::ServiceExt as _;
+
+use super::bind_error::BindError;
+use super::origins::{cors, is_origin};
+use super::request::answer;
+use crate::access::ApiKey;
+use crate::app::App;
+use crate::config::Config;
+use crate::wire::Response;
+
+/// A gateway without a socket, for programs that call it in their own process.
+#[derive(Clone)]
+pub struct Embedded {
+    app: Arc<App>,
+    router: Router,
+}
+
+impl Embedded {
+    /// Creates a gateway with this configuration; settings for connections have no effect. Needs a Tokio runtime.
+    pub fn new(config: Config) -> Result<Self, BindError> {
+        Self::at(config, SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    pub(super) fn at(config: Config, address: SocketAddr) -> Result<Self, BindError> {
+        if let Some(public) = config.public_url.as_ref().filter(|public| !is_origin(public)) {
+            return Err(BindError::PublicUrl(public.clone()));
+        }
+        let cors = cors(&config.allowed_origins)?;
+        let app = Arc::new(App::new(config, address));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&app));
+        let router = match cors {
+            Some(cors) => router.layer(cors),
+            None => router,
+        };
+        Ok(Self { app, router })
+    }
+
+    /// Handles a request. The response always has a status; its body may be a stream.
+    pub async fn answer(&self, request: http::Request<impl Into<Body>>) -> Response {
+        match self.router.clone().oneshot(request.map(Into::into)).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
+    /// The key that requests must carry (section 5).
+    pub fn key(&self) -> &ApiKey {
+        &self.app.key
+    }
+
+    /// The shared state of the requests, and the service that handles them.
+    pub(super) fn into_parts(self) -> (Arc<App>, Router) {
+        (self.app, self.router)
+    }
+
+    pub(super) fn webhook_secret(&self) -> &Secret {
+        &self.app.webhook_secret
+    }
+
+    #[cfg(test)]
+    pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+}

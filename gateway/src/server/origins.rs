@@ -1,0 +1,52 @@
+//! The origins whose web pages may call the gateway (CORS).
+
+use std::time::Duration;
+
+use gatewright::operations;
+use http::{HeaderValue, Method, header};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+
+use super::bind_error::BindError;
+use super::request_id::REQUEST_ID;
+use crate::store::REPLAYED_HEADER;
+
+/// How long a browser may cache a preflight response.
+const PREFLIGHT_LIFETIME: Duration = Duration::from_hours(1);
+
+/// Whether a text consists of scheme, host and port only.
+pub(super) fn is_origin(text: &str) -> bool {
+    let url = url::Url::parse(text).ok();
+    let plain = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.path() == "/");
+    plain && !text.contains(['?', '#', '@'])
+}
+
+/// The layer that lets web pages of these origins call the gateway. `None` if there are no origins.
+pub(super) fn cors(origins: &[String]) -> Result<Option<CorsLayer>, BindError> {
+    let mut allowed = Vec::new();
+    for origin in origins.iter().filter(|origin| *origin != "*") {
+        let invalid = || BindError::Origin(origin.clone());
+        // Browsers send origins without a trailing slash.
+        let plain = origin.trim_end_matches('/');
+        allowed.push(HeaderValue::try_from(plain).ok().filter(|_| is_origin(plain)).ok_or_else(invalid)?);
+    }
+    let allowed = match origins {
+        [] => return Ok(None),
+        all if all.iter().any(|origin| origin == "*") => AllowOrigin::any(),
+        _ => AllowOrigin::list(allowed),
+    };
+    let mut methods = vec![Method::HEAD];
+    for operation in operations::ALL {
+        methods.extend(
+            Method::try_from(operation.method.as_str()).ok().filter(|method| !methods.contains(method)),
+        );
+    }
+    Ok(Some(
+        CorsLayer::new()
+            .allow_origin(allowed)
+            .allow_methods(methods)
+            // Clients send custom headers; the key decides what they may do.
+            .allow_headers(AllowHeaders::mirror_request())
+            .expose_headers([REQUEST_ID, header::RETRY_AFTER, REPLAYED_HEADER])
+            .max_age(PREFLIGHT_LIFETIME),
+    ))
+}

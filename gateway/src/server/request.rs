@@ -1,0 +1,170 @@
+//! Routes a request from its headers to its operation, and the response back.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use gatewright::operations::{ErrorStyle, Operation};
+use gatewright::{ErrorCode, limits};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use percent_encoding::percent_decode_str;
+
+use super::body::read_body;
+use super::request_id::{new_request_id, sign};
+use crate::access::is_native;
+use crate::app::App;
+use crate::fault::Faults;
+use crate::generated::routes::dispatch;
+use crate::media::files;
+use crate::routing::{Match, match_route};
+use crate::store::{Begun, PREFIX, fingerprint};
+use crate::wire::{ApiError, Call, Response};
+
+/// Answers a request in every case, also after a panic.
+pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
+    let request_id = new_request_id();
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let mut style = path_style(&path);
+    let answered = AssertUnwindSafe(route(&app, request, &request_id, &mut style)).catch_unwind().await;
+    let mut response = match answered {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => error.into_response(style),
+        // The panic message went to standard error; the client does not get it.
+        Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(style),
+    };
+    tracing::info!(%method, %path, status = response.status().as_u16(), %request_id, "answered");
+    sign(&mut response, request_id);
+    response
+}
+
+/// The error style of a path without an operation.
+fn path_style(path: &str) -> ErrorStyle {
+    if path.starts_with("/v1beta") { ErrorStyle::Native } else { ErrorStyle::Standard }
+}
+
+/// Calls the operation of a request. `style` is set once the operation is known.
+async fn route(
+    app: &Arc<App>,
+    request: Request,
+    request_id: &str,
+    style: &mut ErrorStyle,
+) -> Result<Response, ApiError> {
+    let (mut head, body) = request.into_parts();
+    let mut query: Vec<(String, String)> =
+        url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+    if let Some(name) = head.uri.path().strip_prefix(PREFIX) {
+        if head.method == Method::OPTIONS {
+            return Ok(options(files::METHODS));
+        }
+        return files::serve(&app.files, &head.method, name, &query, &head.headers);
+    }
+    let path = native_alias(&head.method, head.uri.path(), &head.headers);
+    if is_native(&head.headers) || path_style(&path) == ErrorStyle::Native {
+        *style = ErrorStyle::Native;
+    }
+    // HEAD is allowed wherever GET is; the HTTP library omits the body.
+    let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
+    let (operation, parameters) = match match_route(method, &path) {
+        Match::Found { operation, path } => (operation, path),
+        Match::MethodNotAllowed(operations) => {
+            let methods = methods(&operations);
+            if head.method == Method::OPTIONS {
+                return Ok(options(&methods));
+            }
+            let message = format!("{} is not allowed for {}", head.method, head.uri.path());
+            return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(&methods));
+        }
+        Match::NotFound => {
+            return Err(ApiError::new(
+                &ErrorCode::NOT_FOUND,
+                format!("there is no operation at {}", head.uri.path()),
+            ));
+        }
+    };
+    *style = operation.error_style;
+    app.gatekeeper.admit(&mut head.headers, &mut query)?;
+    let mut path = decode_parameters(&parameters)?;
+    let violations =
+        limits::check_query(operation, query.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    if !violations.is_empty() {
+        return Err(ApiError::violations(violations));
+    }
+    let mut body =
+        if operation.has_body { read_body(&app.config, &head.headers, body).await? } else { Bytes::new() };
+    // Computed from the original request, including the faults it asks for.
+    let begun = if operation.has_body {
+        let digest = || fingerprint(&path, &query, &body);
+        app.replays.begin(operation, &head.headers, digest)?
+    } else {
+        Begun::Unkeyed
+    };
+    let configured = &app.config.faults;
+    let faults = Faults::of_request(configured, operation, &mut head.headers, &mut path, &mut body)?;
+    if let Some(response) = faults.before(operation).await {
+        return Ok(response);
+    }
+    let call =
+        Call { operation, path, query, headers: head.headers, body, request_id: request_id.to_owned() };
+    // Faults are applied after this: the stored response is intact.
+    let response = match begun {
+        Begun::Again(response) => response,
+        Begun::First(turn) => turn.answered(dispatch(app, call).await),
+        Begun::Unkeyed => dispatch(app, call).await,
+    };
+    Ok(faults.distort(operation, response))
+}
+
+/// The methods of a path, for people and programs that ask.
+fn methods(operations: &[&Operation]) -> String {
+    let mut methods: Vec<&str> = operations.iter().map(|operation| operation.method.as_str()).collect();
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    methods.push("OPTIONS");
+    methods.join(", ")
+}
+
+/// Lists the methods of a path. Needs no key, since they are no secret.
+fn options(methods: &str) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    if let Ok(methods) = HeaderValue::try_from(methods) {
+        response.headers_mut().insert(header::ALLOW, methods);
+    }
+    response
+}
+
+/// Clients of the native protocol also use /v1 (ours): its methods there, and its models when the key comes in the
+/// native header.
+fn native_alias(method: &Method, path: &str, headers: &HeaderMap) -> String {
+    let native = match path.strip_prefix("/v1/models") {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            is_native(headers) || (*method == Method::POST && rest.contains(':'))
+        }
+        _ => false,
+    };
+    if native { path.replacen("/v1/", "/v1beta/", 1) } else { path.to_owned() }
+}
+
+/// Decodes path parameters once. A value that later code could take for another path is not found. A slash is allowed,
+/// since model ids may contain one, and lookups treat it as any other character.
+fn decode_parameters(parameters: &[(&str, &str)]) -> Result<Vec<(String, String)>, ApiError> {
+    let decode = |&(name, raw): &(&str, &str)| {
+        let value = percent_decode_str(raw).decode_utf8().ok().filter(|value| {
+            !value.contains(['\\', '%'])
+                && !value.contains("..")
+                && !value.contains(char::is_control)
+                && value.split('/').all(|segment| !matches!(segment, "" | "."))
+        });
+        match value {
+            Some(value) => Ok((name.to_owned(), value.into_owned())),
+            None => Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("the {name} in the path is not valid"))
+                .param(name)),
+        }
+    };
+    parameters.iter().map(decode).collect()
+}

@@ -1,0 +1,39 @@
+//! The parts of a conversation that the simulator uses: the question, new tool results, and the number of tokens.
+
+use super::tokens::counted;
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::conversation::{Prompt, Turn};
+
+/// Maximum length of the user's last turn that is considered for the answer, in bytes.
+pub(super) const LONGEST_QUESTION: usize = 256 * 1024;
+
+impl Prompt {
+    /// The user's last turn; empty if there is none.
+    pub(crate) fn question(&self) -> &str {
+        let user = |turn: &Turn| matches!(turn, Turn::User(_));
+        let question = self.turns.iter().rfind(|turn| user(turn)).map_or("", Turn::text);
+        &question[..question.floor_char_boundary(LONGEST_QUESTION)]
+    }
+
+    /// Tool results after the user's last turn.
+    pub(super) fn fresh_results(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
+        let start = self.turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
+        self.turns[start..].iter().filter_map(|turn| match turn {
+            Turn::ToolResult { name, output } => Some((name.as_deref(), output.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Tokens of the whole prompt, including tools and images.
+    pub(crate) fn tokens(&self, budget: &Budget) -> Result<usize, Exceeded> {
+        let mut tokens = self.media_tokens;
+        for turn in &self.turns {
+            tokens += counted(turn.text(), budget)?;
+        }
+        for tool in &self.tools {
+            let parameters = tool.parameters.value().to_string();
+            tokens += counted(&tool.name, budget)? + counted(&parameters, budget)?;
+        }
+        Ok(tokens)
+    }
+}

@@ -1,0 +1,188 @@
+//! The video tasks and their states (section 3).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gatewright::ErrorCode;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::whole_seconds;
+use crate::wire::ApiError;
+
+/// Maximum number of stored tasks; the oldest finished ones are removed first.
+const MOST_TASKS: usize = 1_000;
+/// Maximum number of videos encoded at once: each takes a processor. Other tasks stay pending.
+const MOST_ENCODINGS: usize = 2;
+/// Estimated time to encode a second of video.
+const PACE: Duration = Duration::from_millis(100);
+/// Message of a task that the gateway did not finish.
+pub(crate) const STOPPED: &str = "the gateway stopped before the video was ready";
+
+/// The tasks.
+pub(crate) struct Tasks {
+    kept: Mutex<Kept>,
+    places: Arc<Semaphore>,
+    work: TaskTracker,
+    stopped: CancellationToken,
+}
+
+#[derive(Default)]
+struct Kept {
+    tasks: HashMap<String, Task>,
+    /// Oldest first.
+    order: VecDeque<String>,
+    /// Seconds of video that are queued or being encoded.
+    ahead_s: u32,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self {
+            kept: Mutex::default(),
+            places: Arc::new(Semaphore::new(MOST_ENCODINGS)),
+            work: TaskTracker::new(),
+            stopped: CancellationToken::new(),
+        }
+    }
+}
+
+/// One task.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) id: String,
+    pub(crate) created: u64,
+    pub(crate) model: &'static str,
+    pub(crate) duration_s: u32,
+    pub(crate) size: (u16, u16),
+    pub(crate) state: State,
+}
+
+/// The states of section 3.
+#[derive(Debug, Clone)]
+pub(crate) enum State {
+    /// Waits for a free encoder.
+    Pending,
+    Processing,
+    /// The name of the file.
+    Completed(String),
+    /// What went wrong.
+    Failed(String),
+}
+
+impl State {
+    fn is_final(&self) -> bool {
+        matches!(self, Self::Completed(_) | Self::Failed(_))
+    }
+}
+
+impl Tasks {
+    /// Stores a task. Errors: the store is full of unfinished tasks.
+    pub(crate) fn add(&self, task: Task) -> Result<(), ApiError> {
+        let mut guard = self.lock();
+        let kept = &mut *guard;
+        if kept.order.len() >= MOST_TASKS {
+            let finished = |id: &String| kept.tasks.get(id).is_none_or(|task| task.state.is_final());
+            let oldest = kept.order.iter().position(finished).ok_or_else(|| {
+                ApiError::new(
+                    &ErrorCode::SERVER_IS_OVERLOADED,
+                    format!("{MOST_TASKS} video tasks are pending or processing"),
+                )
+                .retry_after(whole_seconds(kept.wait(0)))
+            })?;
+            if let Some(id) = kept.order.remove(oldest) {
+                kept.tasks.remove(&id);
+            }
+        }
+        kept.order.push_back(task.id.clone());
+        kept.tasks.insert(task.id.clone(), task);
+        Ok(())
+    }
+
+    /// Updates the state of a task. Returns `None` if the task has ended already.
+    pub(crate) fn advance(&self, id: &str, state: State) -> Option<Task> {
+        let mut kept = self.lock();
+        let task = kept.tasks.get_mut(id).filter(|task| !task.state.is_final())?;
+        task.state = state;
+        Some(task.clone())
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<Task> {
+        self.lock().tasks.get(id).cloned()
+    }
+
+    /// Estimated time until a video of this many seconds is encoded, including the queue before it.
+    pub(crate) fn wait(&self, duration_s: u32) -> Duration {
+        self.lock().wait(duration_s)
+    }
+
+    /// A free encoder, if there is one.
+    pub(crate) fn free_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// Waits for a free encoder.
+    pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// Runs a task. The gateway waits for it at shutdown.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.work.spawn(work);
+    }
+
+    /// Resolves when the gateway abandons unfinished tasks.
+    pub(crate) async fn stopped(&self) {
+        self.stopped.cancelled().await;
+    }
+
+    /// Resolves when all tasks have ended and all notifications are sent.
+    pub(crate) async fn ended(&self) {
+        self.work.close();
+        self.work.wait().await;
+    }
+
+    /// Ends unfinished tasks as failed and returns their ids.
+    pub(crate) async fn stop(&self) -> Vec<String> {
+        let mut ended = Vec::new();
+        for task in self.lock().tasks.values_mut().filter(|task| !task.state.is_final()) {
+            task.state = State::Failed(STOPPED.to_owned());
+            ended.push(task.id.clone());
+        }
+        self.stopped.cancel();
+        self.ended().await;
+        ended
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// See [`Tasks::wait`].
+    fn wait(&self, duration_s: u32) -> Duration {
+        PACE * (self.ahead_s / u32::try_from(MOST_ENCODINGS).unwrap_or(1) + duration_s)
+    }
+}
+
+/// A queued video: counts towards the queue until dropped.
+pub(crate) struct Ahead {
+    tasks: Arc<Tasks>,
+    duration_s: u32,
+}
+
+impl Ahead {
+    pub(crate) fn new(tasks: &Arc<Tasks>, duration_s: u32) -> Self {
+        tasks.lock().ahead_s += duration_s;
+        Self { tasks: Arc::clone(tasks), duration_s }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.tasks.lock().ahead_s -= self.duration_s;
+    }
+}

@@ -1,0 +1,81 @@
+//! Tests responses about video tasks of a whole gateway, while the test holds its encoders and storage.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::server::Embedded;
+use crate::wire::Response;
+use crate::wire::json::text;
+
+async fn send(gateway: &Embedded, request: http::request::Builder, body: &str) -> Response {
+    let request = request
+        .header("authorization", format!("Bearer {}", gateway.key().expose()))
+        .header("content-type", "application/json");
+    gateway.answer(request.body(Body::from(body.to_owned())).expect("a request")).await
+}
+
+async fn ask(gateway: &Embedded, request: http::request::Builder, body: &str) -> Value {
+    let response = send(gateway, request, body).await;
+    assert_eq!(response.status(), 200);
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    serde_json::from_slice(&body).expect("JSON")
+}
+
+async fn submit(gateway: &Embedded, prompt: &str, duration_s: u32) -> Value {
+    let body = json!({ "model": "video_model_1", "prompt": prompt, "duration": duration_s });
+    ask(gateway, http::Request::post("/v1/videos/generations"), &body.to_string()).await
+}
+
+async fn status(gateway: &Embedded, task: &Value) -> String {
+    let path = format!("/v1/videos/generations/{}", text(&task["id"]));
+    text(&ask(gateway, http::Request::get(path), "").await["status"]).to_owned()
+}
+
+#[tokio::test]
+async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
+    // Section 3: pending is "queued, waiting to start".
+    let config = Config { video_time: Duration::from_hours(1), ..Config::default() };
+    let gateway = Embedded::new(config).expect("a gateway");
+    let taken = [(), ()].map(|()| gateway.app().tasks.free_place().expect("both places"));
+    let task = submit(&gateway, "a kite", 3).await;
+    assert_eq!((text(&task["status"]), status(&gateway, &task).await.as_str()), ("pending", "pending"));
+    // A task that is to fail is not encoded, and needs no encoder.
+    assert_eq!(submit(&gateway, "[fail]", 3).await["status"], "processing");
+    drop(taken);
+    while status(&gateway, &task).await == "pending" {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status(&gateway, &task).await, "processing");
+    assert_eq!(gateway.app().tasks.stop().await.len(), 2);
+    assert_eq!(status(&gateway, &task).await, "failed");
+}
+
+#[tokio::test]
+async fn the_estimated_time_grows_with_the_duration_and_with_what_comes_before() {
+    // 2.7.
+    let gateway = Embedded::new(Config::default()).expect("a gateway");
+    let _taken = [(), ()].map(|()| gateway.app().tasks.free_place().expect("both places"));
+    let mut estimates = Vec::new();
+    for duration_s in [3, 15, 15, 15, 15] {
+        let task = submit(&gateway, "a kite", duration_s).await;
+        estimates.push(task["estimated_time"].as_u64().expect("whole seconds"));
+    }
+    assert!(estimates[0] > 0 && estimates[0] < estimates[1], "{estimates:?}");
+    assert!(estimates.is_sorted() && estimates[1] < estimates[4], "{estimates:?}");
+}
+
+#[tokio::test]
+async fn a_task_without_room_for_its_file_is_refused_with_the_time_to_come_back() {
+    // Section 8: a stored file stays for its hour.
+    let config = Config { max_file_bytes: 2_000_000, ..Config::default() };
+    let gateway = Embedded::new(config).expect("a gateway");
+    let _room = gateway.app().files.reserve(1_900_000).expect("room");
+    let body = json!({ "model": "video_model_1", "prompt": "a kite", "duration": 3, "resolution": "720p" });
+    let request = http::Request::post("/v1/videos/generations");
+    let response = send(&gateway, request, &body.to_string()).await;
+    assert_eq!((response.status().as_u16(), response.headers().contains_key("retry-after")), (503, true));
+}

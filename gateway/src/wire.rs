@@ -1,0 +1,15 @@
+//! Types that all operations use: calls, responses, errors, events and JSON readers.
+
+mod call;
+mod error;
+pub(crate) mod json;
+mod response;
+mod route;
+pub(crate) mod sse;
+
+pub use self::call::Call;
+pub(crate) use self::error::ApiError;
+pub use self::error::not_implemented;
+pub use self::response::Response;
+pub(crate) use self::response::{json_bytes, json_response};
+pub(crate) use self::route::{Route, Segment};

@@ -1,0 +1,78 @@
+//! One call of an operation, as the generated route table passes it to the service.
+
+use axum::body::Bytes;
+use gatewright::limits::Rules;
+use gatewright::operations::Operation;
+use gatewright::{ErrorCode, limits};
+use http::HeaderMap;
+use serde_json::Value;
+
+use super::error::ApiError;
+
+/// A request that was routed to an operation and admitted (section 5).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Call {
+    /// The operation of the specification that was called.
+    pub operation: &'static Operation,
+    /// Path parameters by name, percent-decoded and free of dot segments and control characters. Slashes are part of
+    /// the value, since model ids contain them: a value is not a file path.
+    pub path: Vec<(String, String)>,
+    /// Query parameters in the order sent, decoded, and validated against the rules of the operation. Never includes
+    /// the key.
+    pub query: Vec<(String, String)>,
+    /// Request headers, without those that carry a key.
+    pub headers: HeaderMap,
+    /// The whole body; empty if the operation has none.
+    pub body: Bytes,
+    /// The id sent back as `x-request-id`.
+    pub request_id: String,
+}
+
+impl Call {
+    /// The value of a path parameter; empty only if the route table names no such parameter.
+    pub fn path(&self, name: &str) -> &str {
+        self.path.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// The first value of a query parameter.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Call {
+    /// The body as JSON, validated against the rules of the operation and the limits of its model (section 8). If a
+    /// protocol has several forms of a body, this is the one that the specification shows.
+    ///
+    /// Errors: the body is not JSON (with line and column), breaks rules (all violations at once), or names a model of
+    /// another endpoint.
+    pub(crate) fn checked_body(&self) -> Result<Value, ApiError> {
+        self.checked_body_by(Rules::default())
+    }
+
+    /// The same, validated against rules of the gateway's own.
+    pub(crate) fn checked_body_by(&self, rules: Rules) -> Result<Value, ApiError> {
+        let body: Value = serde_json::from_slice(&self.body).map_err(|error| {
+            ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
+        })?;
+        let violations = limits::check_with(self.operation, &body, rules);
+        if !violations.is_empty() {
+            return Err(ApiError::violations(violations));
+        }
+        Ok(limits::canonical(self.operation, &body).unwrap_or(body))
+    }
+
+    /// The typed value of a query parameter, or the default that the specification states.
+    pub(crate) fn parameter(&self, name: &'static str) -> Value {
+        limits::parameter(self.operation, name, self.query(name))
+    }
+
+    /// A field of the body, or the default that the specification states.
+    pub(crate) fn field<'b>(&self, body: &'b Value, name: &str) -> &'b Value {
+        match &body[name] {
+            Value::Null => limits::default_of(self.operation, name),
+            given => given,
+        }
+    }
+}

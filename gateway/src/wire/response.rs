@@ -1,0 +1,19 @@
+//! The response of an operation.
+
+use axum::body::{Body, Bytes};
+use http::{HeaderValue, header};
+
+/// A response: status, headers and a body, which may be a stream.
+pub type Response = axum::response::Response;
+
+/// A successful response with a JSON document.
+pub(crate) fn json_response(document: &impl serde::Serialize) -> Response {
+    json_bytes(serde_json::to_vec(document).expect("answers are made of plain values").into())
+}
+
+/// The same, for a document that is already serialised.
+pub(crate) fn json_bytes(document: Bytes) -> Response {
+    let mut response = Response::new(Body::from(document));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

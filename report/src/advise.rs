@@ -1,0 +1,182 @@
+//! Advisories: suspicious content that section 2.12 allows.
+//!
+//! They never make a report invalid, except with `strict`. Every document that parses is checked for them. Missing or
+//! mistyped values are skipped here, since they are violations of their own.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use jsonschema::json::JsonNumber as _;
+
+use crate::finding::{Finding, excerpt, pointer_of, quoted};
+use crate::findings::Findings;
+use crate::tree::{Member, Node, Value};
+
+/// Largest integer that every JSON parser represents exactly: 2^53 − 1.
+const SAFE_INTEGER: u128 = (1 << 53) - 1;
+
+/// Collects the advisories for a document.
+pub(crate) fn advise(root: &Node<'_>, mut findings: Findings) -> Findings {
+    userinfo(root, &mut findings);
+    if let Some(checks) = root.get("checks")
+        && matches!(checks.value, Value::Array(_))
+    {
+        layers(checks, &mut findings);
+        duplicate_cells(checks, &mut findings);
+        model_access(root, checks, &mut findings);
+        tally(root, checks, &mut findings);
+    }
+    unsafe_integers(root, &Path::Root, &mut findings);
+    findings
+}
+
+/// Finds credentials in the endpoint: reports are meant to be shared.
+fn userinfo(root: &Node<'_>, findings: &mut Findings) {
+    let Some(endpoint) = root.get("endpoint") else { return };
+    let Some(uri) = endpoint.as_str() else { return };
+    let Some((_, rest)) = uri.split_once("://") else { return };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        findings.note(endpoint.start(), || {
+            let message = "the endpoint holds a user name or password".to_owned();
+            Finding::new("/endpoint".to_owned(), "userinfo", message)
+        });
+    }
+}
+
+/// The agent's check belongs to the layer `agent`, all others to `api`.
+fn layers(checks: &Node<'_>, findings: &mut Findings) {
+    for (index, check) in checks.items().iter().enumerate() {
+        let Some(id) = check.get("id").and_then(Node::as_str) else { continue };
+        let Some(layer) = check.get("layer") else { continue };
+        let due = if id == "agent_cli_smoke" { "agent" } else { "api" };
+        if let Some(name @ ("api" | "agent")) = layer.as_str()
+            && name != due
+        {
+            findings.note(layer.start(), || {
+                let message = format!("check {} belongs to layer \"{due}\", not \"{name}\"", quoted(id));
+                let finding = Finding::new(format!("/checks/{index}/layer"), "layer", message);
+                finding.expected(format!("\"{due}\"")).found(format!("\"{name}\""))
+            });
+        }
+    }
+}
+
+/// Id and model of a check; a null model is `None`.
+fn cell<'a>(check: &'a Node<'_>) -> Option<(&'a str, Option<&'a str>)> {
+    let id = check.get("id")?.as_str()?;
+    match &check.get("model")?.value {
+        Value::Null => Some((id, None)),
+        Value::String(model) => Some((id, Some(model))),
+        _ => None,
+    }
+}
+
+fn duplicate_cells(checks: &Node<'_>, findings: &mut Findings) {
+    let mut seen = HashMap::new();
+    for (index, check) in checks.items().iter().enumerate() {
+        let Some(cell @ (id, model)) = cell(check) else { continue };
+        let first = *seen.entry(cell).or_insert(index);
+        if first != index {
+            findings.note(check.start(), || {
+                let model = model.map_or_else(|| "no model".to_owned(), quoted);
+                let message = format!("check {} of {model} is there already, at /checks/{first}", quoted(id));
+                Finding::new(format!("/checks/{index}"), "duplicate_cell", message)
+            });
+        }
+    }
+}
+
+/// Every model under test has a model_access check. A second one is a duplicate cell.
+fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
+    let Some(models) = root.get("configuration").and_then(|configuration| configuration.get("models")) else {
+        return;
+    };
+    let reached: HashSet<&str> = checks
+        .items()
+        .iter()
+        .filter_map(cell)
+        .filter(|(id, _)| *id == "model_access")
+        .filter_map(|(_, model)| model)
+        .collect();
+    for (index, model) in models.items().iter().enumerate() {
+        if let Some(id) = model.as_str()
+            && !reached.contains(id)
+        {
+            findings.note(model.start(), || {
+                let message = format!("model {} has no model_access check", quoted(id));
+                Finding::new(format!("/configuration/models/{index}"), "model_access", message)
+            });
+        }
+    }
+}
+
+/// The summary counts the checks.
+fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
+    let Some(summary) = root.get("summary") else { return };
+    for (property, status) in [("passed", "pass"), ("failed", "fail"), ("skipped", "skip")] {
+        let statuses = checks.items().iter().map(|check| check.get("status").and_then(Node::as_str));
+        let counted = statuses.filter(|found| *found == Some(status)).count();
+        let Some(node) = summary.get(property) else { continue };
+        let Some(stated) = node.as_count() else { continue };
+        if u64::try_from(counted) != Ok(stated) {
+            findings.note(node.start(), || {
+                let message =
+                    format!("{property} is {stated}, but the checks with status \"{status}\" are {counted}");
+                let finding = Finding::new(format!("/summary/{property}"), "tally", message);
+                finding.expected(counted.to_string()).found(stated.to_string())
+            });
+        }
+    }
+}
+
+/// The path from the root to a node, converted to a pointer only for a finding.
+enum Path<'a> {
+    Root,
+    Item(&'a Path<'a>, usize),
+    Member(&'a Path<'a>, &'a str),
+}
+
+impl<'a> Path<'a> {
+    fn pointer(&'a self) -> String {
+        let mut steps = Vec::new();
+        let mut here = self;
+        loop {
+            here = match here {
+                Path::Root => break,
+                Path::Item(parent, index) => {
+                    steps.push(Cow::Owned(index.to_string()));
+                    parent
+                }
+                Path::Member(parent, name) => {
+                    steps.push(Cow::Borrowed(*name));
+                    parent
+                }
+            };
+        }
+        pointer_of(steps.into_iter().rev())
+    }
+}
+
+/// Finds integers that change in a parser that uses doubles.
+fn unsafe_integers(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings) {
+    match &node.value {
+        Value::Number(number) if number.is_integer() && number.saturating().unsigned_abs() > SAFE_INTEGER => {
+            findings.note(node.start(), || {
+                let message = format!("the integer {} is over 2^53 - 1", excerpt(number.text()));
+                Finding::new(path.pointer(), "unsafe_integer", message)
+            });
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                unsafe_integers(item, &Path::Item(path, index), findings);
+            }
+        }
+        Value::Object(members) => {
+            for Member { name, node, .. } in members {
+                unsafe_integers(node, &Path::Member(path, name), findings);
+            }
+        }
+        _ => {}
+    }
+}

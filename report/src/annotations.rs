@@ -1,0 +1,62 @@
+//! GitHub Actions workflow commands: lines that the runner shows as annotations.
+//!
+//! Annotates the failed checks of a report, and the violations of an invalid document.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::finding::Violation;
+use crate::matrix::model_name;
+use crate::model::{Report, Status};
+use crate::validate::Outcome;
+use gatewright_safe::visible::visible;
+
+const WRITES: &str = "writing to a string succeeds";
+
+/// One `::error` line per failed check; empty if none failed.
+pub fn annotations(report: &Report) -> String {
+    let mut text = String::new();
+    for check in report.checks.iter().filter(|check| check.status == Status::Fail) {
+        let title = format!("{} {}", check.id, model_name(check.model.as_deref()));
+        let why = check.explanation().unwrap_or_default();
+        writeln!(text, "::error title={}::{}", property(&title), message(&why)).expect(WRITES);
+    }
+    text
+}
+
+impl Outcome {
+    /// One line per finding, with its location in the file `name`, and a last line for findings that are only counted:
+    /// `::error` for findings that make the document invalid, `::warning` for the rest.
+    pub fn to_annotations(&self, name: &str) -> String {
+        let mut text = String::new();
+        for (finding, counts) in self.graded() {
+            let level = if counts { "error" } else { "warning" };
+            let Violation { line, column, rule, message: what, .. } = finding;
+            writeln!(
+                text,
+                "::{level} file={},line={line},col={column},title={rule}::{}",
+                property(name),
+                message(what),
+            )
+            .expect(WRITES);
+        }
+        if let Some(more) = self.more() {
+            let level = if self.more_counts() { "error" } else { "warning" };
+            writeln!(text, "::{level} file={},line={}::{more}", property(name), self.first_line)
+                .expect(WRITES);
+        }
+        text
+    }
+}
+
+/// The text of a command, always on one line.
+fn message(text: &str) -> String {
+    // `visible` has already replaced the line breaks; a percent sign would start an escape.
+    visible(text).replace('%', "%25")
+}
+
+/// A property of a command ends at a comma or a colon.
+fn property(text: &str) -> Cow<'_, str> {
+    let text = message(text);
+    Cow::Owned(text.replace(':', "%3A").replace(',', "%2C"))
+}

@@ -1,0 +1,75 @@
+//! Compatibility reports (specification 2.12): strict reading, validation, advisories, diagnostics.
+//!
+//! ```
+//! let outcome = gatewright_report::validate(br#"{"schema_version": "1.0"}"#);
+//! assert!(!outcome.valid);
+//! let first = &outcome.violations[0];
+//! assert_eq!((first.line, first.column, first.rule), (1, 1, "required"));
+//! assert_eq!(first.message, "kit is missing (2.12)");
+//! ```
+//!
+//! Processing of a document: bytes → `read` (our own parser; refuses documents that two parsers could understand
+//! differently) → `tree` (values with byte spans) → the schema (`compiled`), by the jsonschema crate over that tree →
+//! `explain` (violations in words) and `advise` → `typed` ([`Report`]). `findings` collects what they find: it keeps
+//! the first findings and counts the rest. `render` formats an outcome as text.
+//!
+//! Outputs from a report: `matrix` arranges it, `page` writes HTML, `terminal` text, `junit` and `annotations` the
+//! formats of CI systems; `diff` compares two reports. `canonical` formats any document. `rules` explains the rules in
+//! verdicts, `sarif` writes verdicts for code scanning, and `pool` validates many documents in parallel, also from
+//! `ndjson`. `profile` has a deployment's own kit name and models, `evidence` the observations of a kit, and `skeleton`
+//! a report to start from.
+
+mod advise;
+mod annotations;
+mod canonical;
+mod clock;
+mod compiled;
+mod diff;
+mod evidence;
+mod explain;
+mod finding;
+mod findings;
+#[rustfmt::skip]
+mod generated;
+mod junit;
+mod matrix;
+mod model;
+mod ndjson;
+mod page;
+mod pool;
+mod profile;
+mod read;
+mod render;
+mod rules;
+mod sarif;
+mod skeleton;
+mod terminal;
+mod tree;
+mod typed;
+mod validate;
+
+pub use annotations::annotations;
+pub use clock::now;
+pub use diff::{Diff, Setting, Side, Thresholds, Timing, Turn, Words};
+pub use evidence::{Assertion, Evidence, EvidenceFile, Exchange};
+pub use finding::Violation;
+pub use findings::MAX_FINDINGS;
+pub use junit::junit;
+pub use model::{
+    AgentMode, Check, CheckError, CheckId, Configuration, Environment, Kit, Layer, OverallStatus, Report,
+    Retries, Status, Summary, Usage,
+};
+pub use ndjson::{Line, Lines, Splitter, is_blank_line};
+pub use page::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, Trend, html};
+pub use pool::{Judged, Pool, Source};
+pub use profile::{MAX_PROFILE_MODELS, Profile};
+pub use read::MAX_DEPTH;
+pub use rules::{RULES, Rule, RuleKind, SCHEMA};
+pub use sarif::{SARIF_FOOT, sarif_head};
+pub use terminal::terminal;
+pub use validate::{MAX_BYTES, Outcome, Validator, ValidatorBuilder};
+
+/// Validates one document with the settings of the specification; see [`Validator::validate`].
+pub fn validate(document: &[u8]) -> Outcome {
+    Validator::default().validate(document)
+}

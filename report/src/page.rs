@@ -1,0 +1,112 @@
+//! HTML pages about reports: each is one file without scripts and external resources.
+//!
+//! Markup is made with maud, which escapes every value. Text of a report never becomes a URL: all links point into the
+//! page itself or to evidence files below its folder. The page sets a `Content-Security-Policy` that allows only its own
+//! style sheet.
+
+mod bar;
+mod diff;
+mod report;
+mod trend;
+
+use std::borrow::Cow;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::model::{OverallStatus, Status};
+use gatewright_safe::visible::visible;
+
+pub use report::html;
+pub use trend::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, Trend};
+
+const STYLE: &str = include_str!("page/style.css");
+
+/// The hash of `STYLE` that the page's policy allows; a test recomputes it.
+const STYLE_SOURCE: &str = "'sha256-EcutlPUUnDxB1lps8tkx3Xqgye1C1peunFHAsg5HB28='";
+
+/// A whole page. `title` is text.
+fn page(title: &str, body: &Markup) -> String {
+    let policy = format!("default-src 'none'; style-src {STYLE_SOURCE}; base-uri 'none'; form-action 'none'");
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (shown(title)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (body)
+                footer { "Made by gatewright " (env!("CARGO_PKG_VERSION")) "." }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Text of a report on one line, with invisible and reordering characters escaped.
+fn shown(text: &str) -> Cow<'_, str> {
+    visible(text)
+}
+
+/// Text of a report on several lines.
+fn shown_lines(text: &str) -> String {
+    let lines = text.split('\n').map(|line| visible(line.strip_suffix('\r').unwrap_or(line)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A result as a word; the colour only repeats it.
+fn status(status: Status) -> Markup {
+    html! { span class=(status.name()) { (status.name()) } }
+}
+
+fn verdict(status: OverallStatus) -> Markup {
+    html! { span class=(status.name()) { (status.name()) } }
+}
+
+/// Rows of names and values, without missing values.
+fn facts(rows: &[(&str, Option<Markup>)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in rows {
+                @if let Some(value) = value {
+                    dt { (name) }
+                    dd { (value) }
+                }
+            }
+        }
+    }
+}
+
+fn text(value: &str) -> Markup {
+    html! { (shown(value)) }
+}
+
+fn code(value: &str) -> Markup {
+    html! { code { (shown(value)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn policy_allows_the_style_of_the_page() {
+        let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(STYLE));
+        assert_eq!(STYLE_SOURCE, format!("'sha256-{digest}'"));
+    }
+
+    /// The browser hashes the text between the tags, so it must stay unchanged.
+    #[test]
+    fn style_stands_in_the_page_as_it_is() {
+        assert!(page("", &html! {}).contains(&format!("<style>{STYLE}</style>")));
+        assert!(!STYLE.contains('<') && !STYLE.contains("url(") && !STYLE.contains("@import"));
+    }
+}

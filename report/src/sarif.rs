@@ -1,0 +1,117 @@
+//! Findings as SARIF 2.1.0, the format of code scanning services.
+//!
+//! A log is written piece by piece, so that its size does not matter: [`sarif_head`], the results of each document
+//! with commas between them, [`SARIF_FOOT`].
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde_json::{Value as Json, json};
+
+use crate::finding::Violation;
+use crate::rules::{RULES, Rule, RuleKind};
+use crate::validate::Outcome;
+
+/// Characters to escape in the path of a URI; `/` separates, and `:` could be mistaken for the end of a scheme.
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b':')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// The end of a log.
+pub const SARIF_FOOT: &str = "]}]}\n";
+
+/// The beginning of a log, up to its list of results.
+pub fn sarif_head() -> String {
+    let rules: Vec<Json> = RULES.iter().map(described).collect();
+    let driver = json!({
+        "name": "gatewright",
+        "version": env!("CARGO_PKG_VERSION"),
+        "rules": rules,
+    });
+    format!(
+        "{{\"$schema\":\"https://json.schemastore.org/sarif-2.1.0.json\",\"version\":\"2.1.0\",\
+         \"runs\":[{{\"tool\":{},\"columnKind\":\"unicodeCodePoints\",\"results\":[",
+        json!({ "driver": driver }),
+    )
+}
+
+fn described(rule: &Rule) -> Json {
+    let level = match rule.kind {
+        RuleKind::Reading | RuleKind::Schema => "error",
+        RuleKind::Advisory => "warning",
+    };
+    json!({
+        "id": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.explanation},
+        "help": {"text": rule.to_text()},
+        "defaultConfiguration": {"level": level},
+    })
+}
+
+impl Outcome {
+    /// The findings as SARIF results, as JSON objects separated by commas, and a last result without a rule for
+    /// findings that are only counted; empty if there are none.
+    ///
+    /// path: the file of the document; absolute, or relative to the source root of the log's reader.
+    pub fn to_sarif(&self, path: &str) -> String {
+        let uri = uri(path);
+        let level = |counts| if counts { "error" } else { "warning" };
+        let mut results: Vec<String> =
+            self.graded().map(|(finding, counts)| result(finding, level(counts), &uri)).collect();
+        if let Some(more) = self.more() {
+            results.push(
+                json!({
+                    "level": level(self.more_counts()),
+                    "message": {"text": more},
+                    "locations": [{
+                        "physicalLocation": {
+                            "artifactLocation": {"uri": uri},
+                            "region": {"startLine": self.first_line},
+                        },
+                    }],
+                })
+                .to_string(),
+            );
+        }
+        results.join(",\n")
+    }
+}
+
+fn result(finding: &Violation, level: &str, uri: &str) -> String {
+    let Violation { pointer, line, column, rule, message, .. } = finding;
+    let index = RULES.iter().position(|known| known.name == *rule);
+    let mut result = json!({
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": message},
+        "locations": [{
+            "physicalLocation": {
+                "artifactLocation": {"uri": uri},
+                "region": {"startLine": line, "startColumn": column},
+            },
+            "logicalLocations": [{"fullyQualifiedName": pointer, "kind": "value"}],
+        }],
+    });
+    if let Some(index) = index {
+        result["ruleIndex"] = index.into();
+    }
+    result.to_string()
+}
+
+fn uri(path: &str) -> String {
+    let encoded = utf8_percent_encode(path, PATH);
+    if path.starts_with('/') { format!("file://{encoded}") } else { encoded.to_string() }
+}

@@ -1,0 +1,361 @@
+//! The validator: takes the bytes of a report, and returns all violations or the typed report.
+//!
+//! It validates against the schema of section 2.12 itself (`spec/report.schema.json`), with formats asserted, never
+//! against the typed model: typed models accept and reject some documents wrongly.
+
+use std::sync::{Arc, LazyLock};
+
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+use serde_json::Value as Json;
+
+use crate::compiled::{Part, Schema};
+use crate::finding::{Finding, Violation};
+use crate::findings::{Findings, MAX_FINDINGS, MAX_FINDINGS_LIMIT};
+use crate::model::Report;
+use crate::profile::Profile;
+use crate::rules::{OURS, SCHEMA};
+use crate::tree::Node;
+use crate::{advise, canonical, explain, read, typed};
+
+/// Default maximum size of a document: 16 MiB; see [`ValidatorBuilder::max_bytes`]. Together with [`MAX_FINDINGS`], it
+/// limits the memory of a validation.
+pub const MAX_BYTES: usize = 16 << 20;
+
+/// Upper limit of [`ValidatorBuilder::max_bytes`]: offsets are stored in 32 bits.
+const MAX_BYTES_LIMIT: usize = u32::MAX as usize;
+
+/// Maximum length of a canonical form, as a multiple of the largest document. For a report, it is less than three times
+/// as long as the report; but each line is indented, and a document that is not a report may nest 128 levels deep.
+const CANONICAL_GROWTH: usize = 8;
+
+static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
+
+/// Validates reports against section 2.12. Cheap to clone. Keep it: building one compiles the schema.
+#[derive(Clone)]
+pub struct Validator {
+    schema: Arc<Json>,
+    compiled: Arc<Schema>,
+    strict: bool,
+    max_bytes: usize,
+    max_findings: usize,
+}
+
+/// The settings of a deployment for its own reports; see [`Validator::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ValidatorBuilder {
+    models: Vec<String>,
+    kit_name: Option<String>,
+    strict: bool,
+    max_bytes: usize,
+    max_findings: usize,
+}
+
+/// The verdict on one document.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Whether the document is a valid report; with `strict`, also whether it has no advisories.
+    pub valid: bool,
+    /// What breaks section 2.12, in document order: the first [`MAX_FINDINGS`], unless the validator has another limit.
+    pub violations: Vec<Violation>,
+    /// Suspicious content that the section allows, in document order, with the same limit. Empty if the document does
+    /// not parse.
+    pub advisories: Vec<Violation>,
+    /// Number of further violations that are not listed.
+    pub more_violations: usize,
+    /// Number of further advisories that are not listed.
+    pub more_advisories: usize,
+    /// The report, if there are no violations and [`Validator::validate`] was called.
+    pub report: Option<Report>,
+    /// Line on which the document starts in its file; see [`Outcome::from_line`].
+    pub(crate) first_line: usize,
+}
+
+impl Default for Validator {
+    /// A validator with the settings of the specification: its kit name, its models, not strict.
+    fn default() -> Self {
+        DEFAULT.clone()
+    }
+}
+
+impl std::fmt::Debug for Validator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Validator")
+            .field("strict", &self.strict)
+            .field("max_bytes", &self.max_bytes)
+            .field("max_findings", &self.max_findings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Validator {
+    /// A builder with the settings of the specification.
+    pub fn builder() -> ValidatorBuilder {
+        ValidatorBuilder {
+            models: Vec::new(),
+            kit_name: None,
+            strict: false,
+            max_bytes: MAX_BYTES,
+            max_findings: MAX_FINDINGS,
+        }
+    }
+
+    /// Validates one document and, if it is valid, returns it typed.
+    pub fn validate(&self, document: &[u8]) -> Outcome {
+        self.judge(document, true)
+    }
+
+    /// Like [`Self::validate`], without the typed report.
+    pub fn check(&self, document: &[u8]) -> Outcome {
+        self.judge(document, false)
+    }
+
+    /// The typed report of a valid document, or else the verdict that explains why there is none.
+    pub fn read(&self, document: &[u8]) -> Result<Report, Box<Outcome>> {
+        let mut outcome = self.judge(document, true);
+        match outcome.report.take() {
+            Some(report) if outcome.valid => Ok(report),
+            _ => Err(Box::new(outcome)),
+        }
+    }
+
+    /// A document in canonical form: members in the order of the schema, two spaces per level, one line break at the
+    /// end, integers as digits. The document may be invalid, but must be JSON; otherwise, the verdict says where it is
+    /// not. Refuses a canonical form longer than eight times [`Self::max_bytes`], which that of a report never is.
+    pub fn canonical(&self, document: &[u8]) -> Result<String, Box<Outcome>> {
+        match read::read(document, self.max_bytes, self.findings()) {
+            Ok(root) => {
+                let most = self.max_bytes.saturating_mul(CANONICAL_GROWTH);
+                canonical::canonical(&root, &self.schema, most).ok_or_else(|| {
+                    let mut findings = self.findings();
+                    let message = "the canonical form is too long: too deep, with too much in it".to_owned();
+                    let finding = Finding::new(String::new(), "size", message);
+                    findings.push(root.start(), finding.expected(format!("at most {most} bytes")));
+                    Box::new(self.outcome(document, findings, self.findings(), None))
+                })
+            }
+            Err(findings) => Err(Box::new(self.outcome(document, findings, self.findings(), None))),
+        }
+    }
+
+    /// The JSON Schema that documents are validated against, with the profile's own names; for editors.
+    #[expect(clippy::missing_panics_doc, reason = "JSON always serialises")]
+    pub fn schema(&self) -> String {
+        serde_json::to_string_pretty(&*self.schema).expect("JSON serialises") + "\n"
+    }
+
+    /// Maximum size of a document, in bytes.
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    /// Without the limit for untrusted documents.
+    pub(crate) fn for_own_documents(mut self) -> Self {
+        self.max_bytes = MAX_BYTES_LIMIT;
+        self
+    }
+
+    fn findings(&self) -> Findings {
+        Findings::new(self.max_findings)
+    }
+
+    fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
+        let root = match read::read(document, self.max_bytes, self.findings()) {
+            Ok(root) => root,
+            Err(findings) => return self.outcome(document, findings, self.findings(), None),
+        };
+        let mut findings = self.violations(&root, document);
+        let report = match typed::report(&root) {
+            _ if !wanted || !findings.is_empty() => None,
+            Ok(report) => Some(report),
+            // Reached only if the model and the schema disagree, which the tests rule out. A document without a typed
+            // report must still not count as valid.
+            Err(error) => {
+                let finding = Finding::new(String::new(), "model", error.to_string());
+                findings.push(root.start(), finding.section(OURS));
+                None
+            }
+        };
+        self.outcome(document, findings, advise::advise(&root, self.findings()), report)
+    }
+
+    fn violations(&self, root: &Node<'_>, document: &[u8]) -> Findings {
+        let mut findings = self.findings();
+        for Part { pointer, node, schema } in self.compiled.faulty(root) {
+            let explainer = explain::Explainer::new(&self.schema, node, &pointer, document);
+            for error in schema.iter_errors(node) {
+                explainer.explain(&error, &mut findings);
+            }
+        }
+        findings
+    }
+
+    fn outcome(
+        &self,
+        document: &[u8],
+        violations: Findings,
+        advisories: Findings,
+        report: Option<Report>,
+    ) -> Outcome {
+        let valid = violations.is_empty() && (advisories.is_empty() || !self.strict);
+        let (violations, more_violations) = violations.place(document);
+        let (advisories, more_advisories) = advisories.place(document);
+        Outcome { valid, violations, advisories, more_violations, more_advisories, report, first_line: 1 }
+    }
+}
+
+impl ValidatorBuilder {
+    /// Ids that replace the tested models of the specification. `None` means those of the specification.
+    pub fn models<I: IntoIterator<Item: Into<String>>>(mut self, ids: I) -> Self {
+        self.models.clear();
+        for id in ids {
+            let id = id.into();
+            if !self.models.contains(&id) {
+                self.models.push(id);
+            }
+        }
+        self
+    }
+
+    /// Name that replaces the kit's constant name.
+    pub fn kit_name(mut self, name: impl Into<String>) -> Self {
+        self.kit_name = Some(name.into());
+        self
+    }
+
+    /// Sets a deployment's own kit name and models; settings that the profile lacks stay unchanged.
+    pub fn profile(mut self, profile: &Profile) -> Self {
+        if let Some(name) = &profile.kit_name {
+            self = self.kit_name(name);
+        }
+        if profile.models.is_empty() { self } else { self.models(&profile.models) }
+    }
+
+    /// Whether an advisory makes a document invalid. Default: no.
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Maximum size of a document, in bytes. Default [`MAX_BYTES`], at most 4 GiB.
+    pub fn max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes.min(MAX_BYTES_LIMIT);
+        self
+    }
+
+    /// Maximum number of violations that an outcome lists, and likewise of advisories; the rest are only counted.
+    /// Default [`MAX_FINDINGS`], at least 1 and at most 100,000.
+    pub fn max_findings(mut self, max_findings: usize) -> Self {
+        self.max_findings = max_findings.clamp(1, MAX_FINDINGS_LIMIT);
+        self
+    }
+
+    /// Compiles the schema.
+    #[expect(clippy::missing_panics_doc, reason = "the embedded schema is sound, as the tests show")]
+    pub fn build(self) -> Validator {
+        let mut schema: Json = serde_json::from_str(SCHEMA).expect("the embedded schema is JSON");
+        if let Some(name) = self.kit_name {
+            set(&mut schema, "/$defs/kit/properties/name", "const", name.into());
+        }
+        if !self.models.is_empty() {
+            let ids: Vec<Json> = self.models.into_iter().map(Json::String).collect();
+            let ids_or_null = ids.iter().cloned().chain([Json::Null]).collect();
+            set(&mut schema, "/$defs/model_id", "enum", Json::Array(ids));
+            set(&mut schema, "/$defs/model_id_or_null", "enum", Json::Array(ids_or_null));
+        }
+        Validator {
+            compiled: Arc::new(Schema::new(&schema)),
+            schema: Arc::new(schema),
+            strict: self.strict,
+            max_bytes: self.max_bytes,
+            max_findings: self.max_findings,
+        }
+    }
+}
+
+/// Replaces a rule of the specification with a deployment's own.
+fn set(schema: &mut Json, place: &str, keyword: &str, value: Json) {
+    let place = schema.pointer_mut(place).expect("the embedded schema has this place");
+    place[keyword] = value;
+    place["x-source"] = OURS.into();
+}
+
+impl Outcome {
+    /// Shifts the lines of the findings for a file in which the document starts on this line, as in NDJSON.
+    #[must_use]
+    pub fn from_line(mut self, line: usize) -> Self {
+        for finding in self.violations.iter_mut().chain(&mut self.advisories) {
+            finding.line = finding.line - self.first_line + line;
+        }
+        self.first_line = line;
+        self
+    }
+
+    /// All findings, each with whether it makes the document invalid: violations do; advisories do only if the document
+    /// is invalid without any violations.
+    pub(crate) fn graded(&self) -> impl Iterator<Item = (&Violation, bool)> {
+        let advisories_count = self.advisories_count();
+        let violations = self.violations.iter().map(|violation| (violation, true));
+        violations.chain(self.advisories.iter().map(move |advisory| (advisory, advisories_count)))
+    }
+
+    /// Whether a finding that is only counted makes the document invalid, as in [`Self::graded`].
+    pub(crate) fn more_counts(&self) -> bool {
+        self.more_violations > 0 || self.advisories_count()
+    }
+
+    fn advisories_count(&self) -> bool {
+        !self.valid && self.violations.is_empty()
+    }
+
+    /// Why the document is invalid, on one line: the first finding that makes it so, and the number of others.
+    /// Violations do; advisories do only under `strict`, if there are no violations. Empty if the document is valid.
+    pub fn summary(&self) -> String {
+        let (listed, more) = if self.advisories_count() {
+            (&self.advisories, self.more_advisories)
+        } else {
+            (&self.violations, self.more_violations)
+        };
+        let Some((first, others)) = listed.split_first() else { return String::new() };
+        match others.len() + more {
+            0 => first.message.clone(),
+            more => format!("{} (and {more} more)", first.message),
+        }
+    }
+
+    /// The findings that are only counted, in words: `not listed: 4000 violations, 2 advisories`. `None` if there is
+    /// nothing.
+    pub fn more(&self) -> Option<String> {
+        let counts = [
+            (self.more_violations, "violation", "violations"),
+            (self.more_advisories, "advisory", "advisories"),
+        ];
+        let words = |(count, one, many): (usize, &str, &str)| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let parts: Vec<String> = counts.into_iter().filter_map(words).collect();
+        (!parts.is_empty()).then(|| format!("not listed: {}", parts.join(", ")))
+    }
+
+    /// The verdict as JSON text, on one line:
+    /// `{"valid","violations":[…],"advisories":[…],"more_violations","more_advisories"}`.
+    #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers serialise")
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut outcome = serializer.serialize_struct("Outcome", 5)?;
+        outcome.serialize_field("valid", &self.valid)?;
+        outcome.serialize_field("violations", &self.violations)?;
+        outcome.serialize_field("advisories", &self.advisories)?;
+        outcome.serialize_field("more_violations", &self.more_violations)?;
+        outcome.serialize_field("more_advisories", &self.more_advisories)?;
+        outcome.end()
+    }
+}

@@ -1,0 +1,106 @@
+//! Reports and verdicts in the forms that terminals and CI systems read.
+
+use gatewright_report::{SARIF_FOOT, Status, annotations, junit, sarif_head, terminal, validate};
+use insta::assert_snapshot;
+use serde_sarif::sarif::Sarif;
+
+use crate::bases;
+
+#[test]
+fn terminal_shows_the_matrix_and_what_went_wrong() {
+    let full = bases::report("full");
+    assert_snapshot!(terminal(&full, false));
+    assert_snapshot!(terminal(&full, true).replace('\u{1b}', "ESC"));
+}
+
+#[test]
+fn report_cannot_act_on_the_terminal() {
+    let mut full = bases::report("full");
+    full.kit.version = "\u{1b}[31m\u{202e}".to_owned();
+    full.endpoint = "https://a\u{7}".to_owned();
+    full.checks[5].error.as_mut().expect("an error").message = "\r\n::error::\u{9b}".to_owned();
+    for text in [terminal(&full, false), annotations(&full), junit(&full)] {
+        assert!(
+            !text.chars().any(|shown| (shown.is_control() && shown != '\n') || shown == '\u{202e}'),
+            "{text}"
+        );
+    }
+    assert_eq!(annotations(&full).lines().count(), 2, "one line for each failure");
+}
+
+#[test]
+fn cell_that_is_there_twice_is_shown_twice() {
+    let mut minimal = bases::report("minimal");
+    let mut again = minimal.checks[0].clone();
+    again.status = Status::Fail;
+    minimal.checks.push(again);
+    assert!(
+        terminal(&minimal, false).contains("models_endpoint  pass, FAIL\n"),
+        "{}",
+        terminal(&minimal, false)
+    );
+}
+
+#[test]
+fn junit_has_a_suite_per_model() {
+    let full = bases::report("full");
+    let xml = junit(&full);
+    assert_snapshot!(xml);
+    let document = roxmltree::Document::parse(&xml).expect("well-formed");
+    let root = document.root_element();
+    let attribute = |name| root.attribute(name).and_then(|value| value.parse::<usize>().ok());
+    assert_eq!(attribute("tests"), Some(full.checks.len()));
+    assert_eq!(attribute("failures"), Some(2));
+    assert_eq!(attribute("skipped"), Some(1));
+    let cases = document.descendants().filter(|node| node.has_tag_name("testcase"));
+    assert_eq!(cases.count(), full.checks.len());
+}
+
+#[test]
+fn failed_checks_become_annotations() {
+    assert_snapshot!(annotations(&bases::report("full")));
+    assert_eq!(annotations(&bases::report("minimal")), "");
+}
+
+const BROKEN: &str = "{\"schema_version\": \"1,1:%\"}";
+
+#[test]
+fn findings_become_annotations() {
+    let outcome = validate(BROKEN.as_bytes());
+    let text = outcome.to_annotations("odd, name: 50%.json");
+    assert_eq!(text.lines().count(), outcome.violations.len());
+    let last = text.lines().last().expect("a line");
+    assert_eq!(
+        last,
+        "::error file=odd%2C name%3A 50%25.json,line=1,col=20,title=const::\
+         /schema_version: \"1,1:%25\" is not \"1.0\" (2.12)"
+    );
+    let advice = bases::text("minimal").replacen("\"passed\": 2", "\"passed\": 3", 1);
+    assert!(validate(advice.as_bytes()).to_annotations("a.json").starts_with("::warning file=a.json,line="));
+}
+
+#[test]
+fn sarif_log_is_one_by_the_schema_of_sarif() {
+    let results = validate(BROKEN.as_bytes()).to_sarif("reports/odd name:50%.json");
+    assert_snapshot!(results.lines().last().expect("a result").trim_end_matches(','));
+    let log: Sarif = serde_json::from_str(&format!("{}{results}{SARIF_FOOT}", sarif_head()))
+        .expect("the types of SARIF hold it");
+    let run = &log.runs[0];
+    let rules = run.tool.driver.rules.as_ref().expect("rules");
+    for result in run.results.as_ref().expect("results") {
+        let index = usize::try_from(result.rule_index.expect("an index")).expect("not negative");
+        assert_eq!(Some(&rules[index].id), result.rule_id.as_ref());
+    }
+    let empty: Sarif = serde_json::from_str(&format!("{}{SARIF_FOOT}", sarif_head())).expect("an empty log");
+    assert_eq!(empty.runs[0].results.as_ref().map(Vec::len), Some(0));
+}
+
+#[test]
+fn findings_in_a_line_of_a_file_have_that_line() {
+    let outcome = validate(BROKEN.as_bytes()).from_line(7);
+    assert!(outcome.violations.iter().all(|violation| violation.line == 7));
+    let text = outcome.to_text("reports.ndjson", BROKEN.as_bytes(), false);
+    assert!(text.starts_with("reports.ndjson:7:1: error[required]"), "{text}");
+    assert!(text.contains("\n 7 | {\"schema_version\""), "{text}");
+    assert!(outcome.from_line(2).violations.iter().all(|violation| violation.line == 2));
+}

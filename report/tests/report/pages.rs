@@ -1,0 +1,245 @@
+//! Pages: what stands in them, and that nothing of a report can become more than text.
+
+use std::sync::LazyLock;
+
+use gatewright_report::{
+    Assertion, Diff, Evidence, EvidenceFile, Exchange, Report, Status, Thresholds, Trend, html, junit,
+};
+use html5gum::{Token, Tokenizer};
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::bases;
+
+/// Words of closed sets, and those that decide the shape of a page.
+const KEPT: [&str; 5] = ["id", "layer", "status", "overall_status", "agent_mode"];
+
+/// A value with this text after every string and name that a report is free in.
+fn dressed(value: &Value, text: &str) -> Value {
+    match value {
+        Value::String(string) => Value::String(format!("{string}{text}")),
+        Value::Array(items) => items.iter().map(|item| dressed(item, text)).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| {
+                let value = if KEPT.contains(&name.as_str()) { value.clone() } else { dressed(value, text) };
+                // The names of headers: the types hold any.
+                let name = if name.starts_with("x-") { format!("{name}{text}") } else { name.clone() };
+                (name, value)
+            })
+            .collect(),
+        _ => value.clone(),
+    }
+}
+
+fn report(text: &str) -> Report {
+    let full = serde_json::from_str(&bases::text("full")).expect("JSON");
+    serde_json::from_value(dressed(&full, text)).expect("the types hold any text")
+}
+
+fn evidence(text: &str) -> Vec<EvidenceFile> {
+    let dress = |string: &str| format!("{string}{text}");
+    let report = report(text);
+    let file = |index: usize, id| EvidenceFile {
+        path: dress(&format!("evidence/{index:02}.json")),
+        evidence: Evidence {
+            id,
+            model: report.checks[index].model.clone(),
+            assertions: vec![Assertion {
+                what: dress("HTTP status"),
+                expected: dress("200"),
+                observed: dress("500"),
+                held: false,
+            }],
+            exchange: Some(Exchange {
+                request: dress("POST /v1/responses\r\n\r\n{}"),
+                response: dress("HTTP/1.1 500\n"),
+            }),
+        },
+    };
+    // The last belongs to no cell: the first one of that name is taken.
+    [2, 5, 5].map(|index| file(index, report.checks[index].id)).to_vec()
+}
+
+/// All pages of a report, and of two.
+fn pages(text: &str) -> [String; 3] {
+    let old = report(text);
+    let mut new = old.clone();
+    new.endpoint.push('x');
+    new.checks[2].status = Status::Fail;
+    new.checks[2].reported_model = Some(Some(format!("{text}another")));
+    new.checks[3].duration_ms = Some(9999);
+    let mut trend = Trend::default();
+    trend.add(&format!("a.json{text}"), &old);
+    trend.add("b.json", &new);
+    trend.refuse(&format!("c.json{text}"), &format!("no report{text}"));
+    [html(&old, &evidence(text)), Diff::of(&old, &new, Thresholds::default()).to_html(), trend.to_html()]
+}
+
+/// The tags of a page with their attributes' names; the values of those that are addresses.
+fn structure(page: &str) -> (Vec<String>, Vec<String>) {
+    let (mut tags, mut addresses) = (Vec::new(), Vec::new());
+    for token in Tokenizer::new(page) {
+        let Ok(token) = token;
+        match token {
+            Token::StartTag(tag) => {
+                let mut shape = String::from_utf8_lossy(&tag.name).into_owned();
+                for (name, value) in &tag.attributes {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    if ["href", "src", "xlink:href", "action", "style", "srcset"].contains(&name.as_str()) {
+                        addresses.push(String::from_utf8_lossy(value).into_owned());
+                    }
+                    shape = format!("{shape} {name}");
+                }
+                tags.push(shape);
+            }
+            Token::EndTag(tag) => tags.push(format!("/{}", String::from_utf8_lossy(&tag.name))),
+            Token::Comment(_) => tags.push("comment".to_owned()),
+            Token::Doctype(_) => tags.push("doctype".to_owned()),
+            Token::Error(error) => tags.push(format!("error {error:?}")),
+            Token::String(text) => {
+                let text = String::from_utf8_lossy(&text);
+                let acts = |shown: char| shown.is_control() && shown != '\n' || shown == '\u{202e}';
+                assert!(!text.contains(acts), "{text:?}");
+            }
+        }
+    }
+    (tags, addresses)
+}
+
+fn assert_only_text_changes(text: &str) {
+    static PLAIN: LazyLock<Vec<Vec<String>>> =
+        LazyLock::new(|| pages("a").iter().map(|page| structure(page).0).collect());
+    for (expected, hostile) in PLAIN.iter().zip(&pages(text)) {
+        let (tags, addresses) = structure(hostile);
+        let difference = expected.iter().zip(&tags).find(|(expected, found)| expected != found);
+        assert_eq!(difference, None, "{text:?} changed the structure");
+        assert_eq!(tags.len(), expected.len(), "{text:?} changed the structure");
+        assert!(!tags.iter().any(|tag| tag.starts_with("script") || tag.starts_with("error")), "{text:?}");
+        for address in addresses {
+            assert!(address.starts_with("#cell-") || address.starts_with("./evidence/"), "{address:?}");
+            let odd = |shown: char| !shown.is_ascii_alphanumeric() && !"#./-_%".contains(shown);
+            assert!(!address.contains(odd), "{address:?}");
+        }
+    }
+    // A report may be empty of such text; the suites of JUnit are as many all the same.
+    let count = |text| {
+        let xml = junit(&report(text));
+        roxmltree::Document::parse(&xml)
+            .expect("well-formed")
+            .descendants()
+            .filter(roxmltree::Node::is_element)
+            .count()
+    };
+    assert_eq!(count(text), count("a"), "{text:?}");
+}
+
+const HOSTILE: [&str; 16] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onmouseover='alert(1)",
+    "javascript:alert(1)",
+    "</style><script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    "--><svg onload=alert(1)>",
+    "]]><failure/>",
+    "&lt;script&gt;",
+    "&#60;b&#62;",
+    "\0\u{1}\u{8}\u{b}\u{1f}\u{7f}\u{85}\u{9f}",
+    "\u{202e}\u{2066}\u{200b}\u{feff}",
+    "\u{fffe}\u{ffff}",
+    "\r\n\r\n<h1>",
+    "{{7*7}}${7*7}",
+    "../../etc/passwd?x#y",
+];
+
+#[test]
+fn hostile_text_stays_text() {
+    for text in HOSTILE {
+        assert_only_text_changes(text);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_text_stays_text(parts in prop::collection::vec(prop_oneof![
+        prop::sample::select(&HOSTILE[..]).prop_map(str::to_owned),
+        any::<String>(),
+        "[<>\"'&/=a-z ]{0,8}",
+    ], 1..5)) {
+        assert_only_text_changes(&parts.concat());
+    }
+}
+
+#[test]
+fn page_of_a_report_needs_nothing_else() {
+    let page = html(&bases::report("full"), &evidence("")[..1]);
+    let markup = page.split("</style>").last().expect("the page has a style");
+    for absent in ["<script", "http://", "src=", "@import", "url(", "<link", "<iframe", "style="] {
+        assert!(!markup.contains(absent), "{absent}");
+    }
+    assert!(page.contains("content=\"default-src 'none'; style-src 'sha256-"));
+    assert_snapshot!(body(&page));
+}
+
+/// A page without its head, tags on lines of their own.
+fn body(page: &str) -> String {
+    let body = page.split_once("<body>").expect("a body").1.replace("><", ">\n<");
+    body.replace(env!("CARGO_PKG_VERSION"), "VERSION")
+}
+
+#[test]
+fn page_of_a_comparison() {
+    let [_, diff, _] = pages("");
+    assert_snapshot!(body(&diff));
+}
+
+#[test]
+fn page_of_a_trend() {
+    let [.., trend] = pages("");
+    assert_snapshot!(body(&trend));
+}
+
+#[test]
+fn every_cell_of_the_matrix_leads_to_its_article() {
+    let page = html(&bases::report("full"), &[]);
+    let (_, addresses) = structure(&page);
+    assert!(addresses.len() >= 9, "{addresses:?}");
+    for address in addresses {
+        let id = address.strip_prefix('#').expect("a place in the page");
+        assert_eq!(page.matches(&format!("<article id=\"{id}\"")).count(), 1, "{id}");
+    }
+}
+
+#[test]
+fn headings_of_tables_have_a_scope_and_pictures_a_name() {
+    for page in pages("") {
+        for token in Tokenizer::new(&page) {
+            let Ok(Token::StartTag(tag)) = token else { continue };
+            let has = |name: &[u8]| tag.attributes.contains_key(name);
+            match &**tag.name {
+                b"th" => assert!(has(b"scope")),
+                b"svg" => assert!(has(b"aria-hidden") || (has(b"role") && has(b"aria-label"))),
+                b"html" => assert!(has(b"lang")),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn trend_keeps_the_newest_reports_and_says_so() {
+    let mut trend = Trend::default();
+    let mut report = bases::report("minimal");
+    for minute in 0..1010 {
+        report.generated_at =
+            format!("2026-01-{:02}T{:02}:{:02}:00Z", 1 + minute / 1440, minute / 60 % 24, minute % 60);
+        trend.add("a.json", &report);
+    }
+    let page = trend.to_html();
+    assert!(page.contains("10 older report(s) are left out."));
+    assert!(page.contains("From 2026-01-01T00:10:00Z to 2026-01-01T16:49:00Z."));
+}

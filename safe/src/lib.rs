@@ -1,0 +1,5 @@
+//! Safe output: text that is safe to show on a terminal, and files that are written completely or not at all. The crate
+//! knows nothing of the gateway's API. The crates `gatewright` and `gatewright-report` re-export it.
+
+pub mod visible;
+pub mod whole_file;

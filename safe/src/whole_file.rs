@@ -1,0 +1,243 @@
+//! Atomic file writes: writes to a temporary file in the same folder, then renames it. Downloads, reports and evidence
+//! are written this way. Knows nothing of where the bytes come from.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+/// A file that is being written. Dropping it removes the temporary file.
+#[derive(Debug)]
+pub struct WholeFile {
+    temporary: TempPath,
+    place: PathBuf,
+}
+
+impl WholeFile {
+    /// Creates the temporary file for a path, which must not be a link. The permissions are those of the file that it
+    /// replaces; a new file gets the default permissions.
+    ///
+    /// Errors: the folder is missing or not writable.
+    pub fn begin(place: PathBuf) -> io::Result<(File, Self)> {
+        let replaced = std::fs::metadata(&place).ok().filter(Metadata::is_file);
+        let make = |path: &Path| {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            // If only the owner may read the file, nobody else may read the temporary file either, not even briefly.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(
+                &mut options,
+                if replaced.is_some() { 0o600 } else { 0o666 },
+            );
+            options.open(path)
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".gatewright-").suffix(".part");
+        let (file, temporary) = builder.make_in(folder_of(&place), make)?.into_parts();
+        #[cfg(unix)]
+        if let Some(replaced) = &replaced {
+            use std::os::unix::fs::PermissionsExt as _;
+
+            let mode = replaced.permissions().mode() & 0o777;
+            // If the file system does not support permissions, the narrower ones stay.
+            let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));
+        }
+        Ok((file, Self { temporary, place }))
+    }
+
+    /// Renames the file that [`WholeFile::begin`] created to its final path, durably: it survives a power failure.
+    /// overwrite: whether to replace a file that has appeared there meanwhile.
+    pub fn land(self, file: File, overwrite: bool) -> io::Result<()> {
+        let Self { temporary, place } = self;
+        file.sync_all()?;
+        // Closed first: some systems cannot rename an open file.
+        drop(file);
+        let moved = if overwrite { temporary.persist(&place) } else { temporary.persist_noclobber(&place) };
+        moved.map_err(|error| error.error)?;
+        sync_folder(folder_of(&place))
+    }
+}
+
+/// The folder of a path.
+pub fn folder_of(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the rename durable. Only Unix can open folders.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Writes bytes to a path through a temporary file. Writes directly to a path that is not a regular file (a pipe, a
+/// device).
+pub fn write_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    let place = target(place);
+    if std::fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
+        let mut file = std::fs::OpenOptions::new().write(true).open(&place)?;
+        file.write_all(bytes)?;
+        return file.flush();
+    }
+    let (mut file, whole) = begin(place)?;
+    file.write_all(bytes)?;
+    whole.land(file, true)
+}
+
+/// Checks whether a file could be written to this path now, without writing it.
+pub fn check_place(place: &Path) -> io::Result<()> {
+    let place = target(place);
+    match std::fs::metadata(&place) {
+        Ok(found) if found.is_dir() => Err(io::Error::other("it is a folder")),
+        Ok(found) if !found.is_file() => Ok(()),
+        _ => begin(place).map(drop),
+    }
+}
+
+/// Whether two paths are the same file, existing or not, so that writing one would replace the other. Paths to a pipe or
+/// a device never count as the same, since nothing is replaced there.
+pub fn same_place(one: &Path, other: &Path) -> bool {
+    let one = target(one);
+    one == target(other) && std::fs::metadata(&one).map_or(true, |found| found.is_file())
+}
+
+/// Errors name the missing folder.
+fn begin(place: PathBuf) -> io::Result<(File, WholeFile)> {
+    let folder = folder_of(&place).to_owned();
+    WholeFile::begin(place).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("there is no folder {}", folder.display()))
+        }
+        _ => error,
+    })
+}
+
+/// The target of a link, so that the link itself stays; for a new file, the canonical path of its folder plus its name.
+fn target(place: &Path) -> PathBuf {
+    let new = || Some(std::fs::canonicalize(folder_of(place)).ok()?.join(place.file_name()?));
+    std::fs::canonicalize(place).ok().or_else(new).unwrap_or_else(|| place.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_is_replaced_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("report.json");
+        for text in ["first", "second"] {
+            write_file(&place, text.as_bytes()).expect("written");
+            assert_eq!(std::fs::read_to_string(&place).expect("read"), text);
+        }
+        assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 1);
+    }
+
+    #[test]
+    fn missing_folder_and_folder_in_the_place_are_errors_before_and_after() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for place in [folder.path().join("missing/report.json"), folder.path().to_owned()] {
+            assert!(check_place(&place).is_err());
+            assert!(write_file(&place, b"x").is_err());
+        }
+        assert!(check_place(&folder.path().join("report.json")).is_ok());
+        assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
+    }
+
+    #[test]
+    fn missing_folder_is_named_and_no_temporary_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let missing = folder.path().join("missing");
+        let expected = format!("there is no folder {}", missing.display());
+        for error in [check_place(&missing.join("r.json")), write_file(&missing.join("r.json"), b"x")] {
+            assert_eq!(error.expect_err("no folder").to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn places_are_the_same_however_they_are_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("report.json");
+        let roundabout = folder.path().join(".").join("report.json");
+        for _ in ["before it is there", "after"] {
+            assert!(same_place(&place, &roundabout));
+            assert!(!same_place(&place, &folder.path().join("other.json")));
+            std::fs::write(&place, "x").expect("written");
+        }
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("latest.json");
+            std::os::unix::fs::symlink(&place, &link).expect("linked");
+            assert!(same_place(&place, &link));
+            assert!(!same_place(Path::new("/dev/null"), Path::new("/dev/null")));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn link_stays_a_link_and_device_stays_a_device() {
+        use std::os::unix::fs::FileTypeExt as _;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let (place, link) = (folder.path().join("report.json"), folder.path().join("latest.json"));
+        write_file(&place, b"old").expect("written");
+        std::os::unix::fs::symlink(&place, &link).expect("linked");
+        write_file(&link, b"new").expect("written");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&place).expect("read"), b"new");
+        write_file(Path::new("/dev/null"), b"x").expect("written");
+        let null = std::fs::metadata("/dev/null").expect("there");
+        assert!(null.file_type().is_char_device());
+    }
+
+    /// Simulates a full disk.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn full_disk_is_an_error() {
+        assert!(check_place(Path::new("/dev/full")).is_ok());
+        let error = write_file(Path::new("/dev/full"), b"x").expect_err("full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod permissions {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn mode(place: &Path) -> u32 {
+        std::fs::metadata(place).expect("it is there").permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_permissions_and_no_copy_of_it_has_wider_ones() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for kept in [0o600, 0o640, 0o666, 0o444] {
+            let place = folder.path().join(format!("{kept:o}"));
+            std::fs::write(&place, "old").expect("written");
+            std::fs::set_permissions(&place, std::fs::Permissions::from_mode(kept)).expect("set");
+            let (mut file, whole) = WholeFile::begin(place.clone()).expect("begun");
+            assert_eq!(mode(&whole.temporary), kept);
+            file.write_all(b"new").expect("written");
+            whole.land(file, true).expect("landed");
+            assert_eq!((mode(&place), std::fs::read(&place).expect("read")), (kept, b"new".to_vec()));
+        }
+    }
+
+    #[test]
+    fn a_new_file_has_the_permissions_of_any_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (place, other) = (folder.path().join("new"), folder.path().join("other"));
+        File::create(&other).expect("made");
+        let (file, whole) = WholeFile::begin(place.clone()).expect("begun");
+        whole.land(file, false).expect("landed");
+        assert_eq!(mode(&place), mode(&other));
+    }
+}

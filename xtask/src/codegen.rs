@@ -1,0 +1,118 @@
+//! `cargo xtask codegen`: from `spec/` to every generated file, in phases.
+//!
+//! load → lint → build (the model) → lower (the documents that follow from the specification, what progenitor can take
+//! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last, which
+//! read and write files. Emitters take the model and what lowering made, never the documents of `spec/`.
+
+mod build;
+mod catalog;
+mod emit;
+mod errors;
+#[cfg(test)]
+mod fixture;
+mod home;
+mod lint;
+mod load;
+mod lower;
+mod model;
+mod names;
+mod options;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod validate;
+mod write;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+pub(crate) use self::home::Home;
+use self::load::Sources;
+use self::lower::Lowered;
+use self::model::Api;
+use self::write::Output;
+
+/// Generates everything from the sources below `root` and writes it, or with `check` only compares.
+pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
+    let output = generate(&Sources::read(root)?)?;
+    if check { output.check(root) } else { output.write(root) }
+}
+
+/// The clients of another specification, written below `folder`: Rust, Python and TypeScript where `home` has them, and
+/// `operations.json`, the rows that debug builds of the bindings take.
+pub(crate) fn run_another(root: &Path, openapi: &Path, home: Home, folder: &Path) -> Result<()> {
+    let sources = Sources::of(root, openapi, home)?;
+    let (api, lowered) = prepare(&sources)?;
+    let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
+    let mut output = Output::default();
+    for files in [
+        rust,
+        emit::operations::emit(&api),
+        emit::resources::emit(&api, &signatures),
+        emit::python::clients(&api),
+        emit::typescript::clients(&api),
+    ] {
+        output.add(files)?;
+    }
+    output.write(folder)?;
+    std::fs::write(folder.join("operations.json"), emit::operations::rows(&api).to_string())
+        .with_context(|| format!("cannot write to {}", folder.display()))
+}
+
+/// The model and what progenitor takes, of sources that keep every rule.
+fn prepare(sources: &Sources) -> Result<(Api, Lowered)> {
+    let mut problems = lint::lint(&sources.openapi);
+    problems.extend(lint::lint_errors(&sources.errors));
+    stop_at(sources, &problems)?;
+    let api = build::build(sources)?;
+    stop_at(
+        sources,
+        &[
+            lint::lint_nulls(&api),
+            lint::lint_statuses(&sources.openapi, &api),
+            lint::lint_options(&api.options, &api.errors),
+        ]
+        .concat(),
+    )?;
+    let lowered = lower::lower(&sources.openapi, &api)?;
+    Ok((api, lowered))
+}
+
+/// All generated files.
+fn generate(sources: &Sources) -> Result<Output> {
+    let (api, lowered) = prepare(sources)?;
+    let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
+    let mut output = Output::default();
+    for files in [
+        emit::openapi::emit(&lowered)?,
+        rust,
+        emit::operations::emit(&api),
+        emit::error_kinds::emit(&api),
+        emit::catalog::emit(&api)?,
+        emit::resources::emit(&api, &signatures),
+        emit::presence::emit(&api)?,
+        emit::forms::emit(&api),
+        emit::conveniences::emit(&api)?,
+        emit::report::emit(&api)?,
+        emit::routes::emit(&api),
+        emit::docs::emit(&api),
+        emit::python::emit(&api),
+        emit::typescript::emit(&api),
+        emit::options::emit(&api),
+    ] {
+        output.add(files)?;
+    }
+    output.add_parts(emit::options::parts(&api))?;
+    Ok(output)
+}
+
+fn stop_at(sources: &Sources, problems: &[lint::Problem]) -> Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let place = |problem: &lint::Problem| problem.place.replacen(load::OPENAPI, &sources.name, 1);
+    let list: Vec<String> =
+        problems.iter().map(|problem| format!("{}: {}", place(problem), problem.message)).collect();
+    bail!("{}\n{} problem(s) in the specification", list.join("\n"), list.len())
+}

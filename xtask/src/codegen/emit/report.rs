@@ -1,0 +1,183 @@
+//! Emits the report as typed values in Rust. Missing and null stay apart: a member that may be missing is an
+//! `Option`, one that may be missing or null an `Option` of an `Option`, so that a report written out again is the
+//! report that was read.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use indexmap::IndexMap;
+
+use super::header;
+use crate::codegen::model::{Api, Field, File, Kind, Object, Schema, StringEnum, Type};
+use crate::codegen::names;
+
+/// Words that no field can be called by.
+const KEYWORDS: &[&str] = &["as", "enum", "fn", "in", "loop", "match", "mod", "ref", "type", "use"];
+
+/// `report/src/generated/mod.rs`.
+pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
+    let types = Types { schemas: &api.report };
+    let mut code = format!(
+        "// {}\n//! The report as typed values. They hold what a valid report can hold; whether a document is valid, the\n\
+         //! schema says. A member that may be missing is an `Option`; one that may be missing or null is an\n\
+         //! `Option<Option<_>>`, so that a report written out again is the report that was read. An integer outside its\n\
+         //! type reads as the nearest that fits.\n\n\
+         use std::collections::BTreeMap;\nuse std::fmt;\n\n\
+         use serde::{{Deserialize, Deserializer, Serialize}};\n",
+        header("spec/report.schema.json")
+    );
+    for schema in api.report.values() {
+        match &schema.kind {
+            Kind::Object(object) if !is_map(object) => code.push_str(&types.structure(schema, object)?),
+            Kind::Enum(words) if !words.open => code.push_str(&enumeration(schema, words)),
+            _ => {}
+        }
+    }
+    code.push_str(
+        "\n/// Reads a member that is there, null or not; an absent one takes its default, `None`.\n\
+         #[expect(clippy::option_option, reason = \"absent, null and a value are three things\")]\n\
+         fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>\nwhere\n    \
+         D: Deserializer<'de>,\n    T: Deserialize<'de>,\n{\n    \
+         Option::deserialize(deserializer).map(Some)\n}\n",
+    );
+    Ok(vec![File { path: "report/src/generated/mod.rs".to_owned(), contents: code }])
+}
+
+struct Types<'a> {
+    schemas: &'a IndexMap<String, Schema>,
+}
+
+impl Types<'_> {
+    fn structure(&self, schema: &Schema, object: &Object) -> Result<String> {
+        let fields: Vec<(&Field, String)> =
+            object.fields.iter().map(|field| Ok((field, self.field(field)?))).collect::<Result<_>>()?;
+        let mut derives = vec!["Debug", "Clone"];
+        let is_plain = object.fields.iter().all(|field| self.is_plain(&field.ty));
+        let has_default = object.fields.iter().all(|field| {
+            field.ty.is_nullable() || !field.required || matches!(field.ty, Type::Integer | Type::Const(_))
+        });
+        if is_plain {
+            derives.push("Copy");
+        }
+        derives.extend(["PartialEq", "Eq"]);
+        if is_plain && has_default {
+            derives.push("Default");
+        }
+        derives.extend(["Serialize", "Deserialize"]);
+        let mut code = format!(
+            "\n{}#[derive({})]\npub struct {} {{\n",
+            doc(&schema.description, ""),
+            derives.join(", "),
+            schema.name
+        );
+        for (field, ty) in fields {
+            code.push_str(&doc(&field.description, "    "));
+            let name = name(&schema.name, &field.name);
+            let mut serde = Vec::new();
+            if name != field.name {
+                serde.push(format!("rename = {:?}", field.name));
+            }
+            if !field.required {
+                if field.ty.is_nullable() {
+                    serde.push("default, deserialize_with = \"present\"".to_owned());
+                }
+                serde.push("skip_serializing_if = \"Option::is_none\"".to_owned());
+            }
+            if !serde.is_empty() {
+                _ = writeln!(code, "    #[serde({})]", serde.join(", "));
+            }
+            _ = writeln!(code, "    pub {name}: {ty},");
+        }
+        code.push_str("}\n");
+        Ok(code)
+    }
+
+    fn field(&self, field: &Field) -> Result<String> {
+        let ty = self.expression(&field.ty, field.constraints.minimum.is_some())?;
+        Ok(if field.required { ty } else { format!("Option<{ty}>") })
+    }
+
+    fn expression(&self, ty: &Type, is_count: bool) -> Result<String> {
+        Ok(match ty {
+            Type::String => "String".to_owned(),
+            Type::Boolean => "bool".to_owned(),
+            Type::Integer if is_count => "u64".to_owned(),
+            Type::Integer => "i64".to_owned(),
+            Type::Const(value) if value.is_u64() => "u64".to_owned(),
+            Type::Const(value) if value.is_string() => "String".to_owned(),
+            Type::Array(inner) => format!("Vec<{}>", self.expression(inner, is_count)?),
+            Type::Nullable(inner) => format!("Option<{}>", self.expression(inner, is_count)?),
+            Type::Ref(name) => match &self.schemas[name].kind {
+                Kind::Object(object) if is_map(object) => "BTreeMap<String, String>".to_owned(),
+                Kind::Enum(words) if words.open => "String".to_owned(),
+                Kind::Object(_) | Kind::Enum(_) => name.clone(),
+                Kind::Alias(inner) => self.expression(inner, is_count)?,
+                Kind::Union(_) => bail!("{name} is a union; the types of the report have none"),
+            },
+            Type::Enum(words) if words.open => "String".to_owned(),
+            other => bail!("{other:?} has no type in the report; give an enum a title, which names it"),
+        })
+    }
+
+    /// Whether values of the type are copied.
+    fn is_plain(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Integer | Type::Boolean => true,
+            Type::Const(value) => !value.is_string(),
+            Type::Nullable(inner) => self.is_plain(inner),
+            Type::Ref(name) => matches!(&self.schemas[name].kind, Kind::Enum(words) if !words.open),
+            _ => false,
+        }
+    }
+}
+
+/// Texts that may all be missing are a map: their names are the wire's business.
+fn is_map(object: &Object) -> bool {
+    object.fields.iter().all(|field| !field.required && field.ty == Type::String)
+}
+
+fn enumeration(schema: &Schema, words: &StringEnum) -> String {
+    let name = &schema.name;
+    let variants: BTreeMap<&String, String> =
+        words.values.iter().map(|word| (word, names::variant(word))).collect();
+    let mut code = format!(
+        "\n{}#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]\npub enum {name} {{\n",
+        doc(&schema.description, "")
+    );
+    for word in &words.values {
+        _ = write!(code, "    /// `{word}`\n    #[serde(rename = {word:?})]\n    {},\n", variants[word]);
+    }
+    _ = write!(
+        code,
+        "}}\n\nimpl {name} {{\n    /// All of them, in the order of the schema.\n    \
+         pub const ALL: [Self; {}] = [{}];\n\n    \
+         /// Its name in a report.\n    pub const fn name(self) -> &'static str {{\n        match self {{\n",
+        words.values.len(),
+        words.values.iter().map(|word| format!("Self::{}", variants[word])).collect::<Vec<_>>().join(", ")
+    );
+    for word in &words.values {
+        _ = writeln!(code, "            Self::{} => {word:?},", variants[word]);
+    }
+    _ = write!(
+        code,
+        "        }}\n    }}\n}}\n\nimpl fmt::Display for {name} {{\n    \
+         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {{\n        f.pad(self.name())\n    }}\n}}\n"
+    );
+    code
+}
+
+/// The identifier of a member: a keyword takes the last word of its type's name before it.
+fn name(of: &str, member: &str) -> String {
+    let snake = names::snake(member);
+    if !KEYWORDS.contains(&snake.as_str()) {
+        return snake;
+    }
+    let of = names::snake(of);
+    let last = of.rsplit('_').next().unwrap_or_default();
+    format!("{last}_{snake}")
+}
+
+fn doc(description: &str, indent: &str) -> String {
+    super::comment(description, &format!("{indent}/// "))
+}

@@ -1,0 +1,25 @@
+//! What a field of a generated type is called.
+
+use syn::{Attribute, Ident};
+
+/// What a field is called in Rust.
+pub(super) fn name(field: &syn::Field) -> String {
+    field.ident.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What a field or a variant is called in JSON.
+pub(super) fn wire_name(attrs: &[Attribute], ident: &Ident) -> String {
+    let mut name = ident.to_string();
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("serde")) {
+        let renamed = attr.parse_nested_meta(|meta| {
+            if meta.path.is_ident("rename") {
+                name = meta.value()?.parse::<syn::LitStr>()?.value();
+            } else if meta.input.peek(syn::Token![=]) {
+                meta.value()?.parse::<syn::Expr>()?;
+            }
+            Ok(())
+        });
+        debug_assert!(renamed.is_ok(), "typify writes serde attributes that parse");
+    }
+    name
+}

@@ -1,0 +1,180 @@
+//! Emits what makes a type pleasant to build: `new` with what must be given, and a setter for each other member, as
+//! calls of the macros of `core/src/api/setters.rs`.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use syn::{Field, Fields, Item, ItemStruct, Type};
+
+use super::{fields, paths};
+use crate::codegen::emit::{block, filled};
+
+/// What is known of the types when setters are written.
+pub(super) struct Known {
+    /// Types that people build: those of requests, and what they hold.
+    built: HashSet<String>,
+    /// Sets of one word, which need not be said.
+    single: HashSet<String>,
+    /// Types that are made from text or from other types.
+    converted: HashSet<String>,
+}
+
+impl Known {
+    /// document: the lowered one, whose request bodies are what people build.
+    pub(super) fn new(items: &[Item], document: &Value, open: &HashSet<&str>) -> Self {
+        let mut known = Self { built: HashSet::new(), single: HashSet::new(), converted: HashSet::new() };
+        for item in items {
+            let Item::Enum(item) = item else { continue };
+            let name = item.ident.to_string();
+            if item.variants.iter().any(|variant| !matches!(variant.fields, Fields::Unit)) {
+                known.converted.insert(name);
+            } else if item.variants.len() == 1 {
+                known.single.insert(name);
+            }
+        }
+        known.converted.extend(open.iter().map(|&name| name.to_owned()));
+        let mut waiting = requests(document);
+        while let Some(name) = waiting.pop() {
+            let item = items.iter().find(|item| match item {
+                Item::Struct(item) => item.ident == name,
+                Item::Enum(item) => item.ident == name,
+                _ => false,
+            });
+            let Some(item) = item else { continue };
+            if known.built.insert(name) {
+                waiting.extend(held(item));
+            }
+        }
+        known
+    }
+
+    /// Whether a field need not be given: it may be left out, is a list, or has one word to say.
+    pub(super) fn spare(&self, field: &Field) -> bool {
+        ["Option", "Vec", "Map", "IndexMap"].iter().any(|name| is(&field.ty, name) && !required(field))
+            || is_boxed_option(&field.ty)
+            || matches!(last(&field.ty), Some(name) if self.single.contains(&name))
+    }
+
+    /// `constructor!` and `setters!` of a type that people build; nothing for another.
+    pub(super) fn emit(&self, item: &ItemStruct, by_hand: bool) -> String {
+        let name = item.ident.to_string();
+        if !self.built.contains(&name) {
+            return String::new();
+        }
+        let (spare, given): (Vec<&Field>, Vec<&Field>) =
+            item.fields.iter().partition(|field| self.spare(field));
+        let mut code = String::new();
+        if !given.is_empty() {
+            let given: Vec<String> = given.iter().map(|field| self.parameter(field)).collect();
+            let visible = if by_hand { "pub(crate) fn required" } else { "pub fn new" };
+            let names: Vec<String> = spare.iter().map(|field| fields::name(field)).collect();
+            let head = format!("constructor! {{ {name}: {visible}({}); ", given.join(", "));
+            let whole = format!("{head}{} }}\n", names.join(", "));
+            if whole.len() <= 111 {
+                code += &whole;
+            } else {
+                code.extend([
+                    head.trim_end(),
+                    "
+",
+                    &filled("    ", &names),
+                    "}
+",
+                ]);
+            }
+        }
+        let settable = spare.iter().filter(|field| {
+            fields::name(field) != "extra" && !last(&field.ty).is_some_and(|name| self.single.contains(&name))
+        });
+        let setters: Vec<String> = settable
+            .map(|field| {
+                let parameter = self.parameter(field);
+                format!("with_{}({parameter})", fields::name(field).trim_end_matches('_'))
+            })
+            .collect();
+        if !setters.is_empty() {
+            code.extend([
+                "setters! { ",
+                block(&format!("{name} "), &setters).trim_end(),
+                " }
+",
+            ]);
+        }
+        code
+    }
+
+    /// `name: type` of what is given for a field.
+    fn parameter(&self, field: &Field) -> String {
+        let held = is(&field.ty, "Option") || is_boxed_option(&field.ty);
+        let ty = if held { inner(&field.ty).unwrap_or(&field.ty) } else { &field.ty };
+        let spelled = paths::spelled(ty);
+        let name = fields::name(field);
+        let into = last(ty).is_some_and(|name| {
+            ["Box", "Option", "String", "Value"].contains(&name.as_str()) || self.converted.contains(&name)
+        });
+        if into { format!("{name}: impl Into<{spelled}>") } else { format!("{name}: {spelled}") }
+    }
+}
+
+/// Names of the schemas of request bodies.
+fn requests(document: &Value) -> Vec<String> {
+    let operations =
+        document["paths"].as_object().into_iter().flatten().filter_map(|(_, path)| path.as_object());
+    let bodies = operations.flatten().filter_map(|(_, operation)| {
+        operation.pointer("/requestBody/content/application~1json/schema/$ref")?.as_str()
+    });
+    bodies.filter_map(|reference| reference.rsplit('/').next().map(str::to_owned)).collect()
+}
+
+/// Names of the types of a type's fields.
+fn held(item: &Item) -> Vec<String> {
+    struct Names(Vec<String>);
+    impl<'ast> syn::visit::Visit<'ast> for Names {
+        fn visit_path_segment(&mut self, segment: &'ast syn::PathSegment) {
+            self.0.push(segment.ident.to_string());
+            syn::visit::visit_path_segment(self, segment);
+        }
+    }
+    let mut names = Names(Vec::new());
+    syn::visit::Visit::visit_item(&mut names, item);
+    names.0
+}
+
+/// Whether a list has to be written even if it is empty.
+fn required(field: &Field) -> bool {
+    !is(&field.ty, "Option")
+        && !field.attrs.iter().any(|attr| {
+            attr.path().is_ident("serde") && {
+                let tokens = quote::ToTokens::to_token_stream(attr).to_string();
+                tokens.contains("default") || tokens.contains("flatten")
+            }
+        })
+}
+
+/// Whether a type is `name` or `name<…>`.
+fn is(ty: &Type, name: &str) -> bool {
+    last(ty).is_some_and(|last| last == name)
+}
+
+/// Whether a type is `Box<Option<T>>`, as typify writes what may be left out of a type that holds itself.
+fn is_boxed_option(ty: &Type) -> bool {
+    is(ty, "Box") && inner(ty).is_some_and(|inner| is(inner, "Option"))
+}
+
+/// The last segment of a type's path.
+fn last(ty: &Type) -> Option<String> {
+    let Type::Path(path) = ty else { return None };
+    path.path.segments.last().map(|segment| segment.ident.to_string())
+}
+
+/// `T` of `Option<T>` or `Box<T>`.
+fn inner(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let syn::PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
+        return None;
+    };
+    match arguments.args.first()? {
+        syn::GenericArgument::Type(inner) => Some(inner),
+        _ => None,
+    }
+}

@@ -1,0 +1,65 @@
+//! What the types and the client in Rust look like.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::{Signatures, emit};
+use crate::codegen::build::build;
+use crate::codegen::fixture::{edited, sources};
+use crate::codegen::load::Sources;
+use crate::codegen::lower::lower;
+
+fn generated(sources: &Sources, end: &str) -> (String, Signatures) {
+    let api = build(sources).expect("the fixture builds");
+    let lowered = lower(&sources.openapi, &api).expect("the fixture lowers");
+    let (files, signatures) = emit(&api, &lowered).expect("the fixture generates");
+    let file = files.into_iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it");
+    (file.contents, signatures)
+}
+
+fn types(sources: &Sources) -> String {
+    generated(sources, "types.rs").0
+}
+
+#[test]
+fn types_have_public_fields_words_and_setters() {
+    assert_snapshot!(types(&sources()));
+}
+
+#[test]
+fn only_what_people_send_gets_new_and_setters() {
+    let code = types(&sources());
+    assert!(
+        code.contains("constructor! { LineRequest: pub fn new(text: impl Into<LineRequestText>);"),
+        "{code}"
+    );
+    assert!(code.contains("with_weight(weight: f64)"), "{code}");
+    assert!(!code.contains("setters! { Line {") && !code.contains("constructor! { Line:"), "{code}");
+}
+
+#[test]
+fn a_new_that_is_written_by_hand_leaves_the_generated_one_to_the_crate() {
+    let code = types(&edited("/components/schemas/LineRequest/x-new", json!("by hand")));
+    assert!(code.contains("constructor! { LineRequest: pub(crate) fn required("), "{code}");
+}
+
+#[test]
+fn a_schema_with_the_name_of_a_type_of_the_language_hides_it_from_nothing() {
+    let string = json!({ "description": "A thread.", "x-source": "ours", "type": "object", "properties": {
+        "material": { "type": "string", "description": "Of what." },
+    } });
+    let code = types(&edited("/components/schemas/String", string));
+    assert!(code.contains("pub struct String {"), "{code}");
+    assert!(code.contains("pub material: Option<::std::string::String>,"), "{code}");
+    assert!(!code.contains("Vec<String>"), "{code}");
+}
+
+#[test]
+fn the_client_has_a_function_per_form_and_no_constructor_with_a_total_timeout() {
+    let (code, signatures) = generated(&sources(), "client.rs");
+    let functions: Vec<&str> = signatures.keys().map(String::as_str).collect();
+    assert_eq!(functions, ["create_line", "create_line_stream", "retrieve_line", "stream_write"]);
+    assert!(!code.contains("pub fn new("));
+    // The double slash under which the stream was lowered is folded.
+    assert!(!code.contains("//v1/lines\""));
+}

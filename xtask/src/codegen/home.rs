@@ -1,0 +1,77 @@
+//! Where generated code lives, and how it names the hand-written code under it: this workspace's clients, or those that
+//! the generator makes of another specification.
+
+/// The folders of generated code, from the repository's root, and what it imports from outside of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Home {
+    /// Folder of the Rust modules that say what the API is: `types`, `operations`.
+    pub rust_api: &'static str,
+    /// Their parent as Rust modules, seen from the client's.
+    pub rust_api_module: &'static str,
+    /// Folder of the Rust modules that call it: `client`, `resources`.
+    pub rust_client: &'static str,
+    /// Of another crate the module that has all they use; none where they are part of the crate they use.
+    pub rust_runtime: Option<&'static str>,
+    /// Folder of the Python modules.
+    pub python: &'static str,
+    /// The Python package that they are.
+    pub python_package: &'static str,
+    /// Folder of the TypeScript modules.
+    pub node: &'static str,
+    /// Folder of the hand-written TypeScript modules, from there.
+    pub node_runtime: &'static str,
+}
+
+/// The clients of this workspace.
+pub(crate) const GATEWRIGHT: Home = Home {
+    rust_api: "core/src/api/generated",
+    rust_api_module: "crate::api",
+    rust_client: "core/src/client/generated",
+    rust_runtime: None,
+    python: "bindings-python/python/gatewright/generated",
+    python_package: "gatewright.generated",
+    node: "bindings-node/src-ts/generated",
+    node_runtime: "..",
+};
+
+/// Where this workspace's own crate has what generated Rust uses; `runtime.rs` gives the same names to others.
+const OWN: &[(&str, &str)] = &[
+    ("Bytes", "bytes"),
+    ("CallContext", "crate::client"),
+    ("Client", "crate::client"),
+    ("Conversation", "crate::api::operation"),
+    ("Error", "crate::wire::error"),
+    ("ErrorStyle", "crate::api::operation"),
+    ("EventStream", "crate::stream"),
+    ("Method", "crate::api::operation"),
+    ("ModelKind", "crate::api::operation"),
+    ("Operation", "crate::api::operation"),
+    ("Protocol", "crate::api::operation"),
+    ("Response", "crate::transport::response"),
+    ("ResponseBody", "crate::api::operation"),
+    ("StreamMode", "crate::api::operation"),
+    ("TypedCall", "crate::client"),
+];
+
+impl Home {
+    /// Whether the Rust modules are part of the crate that they use.
+    pub(crate) fn is_own_crate(&self) -> bool {
+        self.rust_runtime.is_none()
+    }
+
+    /// The module of something that generated Rust uses.
+    fn rust_module(&self, name: &str) -> &'static str {
+        let own = || OWN.iter().find(|(known, _)| *known == name).map(|(_, module)| *module);
+        self.rust_runtime.or_else(own).expect("the list has what emitters use")
+    }
+
+    /// The path of something that generated Rust uses.
+    pub(crate) fn rust_path(&self, name: &str) -> String {
+        format!("{}::{name}", self.rust_module(name))
+    }
+
+    /// Things of one module as they follow `use`.
+    pub(crate) fn rust_list(&self, names: &[&str]) -> String {
+        format!("{}::{{{}}}", self.rust_module(names[0]), names.join(", "))
+    }
+}

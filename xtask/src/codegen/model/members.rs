@@ -1,0 +1,11 @@
+//! The report member by member, for its reference.
+
+/// A member of the report.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    /// Its place; `*` stands for every element of an array.
+    pub pointer: String,
+    /// Each keyword of its schema with its value, as text.
+    pub rules: Vec<String>,
+    pub meaning: String,
+}

@@ -211,13 +211,12 @@ function assemble(
     const [unknown] = Object.keys(rest);
     if (unknown !== undefined) throw new TypeError(`${operation.name}: no parameter is called ${unknown}`);
   }
-  return { call, streams: streams(operation, rest, options) };
+  return { call, streams: streams(operation, rest) };
 }
 
-/** Whether the response is to be a stream. */
-function streams({ stream }: Operation, body: Members, options: RequestOptions | undefined): boolean {
-  if (typeof stream === "boolean") return stream;
-  return (options?.extraBody?.[stream] ?? body[stream]) === true;
+/** Whether the response is to be a stream: the types of the method follow from its parameters alone. */
+function streams({ stream }: Operation, body: Members): boolean {
+  return typeof stream === "boolean" ? stream : body[stream] === true;
 }
 
 /** A path parameter's value as text. Errors: TypeError; a missing id must not become `undefined` in a path. */

@@ -160,8 +160,10 @@ export interface EngineModule {
 }
 
 export interface EngineValidator {
-  /** Maximum size of a document, in bytes. */
-  readonly maxBytes: number;
+  /** The document in a file, as much of it as is needed. */
+  read(path: string): EngineDocument;
+  /** Like `read`, without blocking. Never rejects. */
+  readLater(path: string): Promise<EngineDocument>;
   /** The verdict. */
   validate(document: Uint8Array): EngineMade;
   html(document: Uint8Array, evidence?: string, page?: string): EngineMade;
@@ -201,6 +203,12 @@ export interface EngineLines {
   take(bytes: Uint8Array): string[] | null;
   /** The last line, if no line break ends it. */
   finish(): string[];
+}
+
+/** The bytes of a document, or the JSON of the failure. */
+export interface EngineDocument {
+  readonly error?: string;
+  readonly bytes?: Uint8Array;
 }
 
 /** Text made from a document, or the JSON of its validation outcome or of the failure. */

@@ -1,35 +1,21 @@
 /** Compatibility reports (specification 2.12): validation, pages and comparisons. */
 
-import { closeSync, createReadStream, openSync, readSync } from "node:fs";
 import type { Transform } from "node:stream";
-import { type EngineMade, type EngineValidator, type EngineValidatorOptions, engine } from "./engine";
+import {
+  type EngineDocument,
+  type EngineMade,
+  type EngineValidator,
+  type EngineValidatorOptions,
+  engine,
+} from "./engine";
 import { CallSite, failure } from "./failure";
 import { FileError, InternalError } from "./generated/errors";
 import type { OverallStatus, Status } from "./generated/report";
 import { judgedLines } from "./report-lines";
 import { ReportPool } from "./report-pool";
 
-export type {
-  AgentMode,
-  Check,
-  CheckError,
-  CheckId,
-  Configuration,
-  Environment,
-  Kit,
-  Layer,
-  OverallStatus,
-  Report,
-  ResponseHeaders,
-  Retries,
-  Status,
-  Summary,
-  Usage,
-} from "./generated/report";
+export type * from "./generated/report";
 export type { JudgedLine } from "./report-lines";
-
-/** Number of bytes to read from a file at a time. */
-const CHUNK_BYTES = 1 << 20;
 
 /** One rule that a document breaks, or one advisory. */
 export interface Violation {
@@ -207,19 +193,15 @@ export class Validator {
   /**
    * Validates a report. A document that cannot be read as JSON is invalid, not an error.
    *
-   * Errors: those of the file system, if a path is given.
+   * Errors: `FileError`, if a path is given and the file cannot be read.
    */
   validate(source: ReportSource): ValidationOutcome {
-    return this.#judge(isPath(source) ? readBounded(source.path, this.#engine.maxBytes) : bytesOf(source));
+    return this.#judge(this.#contentOf(source));
   }
 
   /** Like `validate`, for a file that is read without blocking. */
   async validateFile(path: string): Promise<ValidationOutcome> {
-    const chunks: Buffer[] = [];
-    // One byte over the limit is enough to refuse it.
-    for await (const chunk of createReadStream(path, { end: this.#engine.maxBytes }))
-      chunks.push(chunk as Buffer);
-    return this.#judge(Buffer.concat(chunks));
+    return this.#judge(documentOf(await this.#engine.readLater(path)));
   }
 
   /**
@@ -318,7 +300,7 @@ export class Validator {
   }
 
   #contentOf(source: ReportSource): Uint8Array {
-    return contentOf(source, this.#engine.maxBytes);
+    return isPath(source) ? documentOf(this.#engine.read(source.path)) : bytesOf(source);
   }
 
   #judge(document: Uint8Array): ValidationOutcome {
@@ -411,44 +393,9 @@ function judged(position: number, source: ReportSource, outcome: () => Validatio
   }
 }
 
-/** The bytes of a file; of a file over the limit, just enough to refuse it. */
-function readBounded(path: string, most: number): Buffer {
-  const file = openSync(path, "r");
-  try {
-    const chunks: Buffer[] = [];
-    for (let room = most + 1; room > 0; ) {
-      const chunk = Buffer.allocUnsafe(Math.min(room, CHUNK_BYTES));
-      const length = fill(chunk, file);
-      chunks.push(chunk.subarray(0, length));
-      if (length < chunk.length) break;
-      room -= length;
-    }
-    return Buffer.concat(chunks);
-  } finally {
-    closeSync(file);
-  }
-}
-
-/**
- * Reads until the chunk is full or the file ends: a pipe delivers little at a time. Returns the number of bytes read.
- */
-function fill(chunk: Buffer, file: number): number {
-  let filled = 0;
-  while (filled < chunk.length) {
-    const length = readSync(file, chunk, filled, chunk.length - filled, null);
-    if (length === 0) break;
-    filled += length;
-  }
-  return filled;
-}
-
-function contentOf(source: ReportSource, most: number): Uint8Array {
-  if (!isPath(source)) return bytesOf(source);
-  try {
-    return readBounded(source.path, most);
-  } catch (error) {
-    throw fileError(error);
-  }
+function documentOf({ error, bytes }: EngineDocument): Uint8Array {
+  if (bytes === undefined) throw failure(error ?? "", new CallSite(documentOf));
+  return bytes;
 }
 
 function outcomeOf({ error, verdict }: EngineMade): ValidationOutcome {

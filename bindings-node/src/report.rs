@@ -2,16 +2,19 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
 
+use std::io;
 use std::path::Path;
 
 use gatewright::report::{
-    Diff, EvidenceFile, Outcome, Report, Thresholds, Validator as Core, annotations, html, junit,
+    Diff, EvidenceFile, Outcome, Report, Source, Thresholds, Validator as Core, annotations, html, junit,
 };
 use gatewright::{Error, ErrorKind};
-use napi::bindgen_prelude::Either;
+use napi::Env;
+use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array};
 use napi_derive::napi;
 
 use crate::error::describe;
+use crate::lifetime::{self, Promised};
 
 /// How to validate documents; missing settings are those of the specification.
 #[napi(object, object_to_js = false)]
@@ -42,6 +45,29 @@ pub struct Made {
     pub summary: Option<String>,
 }
 
+/// The bytes of a document, or why they cannot be read.
+#[napi(object, object_from_js = false)]
+#[derive(Default)]
+pub struct Document {
+    /// The failure as JSON.
+    pub error: Option<String>,
+    /// The bytes.
+    pub bytes: Option<Uint8Array>,
+}
+
+impl Promised for Document {
+    fn failed(error: String) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+fn read(path: &str, max_bytes: usize) -> Result<Document, Error> {
+    let read = Source::File(path.into()).read(max_bytes);
+    let failed = |error: io::Error| Error::new(ErrorKind::Io, format!("{path}: {error}")).with_source(error);
+    let bytes = read.map_err(failed)?;
+    Ok(Document { bytes: Some(Uint8Array::new(bytes)), ..Document::default() })
+}
+
 /// Whether bytes are a blank line.
 #[napi]
 pub(crate) fn is_blank_line(line: &[u8]) -> bool {
@@ -65,11 +91,18 @@ impl Validator {
         }
     }
 
-    /// Maximum size of a document, in bytes.
-    #[napi(getter)]
-    pub fn max_bytes(&self) -> f64 {
-        // Below 2^32: exact.
-        u32::try_from(self.validator.max_bytes()).unwrap_or(u32::MAX).into()
+    /// The document in a file; of a file over the limit, just enough to refuse it.
+    #[napi]
+    pub fn read(&self, path: String) -> Document {
+        let read = gatewright::contain(|| read(&path, self.validator.max_bytes()));
+        read.unwrap_or_else(|error| Document::failed(describe(&error)))
+    }
+
+    /// Like `read`, on a thread that may block. Never rejects.
+    #[napi]
+    pub fn read_later<'env>(&self, env: &'env Env, path: String) -> napi::Result<PromiseRaw<'env, Document>> {
+        let max_bytes = self.validator.max_bytes();
+        lifetime::spawn_blocking(env, move || read(&path, max_bytes))
     }
 
     /// The verdict on a document.

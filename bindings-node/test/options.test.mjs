@@ -69,6 +69,24 @@ test("withOptions gives a client with other defaults over the same connections",
   );
 });
 
+test("extra members of the body do not decide whether a response streams", async (t) => {
+  const server = await echoing(t);
+  const client = clientOf(server);
+  const refused = {
+    name: "InvalidRequestError",
+    message: /"stream".*; to stream, give stream to chat\.completions\.create itself/,
+  };
+  const extra = { extraBody: { stream: true } };
+  await assert.rejects(client.chat.completions.create(PROMPT, extra), refused);
+  await assert.rejects(client.withOptions(extra).chat.completions.create(PROMPT), refused);
+  const streaming = { ...PROMPT, stream: true };
+  await assert.rejects(client.chat.completions.create(streaming, { extraBody: { stream: false } }), {
+    name: "InvalidRequestError",
+    message: /"stream".*; for a whole response, call chat\.completions\.create without stream/,
+  });
+  assert.equal(server.requests.length, 0);
+});
+
 test("a time that is none is refused, wherever it is given", async (t) => {
   const client = clientOf(await echoing(t));
   for (const given of [0, -1, Number.NaN, -0, 1e-9]) {

@@ -124,7 +124,7 @@ test("no more of a file is read than the bound asks for", async (t) => {
   assert.throws(() => validator.canonical({ path }), { name: "InvalidReport", message });
 });
 
-test("a pipe that gives little at a time takes no more memory than the bound", async (t) => {
+test("a pipe that gives little at a time is read to its end", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
   t.after(() => rm(folder, { recursive: true }));
   const pipe = join(folder, "pipe");
@@ -132,22 +132,16 @@ test("a pipe that gives little at a time takes no more memory than the bound", a
   // As many writes, a moment apart, so that a read finds a byte or a few.
   const write = `exec 3>"$0"; for i in $(seq 60); do printf x >&3; sleep 0.005; done`;
   const writer = spawn("sh", ["-c", write, pipe]);
-  let allocated = 0;
-  const { allocUnsafe } = Buffer;
-  t.mock.method(Buffer, "allocUnsafe", (size) => {
-    allocated += size;
-    return allocUnsafe(size);
-  });
-  const { violations } = new report.Validator({ maxBytes: 1000 }).validate({ path: pipe });
-  assert.equal(violations[0].rule, "syntax");
-  // The chunk, and what was read of it once more.
-  assert.ok(allocated <= 1001 + 60, `${allocated} bytes`);
+  const { violations } = new report.Validator({ maxBytes: 59 }).validate({ path: pipe });
+  assert.equal(violations[0].message, "the document has 60 bytes (ours)");
   if (writer.exitCode === null) await once(writer, "exit");
 });
 
 test("a file that cannot be read is an error, not a verdict", async () => {
-  assert.throws(() => report.validate({ path: "/nowhere/report.json" }), { code: "ENOENT" });
-  await assert.rejects(report.validateFile("/nowhere/report.json"), { code: "ENOENT" });
+  const path = "/nowhere/report.json";
+  const refused = { name: "FileError", message: /^\/nowhere\/report\.json: No such file/ };
+  assert.throws(() => report.validate({ path }), refused);
+  await assert.rejects(report.validateFile(path), refused);
 });
 
 test("a violation has its place in the text, and a message for people", () => {

@@ -20,6 +20,7 @@ const SILENCE = 300;
 const FINAL = {
   create_chat_completion: "finalChatCompletion",
   create_response: "finalResponse",
+  create_message: "finalMessage",
   stream_generate_content: "finalResponse",
 };
 /** Between two packets, so that they arrive as two. */
@@ -143,7 +144,9 @@ test("vectors: limits, for models of the catalog", async (t) => {
   const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, validate: true });
   const rules = (violations) => violations.map(({ pointer, rule }) => `${pointer} ${rule}`).sort();
   let [accepted, refused] = [0, 0];
-  const cases = ["requests", "tools"].flatMap((topic) => readVectors(`limits/${topic}.json`).cases);
+  const cases = ["requests", "tools", "messages"].flatMap(
+    (topic) => readVectors(`limits/${topic}.json`).cases,
+  );
   for (const { name, operation, body, violations } of cases) {
     const { path, stream } = operations[operation];
     // Checked are the models of the catalog; the switch to a stream is the client's own to set.

@@ -15,7 +15,7 @@ use crate::response::Metadata;
 /// A parsed body with its response metadata.
 pub(crate) struct Answer {
     content: Content,
-    metadata: Arc<Metadata>,
+    pub(crate) metadata: Arc<Metadata>,
     iterable: Option<&'static str>,
 }
 

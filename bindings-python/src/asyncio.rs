@@ -11,7 +11,7 @@ use crate::error::{self, caught};
 use crate::interpreter;
 use crate::runtime::runtime;
 
-/// Work under way. The `async def` that awaits `future` calls `cancel()` when it is done for any reason.
+/// Work in progress. The `async def` that awaits `future` calls `cancel()` when it ends for any reason.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct Pending {
     #[pyo3(get)]
@@ -27,7 +27,7 @@ impl Pending {
     }
 }
 
-/// Starts `work`; `convert` makes the Python value of its result.
+/// Starts `work`; `convert` converts its result to a Python value.
 pub(crate) fn spawn<T: Send + 'static>(
     py: Python<'_>,
     event_loop: &Bound<'_, PyAny>,
@@ -35,7 +35,9 @@ pub(crate) fn spawn<T: Send + 'static>(
     convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Pending> {
     if interpreter::is_closed() {
-        return Err(PyRuntimeError::new_err("the interpreter is shutting down: no async call ends any more"));
+        return Err(PyRuntimeError::new_err(
+            "the interpreter is shutting down: async calls can no longer be made",
+        ));
     }
     let waiter = Waiter::new(event_loop)?;
     let future = waiter.future(py);

@@ -1,10 +1,10 @@
-//! Callbacks of the caller that run within its calls: middleware, and a callable in place of the key.
+//! Callbacks that run within a call: middleware, and a callable that returns the key.
 //!
-//! It runs where the call was made: on the blocked thread, or on the event loop that awaits, in the context of the task
-//! there. The caller gets their exceptions unchanged.
+//! A callback runs where the call was made: on the blocked thread, or on the event loop that awaits, in the context of
+//! its task. The caller gets the exceptions of callbacks unchanged.
 //!
-//! The client in Python owns this code; here it is only referred to, weakly, so that code which refers to its client
-//! in turn can be collected with it.
+//! The client in Python owns the callbacks. This file holds only weak references to them, so that callbacks that refer
+//! to their client are collected with it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,23 +33,23 @@ struct Caller {
 
 /// Where callbacks run.
 enum Place {
-    /// Here: the thread that polls is the one that is blocked by the call.
+    /// On the thread that polls: the call blocks it.
     Thread,
     EventLoop(Arc<EventLoop>),
 }
 
 struct EventLoop {
     event_loop: Py<PyAny>,
-    /// Context variables of the task that awaits.
+    /// Context variables of the awaiting task.
     context: Py<PyAny>,
 }
 
-/// Runs a call made by a thread that waits for it.
+/// Runs a call for a thread that waits for it.
 pub(crate) async fn for_thread<F: Future>(call: F) -> F::Output {
     CALLER.scope(Caller { place: Place::Thread, attempt: Mutex::default() }, call).await
 }
 
-/// Runs a call awaited on an event loop.
+/// Runs a call for a task of an event loop.
 pub(crate) fn for_event_loop<F: Future>(
     event_loop: &Bound<'_, PyAny>,
     call: F,
@@ -73,11 +73,11 @@ impl fmt::Display for Raised {
 impl std::error::Error for Raised {}
 
 fn raised(error: PyErr) -> Error {
-    // Configuration: the one kind that is passed on as it is wherever a callback fails.
+    // The core passes on only this kind unchanged, wherever a callback fails.
     Error::new(ErrorKind::Configuration, "a callback of the client raised").with_source(Raised(error))
 }
 
-/// The exception that a callback raised, where one is behind this error.
+/// The exception of a callback that caused this error, if any.
 pub(crate) fn raised_within(py: Python<'_>, error: &Error) -> Option<PyErr> {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -89,7 +89,7 @@ pub(crate) fn raised_within(py: Python<'_>, error: &Error) -> Option<PyErr> {
     None
 }
 
-/// Runs something short within the interpreter, unless it is shutting down.
+/// Runs something short with the interpreter attached, unless it is shutting down.
 fn attached<T>(run: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Error> {
     interpreter::visit(run)
         .ok_or_else(|| Error::new(ErrorKind::Cancelled, "the interpreter is shutting down"))?
@@ -167,13 +167,13 @@ impl Reply {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
             let outcome = if failed { Err(PyErr::from_value(value)) } else { Ok(value.unbind()) };
-            // Nobody waits any more where the call was cancelled.
+            // If the call was cancelled, nobody waits any more.
             drop(sender.send(outcome));
         }
     }
 }
 
-/// Cancels a callback's task with the call that waits for it.
+/// Cancels the task of a callback when the call that waits for it ends.
 struct Abandon(Py<Reply>);
 
 impl Drop for Abandon {
@@ -184,7 +184,7 @@ impl Drop for Abandon {
                 && let Ok(event_loop) = task.bind(py).call_method0("get_loop")
                 && let Ok(cancel) = task.bind(py).getattr("cancel")
             {
-                // A task that is done stays so. The only error: the loop has closed.
+                // Cancelling a finished task does nothing. The only error: the loop is closed.
                 drop(event_loop.call_method1("call_soon_threadsafe", (cancel,)));
             }
         });
@@ -200,13 +200,12 @@ impl Owner {
     }
 
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let gone =
-            || PyRuntimeError::new_err("the client, and its callbacks with it, went away during its call");
+        let gone = || PyRuntimeError::new_err("the client and its callbacks were freed during its call");
         self.0.bind(py).upgrade().ok_or_else(gone)
     }
 }
 
-/// A callable in place of the key.
+/// A callable that returns the key.
 pub(crate) struct KeyCallable {
     owner: Owner,
     /// Whether it takes the keyword `refresh`.
@@ -214,7 +213,7 @@ pub(crate) struct KeyCallable {
 }
 
 impl KeyCallable {
-    /// owner: has the callable as `key`.
+    /// owner: its `key` is the callable.
     pub(crate) fn new(owner: &Bound<'_, PyAny>) -> PyResult<Self> {
         let takes_refresh = owner.py().import("gatewright._callbacks")?.getattr("takes_refresh")?;
         let takes_refresh = takes_refresh.call1((owner.getattr("key")?,))?.is_truthy()?;
@@ -238,14 +237,13 @@ impl ApiKeyProvider for KeyCallable {
             })?;
             let key = invoke(function, arguments).await?;
             attached(|py| {
-                key.extract::<String>(py)
-                    .map_err(|_| PyTypeError::new_err("api_key() returned something else than text"))
+                key.extract::<String>(py).map_err(|_| PyTypeError::new_err("api_key() did not return text"))
             })
         })
     }
 }
 
-/// An object with `before(attempt)` and `after(attempt, outcome)`, or one of them.
+/// An object with `before(attempt)`, `after(attempt, outcome)` or both.
 pub(crate) struct PythonMiddleware {
     owner: Owner,
     index: usize,
@@ -254,14 +252,14 @@ pub(crate) struct PythonMiddleware {
 }
 
 impl PythonMiddleware {
-    /// owner: has the object in its list `middleware`, at that index.
+    /// owner: its list `middleware` holds the object at this index.
     pub(crate) fn new(owner: &Bound<'_, PyAny>, index: usize) -> PyResult<Self> {
         let object = owner.getattr("middleware")?.get_item(index)?;
         let (before, after) = (object.hasattr("before")?, object.hasattr("after")?);
         if !before && !after {
             let kind = object.get_type().name()?;
             let message = format!(
-                "middleware has a method before(attempt) or after(attempt, outcome); {kind} has neither"
+                "middleware needs a method before(attempt) or after(attempt, outcome); {kind} has neither"
             );
             return Err(PyTypeError::new_err(message));
         }
@@ -308,7 +306,7 @@ impl Middleware for PythonMiddleware {
     }
 }
 
-/// The attempt as Python sees it; the same object as long as the attempt is the same.
+/// The Python object of the attempt, always the same one for an attempt.
 fn attempt_to_python(py: Python<'_>, attempt: &Attempt) -> PyResult<Py<PyAny>> {
     let known = CALLER.try_with(|caller| {
         let known = caller.attempt.lock().unwrap_or_else(PoisonError::into_inner);
@@ -327,7 +325,7 @@ fn attempt_to_python(py: Python<'_>, attempt: &Attempt) -> PyResult<Py<PyAny>> {
     members.set_item("headers", headers_to_python(py, attempt.headers())?)?;
     members.set_item("body", attempt.body().map(|body| PyBytes::new(py, body)))?;
     let view = py.import("gatewright.middleware")?.getattr("Attempt")?.call((), Some(&members))?.unbind();
-    // Outside a call there is nowhere to keep it.
+    // Outside a call, nothing keeps it.
     let _ = CALLER.try_with(|caller| {
         *caller.attempt.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((attempt.number(), view.clone_ref(py)));

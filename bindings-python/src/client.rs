@@ -1,4 +1,4 @@
-//! The client under both Python clients: Python arguments to a core call, its answer to a record.
+//! The client below both Python clients: converts Python arguments to a call of the core, and its response to Python.
 
 use std::mem;
 use std::process;
@@ -9,45 +9,48 @@ use gatewright::runtime::operation_by_id;
 use gatewright::{Call, ClientBuilder, ErrorKind, Operation, RequestOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::answer::Answer;
 use crate::asyncio::{self, Pending};
 use crate::callbacks::{KeyCallable, PythonMiddleware};
 use crate::error;
 use crate::options;
+use crate::response::{Metadata, ResponseInfo};
 use crate::runtime::{block_on, runtime};
 use crate::serialize;
 use crate::stream::EngineStream;
 use crate::values;
 
-/// Path, query and header parameters of a call, each a dict by wire name or None.
+/// Path, query and header parameters of a call: each a dict by wire name, or None.
 type Parameters<'py> = (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>);
 
-/// A client of the core with options of its own; those made from one another share its connections.
+/// A client of the core, with options of its own. Clients derived from one another share connections.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct EngineClient {
     shared: Arc<Shared>,
     options: RequestOptions,
+    /// The list that the metadata of responses is added to, if anyone asked for it.
+    responses: Option<Py<PyList>>,
 }
 
-/// What clients with different options share. Rebuilt in a forked child.
+/// What derived clients share. A forked child builds it again.
 struct Shared {
     builder: ClientBuilder,
     base_url: String,
-    /// The key as text, for a client that pickles with it.
+    /// The key as text, if the client pickles with it.
     key: Option<String>,
     live: Mutex<Live>,
 }
 
-/// The core's client and the process it belongs to; none once it is closed.
+/// The core's client and its process. No client once it is closed.
 struct Live {
     pid: u32,
     client: Option<gatewright::Client>,
 }
 
 impl Live {
-    /// Leaves a parent's connections alone: closing them here would take them away from the parent.
+    /// Never drops a parent's client: this would close connections that the parent uses.
     fn forget_parent(&mut self) {
         if self.pid != process::id() {
             mem::forget(self.client.take());
@@ -63,9 +66,9 @@ impl Drop for Live {
 
 #[pymethods]
 impl EngineClient {
-    /// settings: as `Client`'s arguments. key: the key as text, else the environment's. callbacks: has a callable
-    /// in its place as `key`, else None, and the list `middleware`; the caller keeps it. keep_key: whether `key` is
-    /// to give the text back.
+    /// settings: named like `Client`'s arguments. key: the key as text; None for that of the environment. callbacks:
+    /// its `key` is a callable that returns the key, or None; `middleware` is a list. The caller keeps it alive.
+    /// keep_key: whether the property `key` returns the text.
     #[new]
     #[pyo3(signature = (settings, key, callbacks, *, keep_key=false))]
     fn new(
@@ -97,28 +100,34 @@ impl EngineClient {
         let base_url = client.base_url().to_owned();
         let live = Mutex::new(Live { pid: process::id(), client: Some(client) });
         let shared = Shared { builder, base_url, key: key.filter(|_| keep_key), live };
-        Ok(Self { shared: Arc::new(shared), options: RequestOptions::default() })
+        Ok(Self { shared: Arc::new(shared), options: RequestOptions::default(), responses: None })
     }
 
-    /// A client with these options over this one's, over the same connections.
-    fn with_options(&self, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+    /// A client with these options on top of this client's, on the same connections.
+    fn with_options(&self, py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let options = options::call_options(options)?.over(&self.options);
-        Ok(Self { shared: Arc::clone(&self.shared), options })
+        let responses = self.responses.as_ref().map(|list| list.clone_ref(py));
+        Ok(Self { shared: Arc::clone(&self.shared), options, responses })
     }
 
-    /// The options that calls have here, beside those of the client, as `with_options` takes them. secrets: whether
-    /// headers and query parameters that are secret by their name are among them.
+    /// This client; the metadata of its responses is added to the list.
+    fn noting(&self, responses: Py<PyList>) -> Self {
+        Self { shared: Arc::clone(&self.shared), options: self.options.clone(), responses: Some(responses) }
+    }
+
+    /// The options of this client's calls, in the form that `with_options` takes. secrets: whether they include headers
+    /// and query parameters that are secret by their name.
     fn options<'py>(&self, py: Python<'py>, secrets: bool) -> PyResult<Bound<'py, PyDict>> {
         options::to_python(py, &self.options, secrets)
     }
 
-    /// The key, of a client that keeps it.
+    /// The key, if the client keeps it.
     #[getter]
     fn key(&self) -> Option<&str> {
         self.shared.key.as_deref()
     }
 
-    /// The gateway's address, without a trailing slash.
+    /// Address of the gateway, without a trailing slash.
     #[getter]
     fn base_url(&self) -> &str {
         &self.shared.base_url
@@ -136,10 +145,11 @@ impl EngineClient {
         let client = self.client(py)?;
         let call = read_call(operation, parameters, body, options)?;
         let answer = block_on(py, answer(client, call))?.map_err(|error| error::to_python(py, &error))?;
+        note(py, self.responses.as_ref(), &answer.metadata)?;
         answer.into_python(py)
     }
 
-    /// Sends a call; the future of the result is settled on `event_loop`.
+    /// Sends a call; its result settles a future of `event_loop`.
     fn call_async(
         &self,
         py: Python<'_>,
@@ -151,10 +161,14 @@ impl EngineClient {
     ) -> PyResult<Pending> {
         let client = self.client(py)?;
         let call = read_call(operation, parameters, body, options)?;
-        asyncio::spawn(py, event_loop, answer(client, call), |py, answer| answer.into_python(py))
+        let responses = self.responses.as_ref().map(|list| list.clone_ref(py));
+        asyncio::spawn(py, event_loop, answer(client, call), move |py, answer| {
+            note(py, responses.as_ref(), &answer.metadata)?;
+            answer.into_python(py)
+        })
     }
 
-    /// Sends a call and waits until its response starts to stream.
+    /// Sends a call and waits until its stream begins.
     fn open(
         &self,
         py: Python<'_>,
@@ -167,10 +181,12 @@ impl EngineClient {
         let call = read_call(operation, parameters, body, options)?;
         let stream = block_on(py, async move { client.open(call).await })?;
         let stream = stream.map_err(|error| error::to_python(py, &error))?;
-        Ok(EngineStream::new(runtime(py)?.handle(), stream))
+        let stream = EngineStream::new(runtime(py)?.handle(), stream);
+        note(py, self.responses.as_ref(), stream.metadata())?;
+        Ok(stream)
     }
 
-    /// Sends a call; the future of the stream is settled on `event_loop`.
+    /// Sends a call; its stream settles a future of `event_loop`.
     fn open_async(
         &self,
         py: Python<'_>,
@@ -186,10 +202,14 @@ impl EngineClient {
             let stream = client.open(call).await?;
             Ok(EngineStream::new(&tokio::runtime::Handle::current(), stream))
         };
-        asyncio::spawn(py, event_loop, opened, |py, stream| Ok(Py::new(py, stream)?.into_any()))
+        let responses = self.responses.as_ref().map(|list| list.clone_ref(py));
+        asyncio::spawn(py, event_loop, opened, move |py, stream| {
+            note(py, responses.as_ref(), stream.metadata())?;
+            Ok(Py::new(py, stream)?.into_any())
+        })
     }
 
-    /// Closes idle connections, of all clients that share them; calls under way go on, new ones are refused.
+    /// Closes the idle connections of all clients that share them. Calls in progress continue; new ones are refused.
     fn close(&self) {
         let mut live = self.shared.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.forget_parent();
@@ -198,13 +218,13 @@ impl EngineClient {
 }
 
 impl EngineClient {
-    /// The core's client, made anew in a forked child. As with the runtime, the lock is only taken with the
-    /// interpreter attached, so that no fork can leave it locked.
+    /// The core's client; a forked child creates a new one. As with the runtime, taking the lock needs the interpreter,
+    /// so no fork leaves it locked.
     pub(crate) fn client(&self, py: Python<'_>) -> PyResult<gatewright::Client> {
         self.current().map_err(|error| error::to_python(py, &error))
     }
 
-    /// Runs no Python, so that the interpreter cannot pass to another thread while the lock is held.
+    /// Runs no Python code, so that the interpreter stays with this thread while it holds the lock.
     fn current(&self) -> Result<gatewright::Client, gatewright::Error> {
         let mut live = self.shared.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.client.is_some() && live.pid != process::id() {
@@ -217,6 +237,11 @@ impl EngineClient {
             Some(client) => Ok(client.with_options(self.options.clone())),
         }
     }
+}
+
+/// Adds the metadata of a response to the list, if there is one.
+fn note(py: Python<'_>, responses: Option<&Py<PyList>>, metadata: &Arc<Metadata>) -> PyResult<()> {
+    responses.map_or(Ok(()), |list| list.bind(py).append(ResponseInfo::new(Arc::clone(metadata))))
 }
 
 async fn answer(client: gatewright::Client, call: Call) -> Result<Answer, gatewright::Error> {
@@ -237,7 +262,7 @@ fn read_call(
     };
     let mut options = options::call_options(options)?;
     if let Some(headers) = headers {
-        // Before those of the options, which override.
+        // The headers of the options come later and override them.
         options.extra_headers.splice(0..0, values::read_pairs(&headers)?);
     }
     let mut call = Call::new(operation).options(options);

@@ -5,18 +5,16 @@ use std::path::PathBuf;
 use gatewright::{Client, Error, SaveOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::asyncio::{self, Pending};
 use crate::client::EngineClient;
 use crate::error;
+use crate::options;
 use crate::runtime::block_on;
 use crate::serialize;
-use crate::values;
 
-/// overwrite, max_bytes, timeout in seconds.
-type Options<'py> = (bool, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
-
-/// Saves what a record points to; gives the size of the file. kind: `image` (2.11) or `video` (2.7).
+/// Saves what a record points to; returns the size of the file. kind: `image` (2.11) or `video` (2.7).
 #[pyfunction]
 pub(crate) fn save(
     py: Python<'_>,
@@ -24,13 +22,13 @@ pub(crate) fn save(
     kind: &str,
     record: &Bound<'_, PyAny>,
     path: PathBuf,
-    options: Options<'_>,
+    options: &Bound<'_, PyDict>,
 ) -> PyResult<u64> {
     let saving = Saving::new(kind, record, path, options)?.run(client.client(py)?);
     block_on(py, saving)?.map_err(|error| error::to_python(py, &error))
 }
 
-/// As `save`; the size settles a future on `event_loop`.
+/// Like `save`; the size settles a future of `event_loop`.
 #[pyfunction]
 pub(crate) fn save_async(
     py: Python<'_>,
@@ -38,7 +36,7 @@ pub(crate) fn save_async(
     kind: &str,
     record: &Bound<'_, PyAny>,
     path: PathBuf,
-    options: Options<'_>,
+    options: &Bound<'_, PyDict>,
     event_loop: &Bound<'_, PyAny>,
 ) -> PyResult<Pending> {
     let saving = Saving::new(kind, record, path, options)?.run(client.client(py)?);
@@ -63,18 +61,14 @@ impl Saving {
         kind: &str,
         record: &Bound<'_, PyAny>,
         path: PathBuf,
-        (overwrite, max_bytes, timeout): Options<'_>,
+        options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let kind = match kind {
             "image" => Kind::Image,
             "video" => Kind::Video,
             _ => return Err(PyValueError::new_err(format!("there is nothing to save of a {kind}"))),
         };
-        let mut options = SaveOptions { overwrite, ..SaveOptions::default() };
-        if let Some(bytes) = max_bytes {
-            options.max_bytes = values::count("max_bytes", &bytes)?;
-        }
-        options.timeout = timeout.map(|seconds| values::seconds("timeout", &seconds)).transpose()?;
+        let options = options::save_options(options)?;
         Ok(Self { kind, record: serialize::to_json(record)?, path, options })
     }
 

@@ -1,8 +1,8 @@
-//! Leaving the interpreter and coming back to it, on any thread, up to its end.
+//! Releases the interpreter and attaches to it again, on any thread, until the interpreter shuts down.
 //!
-//! A thread that asks for the interpreter while it goes down is ended there and then, in the middle of Rust code,
-//! which takes the process with it. So nobody asks once it has begun to: `close` runs before that, waits for those
-//! who are on their way, and whoever comes later is told, or kept for the little time that is left.
+//! Python ends a thread that attaches during the shutdown, in the middle of Rust code, and the process aborts. So no
+//! thread attaches after the shutdown has begun: `close` runs before it and waits for the threads that are about to
+//! attach. A later thread gets a refusal, or waits until the process has ended.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -17,32 +17,32 @@ use pyo3::ffi::{PyObject, PyObject_Call};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// How long the end of the interpreter waits for threads on their way to it.
+/// Maximum time that the shutdown waits for threads that are about to attach.
 const CLOSING_TIME: Duration = Duration::from_secs(2);
 
-/// The process that the counts below are of: a forked child begins anew.
+/// The process to which the counts below belong: a forked child starts from zero.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Threads on their way to the interpreter, or on short visits to it.
+/// Number of threads that are about to attach, or that are attached for a short visit.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The thread that brings the interpreter down: it is in it to the last.
+    /// Whether this thread shuts the interpreter down: it stays attached to the end.
     static CLOSES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A place among those that `close` waits for.
+/// Marks a thread that `close` waits for.
 struct Pass;
 
 impl Pass {
-    /// None once the interpreter goes down.
+    /// None once the shutdown has begun.
     fn take() -> Option<Self> {
         INSIDE.fetch_add(1, Ordering::SeqCst);
         let pass = Self;
         (!CLOSED.load(Ordering::SeqCst) || CLOSES.get()).then_some(pass)
     }
 
-    /// As `take`, for a thread that cannot go on without: it waits out the end of the process.
+    /// Like `take`, for a thread that cannot continue without one: it waits until the process has ended.
     fn take_or_stay() -> Self {
         loop {
             match Self::take() {
@@ -59,11 +59,11 @@ impl Drop for Pass {
     }
 }
 
-/// Runs `work` with the interpreter released to others.
+/// Runs `work` while other threads may use the interpreter.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     begin(py);
     let (value, pass) = py.detach(|| {
-        // A panic, too, comes back only with a pass.
+        // A panic also needs a pass to return.
         let value = catch_unwind(AssertUnwindSafe(work));
         (value, Pass::take_or_stay())
     });
@@ -71,24 +71,21 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     value.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Keeps a thread that Python ends in the middle of its code where it is, until the process is over: interpreters before
-/// 3.14 end daemon threads when they go down, by unwinding them, and the Rust code beneath would take the process along.
+/// Stops a thread that Python unwinds, until the process has ended. Interpreters before 3.14 unwind daemon threads when
+/// they shut down, and the Rust code below would abort the process.
 struct Stay;
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        // Only that unwinding comes here: a call that returns forgets it, and no panic crosses the interpreter.
+        // Only that unwinding gets here: a call that returns forgets this value, and no panic crosses the interpreter.
         loop {
             thread::park();
         }
     }
 }
 
-/// Calls Python code that may take its time, so that the interpreter may go down meanwhile.
-#[expect(
-    unsafe_code,
-    reason = "pyo3 calls by a function that it says never unwinds, so that nothing could stay"
-)]
+/// Calls Python code that may take long enough for the interpreter to shut down meanwhile.
+#[expect(unsafe_code, reason = "pyo3 declares that its function never unwinds, so `Stay` would not run")]
 pub(crate) fn call<'py>(
     function: &Bound<'py, PyAny>,
     arguments: &Bound<'py, PyTuple>,
@@ -96,25 +93,25 @@ pub(crate) fn call<'py>(
     type Call = unsafe extern "C" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
     type Unwinding =
         unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
-    // SAFETY: the two types differ in nothing but that the second may unwind, which any code has to reckon with.
+    // SAFETY: the types differ only in that the second may unwind, which is always correct for the caller.
     let call: Unwinding = unsafe { mem::transmute::<Call, Unwinding>(PyObject_Call) };
     let stay = Stay;
-    // SAFETY: both are alive and the interpreter is attached, as the references show; no keywords is a null pointer.
-    // The function is hidden from the optimiser, which might find out that it is the one that never unwinds.
+    // SAFETY: the references prove that both are alive and that the interpreter is attached; a null pointer means no
+    // keywords. `black_box` hides from the optimiser that this is the function declared as never unwinding.
     let value = unsafe { black_box(call)(function.as_ptr(), arguments.as_ptr(), std::ptr::null_mut()) };
     mem::forget(stay);
-    // SAFETY: a new reference, or null where an exception is set.
+    // SAFETY: the value is a new reference, or null if an exception is set.
     unsafe { Bound::from_owned_ptr_or_err(function.py(), value) }
 }
 
-/// Runs `visit` within the interpreter, on a thread that Python did not start. None where it goes down: then nobody
-/// waits for what would be told.
+/// Runs `visit` with the interpreter attached, on a thread that Python did not start. None during the shutdown: nobody
+/// waits for the result then.
 pub(crate) fn visit<T>(visit: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _pass = Pass::take()?;
     Python::try_attach(visit)
 }
 
-/// Runs `work` within the interpreter, on a thread that is in `detached`.
+/// Runs `work` with the interpreter attached, on a thread inside `detached`.
 pub(crate) fn reattached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
     let pass = Pass::take_or_stay();
     Python::attach(|py| {
@@ -123,13 +120,13 @@ pub(crate) fn reattached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
     })
 }
 
-/// Whether the interpreter goes down, so that no visit is let in any more.
+/// Whether the shutdown has begun, so that no thread may attach any more.
 pub(crate) fn is_closed() -> bool {
     PROCESS.load(Ordering::SeqCst) == process::id() && CLOSED.load(Ordering::SeqCst)
 }
 
-/// To be called before anything is left or visited in this process. With the interpreter attached, so that no two
-/// threads are here at once.
+/// Call this before any other function of this file in a process. The interpreter is attached, so that two threads
+/// never run it at once.
 pub(crate) fn begin(_: Python<'_>) {
     let process = process::id();
     if PROCESS.swap(process, Ordering::SeqCst) != process {
@@ -138,7 +135,7 @@ pub(crate) fn begin(_: Python<'_>) {
     }
 }
 
-/// Registered with `atexit`, whose functions run when the interpreter is still whole.
+/// Registered with `atexit`: it runs before the interpreter shuts down.
 #[pyfunction]
 pub(crate) fn close(py: Python<'_>) {
     begin(py);

@@ -61,9 +61,6 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(wrap_pyfunction!(on_purpose::register_operations, module)?)?;
     }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    let wait = gatewright::WaitOptions::default();
-    module.add("VIDEO_POLL_INTERVAL_S", wait.interval.as_secs_f64())?;
-    module.add("VIDEO_WAIT_TIMEOUT_S", wait.timeout.as_secs_f64())?;
     let thresholds = gatewright::report::Thresholds::default();
     module.add("SLOWER_PERCENT", thresholds.percent)?;
     module.add("SLOWER_MS", thresholds.ms)?;

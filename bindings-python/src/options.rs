@@ -1,7 +1,7 @@
 //! Options of a client and of a call, between Python's dictionaries and the core. What they are is generated from
 //! `spec/options.json`; how a value of a kind is read is in values.rs.
 
-use gatewright::{ClientBuilder, RequestOptions};
+use gatewright::{ClientBuilder, RequestOptions, SaveOptions, WaitOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -26,10 +26,28 @@ pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder
 
 /// The options of a call; their names are those of `CallOptions`.
 pub(crate) fn call_options(options: &Bound<'_, PyDict>) -> PyResult<RequestOptions> {
-    let mut read = RequestOptions::default();
+    read(options, generated::set)
+}
+
+/// The options of a wait, except its callback; their names are those of `WaitOptions`.
+pub(crate) fn wait_options(options: &Bound<'_, PyDict>) -> PyResult<WaitOptions> {
+    read(options, generated::set_wait)
+}
+
+/// The options of saving a file; their names are those of `SaveOptions`.
+pub(crate) fn save_options(options: &Bound<'_, PyDict>) -> PyResult<SaveOptions> {
+    read(options, generated::set_save)
+}
+
+/// Options by their names; None is as if it were left out.
+fn read<T: Default>(
+    options: &Bound<'_, PyDict>,
+    set: impl Fn(&mut T, &str, &Bound<'_, PyAny>) -> PyResult<()>,
+) -> PyResult<T> {
+    let mut read = T::default();
     for (name, value) in options {
         if !value.is_none() {
-            generated::set(&mut read, name.cast::<PyString>()?.to_str()?, &value)?;
+            set(&mut read, name.cast::<PyString>()?.to_str()?, &value)?;
         }
     }
     Ok(read)

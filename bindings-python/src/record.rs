@@ -1,8 +1,8 @@
-//! `Record`: the one class every JSON object of a response is read through.
+//! `Record`: the class of every JSON object in a response.
 //!
-//! A record shares the parsed document with its parents and children, so reading a member copies nothing
-//! but the value asked for. It is read-only; `to_dict()` gives a copy to change. Arrays are handed out as
-//! fresh lists. There is no class per schema: the generated stubs give the types.
+//! A record shares the parsed document with its parents and children, so reading a member copies only that value. A
+//! record is read-only; `to_dict()` returns a copy to change. Each read of an array returns a new list. No schema has a
+//! class of its own: the generated stubs describe the types.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::serialize;
 /// A parsed JSON document that owns its text.
 pub(crate) type Value = JsonValue<'static>;
 
-/// Python's keywords: a member of such a name is also reachable as an attribute with `_` after it.
+/// Python's keywords. A member with such a name is also an attribute, with `_` after it.
 const KEYWORDS: &[&str] = &[
     "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
     "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
     "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Parses one JSON document; the message says where it broke. NaN and Infinity are let through, since
-/// some providers send them.
+/// Parses one JSON document. The error says where it is malformed. NaN and Infinity are allowed, because some providers
+/// send them.
 pub(crate) fn parse(json: &[u8]) -> Result<Value, String> {
     Value::parse_owned(json, true, PartialMode::Off).map_err(|error| error.description(json))
 }
@@ -38,7 +38,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
     convert(py, value, &|members| Ok(Bound::new(py, Record::new(members.clone()))?.into_any()))
 }
 
-/// The Python form of a whole response: as [`to_python`], with the metadata on a record.
+/// The Python form of a whole response: like [`to_python`], with the metadata if it is a record.
 pub(crate) fn response_to_python(
     py: Python<'_>,
     value: Value,
@@ -58,7 +58,7 @@ pub(crate) fn parse_plain<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'
     to_plain(py, &parse(json).map_err(PyValueError::new_err)?)
 }
 
-/// The Python form of a value in plain dicts and lists.
+/// The value as plain dicts and lists.
 fn to_plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     convert(py, value, &|members| {
         let dict = PyDict::new(py);
@@ -97,7 +97,7 @@ fn convert<'py>(
 pub(crate) struct Record {
     members: JsonObject<'static>,
     metadata: Option<Arc<Metadata>>,
-    /// The member whose elements iteration gives, of a page of a list.
+    /// The member whose elements iteration yields, if this is a page of a list.
     iterable: Option<&'static str>,
 }
 
@@ -111,12 +111,12 @@ impl Record {
         &self.members
     }
 
-    /// The last member of that name: as in every common reader, a repeated name overrides.
+    /// The last member with this name: a repeated name overrides, as in every common parser.
     fn find(&self, name: &str) -> Option<&Value> {
         self.members.iter().rev().find_map(|(key, value)| (key == name).then_some(value))
     }
 
-    /// A text the specification makes of the members: `output_text` of a response.
+    /// A text that the specification derives from the members: `output_text` of a response.
     fn joined_text(&self, name: &str) -> Option<String> {
         let (_, path, kind, member) = JOINED_TEXTS.iter().find(|text| text.0 == name)?;
         let (first, rest) = path.split_first()?;
@@ -149,7 +149,7 @@ impl Record {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
-    /// One level as a dict; its views serve `keys`, `values`, `items` and iteration.
+    /// One level as a dict, whose views are `keys`, `values`, `items` and iteration.
     fn shallow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, value) in self.members.iter() {
@@ -159,7 +159,7 @@ impl Record {
     }
 }
 
-/// The last member of that name of an object.
+/// The last member of an object with this name.
 fn member_of<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let JsonValue::Object(members) = value else { return None };
     members.iter().rev().find_map(|(key, value)| (key == name).then_some(value))
@@ -195,8 +195,8 @@ impl Record {
         if let Some(text) = self.joined_text(name) {
             return Ok(PyString::new(py, &text).into_any());
         }
-        // A member that the specification declares and the server left out: None, required or not, as scripts
-        // expect of `choice.message.tool_calls` and `choice.finish_reason`.
+        // A declared member that the server omitted is None, even if it is required: scripts expect this of
+        // `choice.message.tool_calls` and `choice.finish_reason`.
         if KNOWN_FIELDS.binary_search(&name).is_ok() {
             return Ok(py.None().into_bound(py));
         }
@@ -237,22 +237,22 @@ impl Record {
         Ok(self.shallow(py)?.try_iter()?.into_any())
     }
 
-    /// Names of the members, in the order they were sent.
+    /// Names of the members, in the order of the response.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.shallow(py)?.call_method0("keys")
     }
 
-    /// Values of the members, in the order they were sent.
+    /// Values of the members, in the order of the response.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.shallow(py)?.call_method0("values")
     }
 
-    /// Names and values of the members, in the order they were sent.
+    /// Names and values of the members, in the order of the response.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.shallow(py)?.call_method0("items")
     }
 
-    /// The member of that name, or `default`.
+    /// The member with this name, or `default`.
     #[pyo3(signature = (name, default=None, /))]
     fn get<'py>(
         &self,
@@ -266,7 +266,7 @@ impl Record {
         }
     }
 
-    /// A copy in plain dicts and lists.
+    /// A copy as plain dicts and lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_plain(py, &JsonValue::Object(self.members.clone()))
     }
@@ -301,7 +301,7 @@ impl Record {
         Ok(equal.into_pyobject(py)?.to_owned().into_any().unbind())
     }
 
-    /// Pickles as its JSON; the response's metadata stays behind.
+    /// Pickles as its JSON, without the response's metadata.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let json = slf.get().to_json();
         let (restore, arguments) = match slf.get().iterable {
@@ -311,7 +311,7 @@ impl Record {
         Ok((slf.get_type().getattr(restore)?, arguments))
     }
 
-    /// Reads a page of a list back.
+    /// Restores a page of a list.
     #[classmethod]
     fn _page(class: &Bound<'_, PyType>, json: &Bound<'_, PyAny>, iterable: &str) -> PyResult<Self> {
         let page = Self::from_json(class, json)?;

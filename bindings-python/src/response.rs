@@ -1,4 +1,4 @@
-//! What comes with a response besides its body: status, headers, request id, attempts, time taken.
+//! Metadata of a response: status, headers, request id, attempts, time taken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::headers::headers_to_python;
 
-/// Metadata of one response, shared by its records and by the error it became.
+/// Metadata of one response, shared by its record and its error.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Metadata {
     pub(crate) status: u16,
@@ -32,12 +32,12 @@ impl ResponseInfo {
     }
 }
 
-/// What a pickle holds: status, headers as name and value, request id, attempts, seconds.
+/// The parts of a pickle: status, headers as name and value, request id, attempts, seconds.
 type Parts<'py> = (u16, Vec<(String, Bound<'py, PyBytes>)>, Option<String>, u32, f64);
 
 #[pymethods]
 impl ResponseInfo {
-    /// From what `__reduce__` gave.
+    /// From the parts that `__reduce__` returns.
     #[new]
     fn from_parts(
         status: u16,
@@ -76,7 +76,7 @@ impl ResponseInfo {
         self.metadata.status
     }
 
-    /// Headers by lower-case name; values of a repeated one are joined by `, `.
+    /// Headers by lower-case name; the values of a repeated header are joined by `, `.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         headers_to_python(py, &self.metadata.headers)
@@ -88,13 +88,13 @@ impl ResponseInfo {
         self.metadata.request_id.as_deref()
     }
 
-    /// Requests it took, retries included.
+    /// Number of requests, including retries.
     #[getter]
     fn attempts(&self) -> u32 {
         self.metadata.attempts
     }
 
-    /// Seconds from the call to the response (of a stream: to its headers).
+    /// Seconds from the call to the response; for a stream, to its headers.
     #[getter]
     fn elapsed(&self) -> f64 {
         self.metadata.elapsed.as_secs_f64()

@@ -1,5 +1,5 @@
-//! The tokio runtime behind every call: one per process, waiting that lets Ctrl-C through, and what a fork
-//! does to both.
+//! The tokio runtime of all calls, one per process. Waiting for a call reacts to Ctrl-C, and a forked child gets a
+//! runtime of its own.
 
 use std::process;
 use std::sync::{Mutex, PoisonError};
@@ -16,17 +16,16 @@ use crate::interpreter;
 /// Interval at which a blocked call checks for signals: well below the 200 ms that a person notices.
 pub(crate) const SIGNAL_TICK: Duration = Duration::from_millis(50);
 
-/// Threads that drive connections, for all clients of a process together: the work per event is small, and Python's
-/// own thread does the rest. Names are resolved on threads that end after ten idle seconds. None of them holds up the
-/// end of the process.
+/// Maximum number of threads that drive the connections of all clients of a process: the work per event is small, and
+/// Python's own thread does the rest. Further threads resolve names and end after ten idle seconds. None of them delays
+/// the end of the process.
 const MAX_WORKERS: usize = 4;
 
 /// The runtime of this process.
 ///
-/// The lock is only ever taken with the interpreter attached, and a fork by Python happens with the
-/// interpreter attached: so no other thread can be inside it at that moment, and a child never finds it
-/// locked. After a fork the parent's threads do not exist in the child, so a new runtime is made there and
-/// the old one left alone: dropping it would wait for those threads.
+/// Both taking the lock and a fork by Python need the interpreter. So no other thread holds the lock during a fork, and
+/// a child never finds it locked. The parent's threads do not exist in the child. The child therefore creates a new
+/// runtime and never drops the old one, which would wait for those threads.
 pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     static CURRENT: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,9 +49,9 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     }
 }
 
-/// Waits for `future` with the interpreter released. Every 50 ms signal handlers get their turn; an
-/// exception of theirs (Ctrl-C raises KeyboardInterrupt) drops the future, which ends the request. A panic of the
-/// future's is an error of its own (Internal).
+/// Waits for `future` with the interpreter released. Signal handlers run every 50 ms. If one raises an exception
+/// (Ctrl-C raises KeyboardInterrupt), the future is dropped, which ends the request. A panic of the future becomes an
+/// error (Internal).
 pub(crate) fn block_on<T: Send>(
     py: Python<'_>,
     future: impl Future<Output = Result<T, gatewright::Error>> + Send,

@@ -1,5 +1,5 @@
-//! Streams: the core reads ahead, and Python takes all that is ready per call. The whole document is read without
-//! events crossing.
+//! Streams: the core reads ahead, and each call takes all events that are ready. If only the whole document is wanted,
+//! no events are converted.
 
 use std::mem;
 use std::process;
@@ -58,7 +58,7 @@ impl Event {
 /// A stream in progress. Dropping it closes the connection.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct EngineStream {
-    /// Always there but while it is dropped.
+    /// None only while it is dropped.
     stream: Option<ReadAhead<Event>>,
     metadata: Arc<Metadata>,
     pid: u32,
@@ -77,6 +77,10 @@ impl EngineStream {
         Self { stream: Some(ReadAhead::new(runtime, stream, make)), metadata, pid: process::id() }
     }
 
+    pub(crate) fn metadata(&self) -> &Arc<Metadata> {
+        &self.metadata
+    }
+
     fn stream(&self, py: Python<'_>) -> PyResult<&ReadAhead<Event>> {
         match &self.stream {
             Some(stream) if self.pid == process::id() => Ok(stream),
@@ -90,13 +94,14 @@ impl EngineStream {
 impl Drop for EngineStream {
     fn drop(&mut self) {
         if self.pid != process::id() {
-            // The parent's connection and task: its threads are not here, and their locks may be held for ever.
+            // The connection and the task belong to the parent. Its threads do not exist here, and may hold locks for
+            // ever.
             mem::forget(self.stream.take());
         }
     }
 }
 
-/// The whole document, read on to the end.
+/// Reads to the end; returns the whole document.
 fn document(stream: &ReadAhead<Event>) -> impl Future<Output = Result<Answer, Error>> + Send + use<> {
     let (operation, document) = (stream.operation(), stream.finish());
     async move { Answer::parse(operation, document.await?) }
@@ -104,8 +109,8 @@ fn document(stream: &ReadAhead<Event>) -> impl Future<Output = Result<Answer, Er
 
 #[pymethods]
 impl EngineStream {
-    /// All events of a level that are ready, perhaps none; None once the stream is complete or closed. Raises what
-    /// ended the stream otherwise, after the last event and once. The first call chooses the level for good.
+    /// All events of a level that are ready, perhaps none; None once the stream is complete or closed. Raises the error
+    /// that ended the stream, once, after the last event. The first call fixes the level.
     fn take<'py>(&self, py: Python<'py>, level: &str) -> PyResult<Option<Bound<'py, PyList>>> {
         let stream = self.stream(py)?;
         let level = level_of(level)?;
@@ -132,7 +137,7 @@ impl EngineStream {
         })
     }
 
-    /// Blocks until `take` has a result.
+    /// Blocks until `take` has something to return.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         let stream = self.stream(py)?;
         while !interpreter::detached(py, || stream.wait(SIGNAL_TICK)) {
@@ -141,7 +146,7 @@ impl EngineStream {
         Ok(())
     }
 
-    /// A future of `event_loop` that is done when `take` has a result.
+    /// A future of `event_loop` that is done once `take` has something to return.
     fn readable(&self, py: Python<'_>, event_loop: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let stream = self.stream(py)?;
         let waiter = Waiter::new(event_loop)?;
@@ -156,13 +161,13 @@ impl EngineStream {
         document.map_err(|error| error::to_python(py, &error))?.into_python(py)
     }
 
-    /// As `finish`; the future of the document is settled on `event_loop`.
+    /// Like `finish`; the document settles a future of `event_loop`.
     fn finish_async(&self, py: Python<'_>, event_loop: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let document = document(self.stream(py)?);
         asyncio::spawn(py, event_loop, document, |py, document| document.into_python(py))
     }
 
-    /// Closes the connection; what has not been taken is dropped. Of a complete stream the document stays.
+    /// Closes the connection; discards events that were not taken. The document of a complete stream remains available.
     fn close(&self) {
         if self.pid == process::id()
             && let Some(stream) = &self.stream
@@ -178,7 +183,7 @@ impl EngineStream {
     }
 }
 
-/// What the core's task makes of what it has read, off the interpreter.
+/// Converts what the core's task has read, without the interpreter.
 fn make(read: Read) -> Result<Event, String> {
     match read {
         Read::Chunk(document) => record::parse(document.as_bytes()).map(Event::Json),

@@ -132,7 +132,8 @@ pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration
             Err(error) => error,
         }
     })?;
-    duration(name, number)
+    time_of_seconds(number)
+        .ok_or_else(|| PyValueError::new_err(format!("{name} is a number of seconds above 0, not {number}")))
 }
 
 /// A whole number from Python.
@@ -151,10 +152,4 @@ pub(crate) fn count<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
             Err(error) => error,
         }
     })
-}
-
-/// As [`seconds`], of a number.
-pub(crate) fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
-    time_of_seconds(seconds)
-        .ok_or_else(|| PyValueError::new_err(format!("{name} is a number of seconds above 0, not {seconds}")))
 }

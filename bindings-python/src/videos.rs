@@ -4,29 +4,30 @@ use std::mem;
 use std::process;
 use std::sync::Arc;
 
-use gatewright::{Error, ErrorKind, WaitOptions, operations};
+use gatewright::{Error, ErrorKind, operations};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use tokio::sync::Mutex;
 
 use crate::answer::Answer;
 use crate::asyncio::{self, Pending};
 use crate::client::EngineClient;
 use crate::error;
+use crate::options;
 use crate::runtime::block_on;
-use crate::values;
 
-/// A wait of the core. Belongs to the process that began it, as its connections do.
+/// A wait of the core. It belongs to the process that began it, like its connections.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct VideoWatch {
     pid: u32,
-    /// Always there but while it is dropped.
+    /// None only while it is dropped.
     watch: Option<Arc<Mutex<gatewright::VideoWatch>>>,
 }
 
 impl Drop for VideoWatch {
     fn drop(&mut self) {
         if self.pid != process::id() {
-            // Leaves a parent's connections alone.
+            // The connections belong to the parent.
             mem::forget(self.watch.take());
         }
     }
@@ -34,22 +35,17 @@ impl Drop for VideoWatch {
 
 #[pymethods]
 impl VideoWatch {
-    /// interval, timeout: seconds. submitted: whether the gateway has just taken the task.
+    /// options: those of the wait, except its callback. submitted: whether the gateway has just accepted the task.
     #[new]
-    #[pyo3(signature = (client, task_id, interval, timeout, *, submitted=false))]
+    #[pyo3(signature = (client, task_id, options, *, submitted=false))]
     fn new(
         py: Python<'_>,
         client: &EngineClient,
         task_id: &str,
-        interval: f64,
-        timeout: f64,
+        options: &Bound<'_, PyDict>,
         submitted: bool,
     ) -> PyResult<Self> {
-        let wait = WaitOptions {
-            interval: values::duration("interval", interval)?,
-            timeout: values::duration("timeout", timeout)?,
-            ..WaitOptions::default()
-        };
+        let wait = options::wait_options(options)?;
         let client = client.client(py)?;
         let watch = gatewright::contain(|| {
             let watch = client.watch_video(task_id, &wait);
@@ -66,7 +62,7 @@ impl VideoWatch {
         found.map(|task| task.into_python(py)).transpose()
     }
 
-    /// As `next`; its outcome settles a future on `event_loop`.
+    /// Like `next`; its outcome settles a future of `event_loop`.
     fn next_async(&self, py: Python<'_>, event_loop: &Bound<'_, PyAny>) -> PyResult<Pending> {
         asyncio::spawn(py, event_loop, look_up(self.watch(py)?), |py, found| match found {
             Some(task) => task.into_python(py),

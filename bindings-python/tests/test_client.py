@@ -9,12 +9,13 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gatewright
 import pytest
 from conftest import Connection, Gateway
-from gatewright import Client, response_of
+from gatewright import Client, response_of, with_response
 
 HELLO = [{"role": "user", "content": "Reply with exactly: good morning"}]
 
@@ -214,6 +215,31 @@ def test_the_response_is_reachable_from_the_result(client: Client) -> None:
     assert 0 < response.elapsed < 10
     assert response_of(result.data[0]) is None
     assert response_of(gatewright.Record({})) is None
+    for bare in ([], "text", b"bytes", None):
+        with pytest.raises(TypeError, match="call the method by with_response"):
+            response_of(bare)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_a_method_called_with_response_returns_both(client: Client, tmp_path: Path) -> None:
+    models, response = with_response(client.models.list)
+    assert response == response_of(models)
+    stream, response = with_response(
+        client.chat.completions.create, model="model-sol", messages=HELLO, stream=True
+    )
+    assert response == stream.response
+    video = client.videos.generations
+    task, response = with_response(video.create_and_wait, model="video_model_1", prompt="a", interval=0.01)
+    assert (task.status, response) == ("completed", response_of(task))
+    with pytest.raises(TypeError, match="returned no response"):
+        with_response(video.save, task, tmp_path / "video")
+    with pytest.raises(TypeError, match=r"takes a method of a client"):
+        with_response(len, [])
+
+
+async def test_a_coroutine_called_with_response_returns_both(gateway: Gateway) -> None:
+    async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
+        models, response = await with_response(client.models.list)
+        assert response == response_of(models)
 
 
 def test_options_of_a_call(serve: Callable[[Callable[[Connection], None]], str]) -> None:

@@ -260,13 +260,15 @@ async def test_a_cut_async_stream_raises_after_its_events(serve: Serve) -> None:
 async def test_cancelling_a_reader_and_closing_ends_the_connection(serve: Serve) -> None:
     endless = Endless()
 
+    reading = asyncio.Event()
+
     async def read() -> None:
         async for _ in await open_async(base_url):
-            pass
+            reading.set()
 
     base_url = serve(endless)
     reader = asyncio.create_task(read())
-    await asyncio.sleep(0.3)
+    await asyncio.wait_for(reading.wait(), 10)
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader

@@ -89,7 +89,8 @@ def catalogued() -> set[str]:
 
 def limit_cases() -> Iterator[Any]:
     known = catalogued()
-    files = [VECTORS / "limits" / name for name in ("requests.json", "tools.json", "native.json")]
+    names = ("requests.json", "tools.json", "native.json", "messages.json")
+    files = [VECTORS / "limits" / name for name in names]
     for case in (case for file in files for case in json.loads(file.read_text())["cases"]):
         # Left out is what arguments cannot express, what the client sets itself, and models it does not know.
         body = case["body"]
@@ -105,6 +106,8 @@ METHODS: dict[str, Callable[[Client], Callable[..., Any]]] = {
     "create_chat_completion": lambda client: client.chat.completions.create,
     "create_response": lambda client: client.responses.create,
     "compact_response": lambda client: client.responses.compact,
+    "create_message": lambda client: client.messages.create,
+    "count_message_tokens": lambda client: client.messages.count_tokens,
     "create_image": lambda client: client.images.generate,
     "create_video": lambda client: client.videos.generations.create,
     "generate_content": lambda client: client.native.generate_content,
@@ -235,11 +238,13 @@ def play(response: dict[str, Any]) -> Callable[[Connection], None]:
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "create_chat_completion": {"messages": [], "stream": True},
     "create_response": {"input": "x", "stream": True},
+    "create_message": {"max_tokens": 16, "messages": [], "stream": True},
     "stream_generate_content": {"contents": []},
 }
 FINAL = {
     "create_chat_completion": "get_final_completion",
     "create_response": "get_final_response",
+    "create_message": "get_final_message",
     "stream_generate_content": "get_final_response",
 }
 IMPATIENT: dict[str, Any] = {"idle_timeout": SILENCE, "event_timeout": 2 * SILENCE}

@@ -1,5 +1,5 @@
-//! Compares the finished items of a stream with those of the final response: a coding agent acts on each item when it is
-//! done, and never reads the final response.
+//! Compares the finished items of a stream with those of the final response: a coding agent acts on each item when it
+//! is done, and never reads the final response.
 
 use std::collections::BTreeMap;
 

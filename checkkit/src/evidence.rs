@@ -10,8 +10,8 @@ use gatewright::whole_file::write_file;
 const MAX_NAME_BYTES: usize = 64;
 
 /// Writes one JSON file per piece of evidence into a folder, and creates the folder if it is missing. The number in the
-/// name is the cell's index in `checks` of the report. Returns the file names, in the same order. Deletes evidence of an
-/// earlier run, which would otherwise be shown with the cells of this one.
+/// name is the cell's index in `checks` of the report. Returns the file names, in the same order. Deletes evidence of
+/// an earlier run, which would otherwise be shown with the cells of this one.
 pub fn write_evidence(folder: &Path, evidence: &[(usize, Evidence)]) -> io::Result<Vec<String>> {
     std::fs::create_dir_all(folder)?;
     for entry in std::fs::read_dir(folder)? {

@@ -9,6 +9,7 @@ mod error_table;
 pub(crate) mod form;
 #[expect(unreachable_pub, reason = "what of it is public is named in lib.rs")]
 pub(crate) mod generated;
+mod messages;
 mod native;
 pub(crate) mod operation;
 #[cfg(all(debug_assertions, feature = "client"))]

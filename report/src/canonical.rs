@@ -1,8 +1,8 @@
 //! The canonical form of a report: equal reports become equal bytes.
 //!
-//! Members are in schema order, followed by unknown members in document order. Indentation is two spaces per level, with
-//! one newline at the end. Strings have only the escapes that JSON requires, and integers are written as digits. Arrays
-//! keep their order and other numbers their spelling, so no information is lost.
+//! Members are in schema order, followed by unknown members in document order. Indentation is two spaces per level,
+//! with one newline at the end. Strings have only the escapes that JSON requires, and integers are written as digits.
+//! Arrays keep their order and other numbers their spelling, so no information is lost.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The schema, compiled in parts: the document without the items of its lists, and the items of each list.
 //!
-//! Validating a whole document at once would hold all its errors in memory, and only lists let their number grow. So each
-//! item is validated separately, and only its errors are in memory.
+//! Validating a whole document at once would hold all its errors in memory, and only lists let their number grow. So
+//! each item is validated separately, and only its errors are in memory.
 
 use jsonschema::PatternOptions;
 use serde_json::Value as Json;

@@ -1,7 +1,7 @@
 //! Converts errors of the schema validator to violations that name the keyword that actually failed.
 //!
-//! Messages are built from the schema and the document, so that no rule is written twice. `anyOf` is reduced to what its
-//! branches miss, and an error under `then` states the condition of its `if`.
+//! Messages are built from the schema and the document, so that no rule is written twice. `anyOf` is reduced to what
+//! its branches miss, and an error under `then` states the condition of its `if`.
 
 use std::collections::HashSet;
 

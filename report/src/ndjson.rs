@@ -1,5 +1,5 @@
-//! One document per line (NDJSON, JSON Lines): splits incremental input or a reader into lines of bounded length. Defines
-//! blank lines for every language.
+//! One document per line (NDJSON, JSON Lines): splits incremental input or a reader into lines of bounded length.
+//! Defines blank lines for every language.
 
 use std::io::{self, BufRead};
 

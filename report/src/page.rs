@@ -1,8 +1,8 @@
 //! HTML pages about reports: each is one file without scripts and external resources.
 //!
 //! Markup is made with maud, which escapes every value. Text of a report never becomes a URL: all links point into the
-//! page itself or to evidence files below its folder. The page sets a `Content-Security-Policy` that allows only its own
-//! style sheet.
+//! page itself or to evidence files below its folder. The page sets a `Content-Security-Policy` that allows only its
+//! own style sheet.
 
 mod bar;
 mod diff;

@@ -31,6 +31,23 @@ pub enum Source {
     Failed(io::Error),
 }
 
+impl Source {
+    /// The bytes of the document. Of a file over the limit it reads just enough to refuse it.
+    ///
+    /// Errors: the file cannot be read; the error that [`Source::Failed`] holds.
+    pub fn read(self, max_bytes: usize) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Failed(error) => Err(error),
+            Self::File(path) => {
+                let mut document = Vec::new();
+                File::open(path)?.take(max_bytes as u64 + 1).read_to_end(&mut document)?;
+                Ok(document)
+            }
+        }
+    }
+}
+
 /// A result of a pool.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -180,25 +197,12 @@ fn work<K, T>(
         // The pool was dropped.
         let Ok((index, key, source)) = job else { return };
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let document = read(source, validator.max_bytes())?;
+            let document = source.read(validator.max_bytes())?;
             let outcome = validator.check(&document);
             Ok(make(&key, &document, outcome))
         }));
         if done.send((index, key, result)).is_err() {
             return;
-        }
-    }
-}
-
-/// The bytes of a document; of a file over the limit, just enough to refuse it.
-fn read(source: Source, max_bytes: usize) -> io::Result<Vec<u8>> {
-    match source {
-        Source::Bytes(bytes) => Ok(bytes),
-        Source::Failed(error) => Err(error),
-        Source::File(path) => {
-            let mut document = Vec::new();
-            File::open(path)?.take(max_bytes as u64 + 1).read_to_end(&mut document)?;
-            Ok(document)
         }
     }
 }

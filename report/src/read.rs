@@ -1,4 +1,5 @@
-//! Strict JSON parser for reports: parses bytes to a tree with byte spans, or returns every reason why they are not JSON.
+//! Strict JSON parser for reports: parses bytes to a tree with byte spans, or returns every reason why they are not
+//! JSON.
 //!
 //! Most parsers accept documents that two parsers can understand differently: duplicate names, a byte order mark, lone
 //! surrogates, NaN, numbers that overflow. This one refuses them and says where they are. It copies only strings with

@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text on one line. Escapes control characters (including newlines and tabs), characters that reorder or hide text,
-/// and noncharacters, for example as `\u{1b}`.
+/// The text on one line. Escapes control characters (including newlines and tabs), characters that reorder or hide
+/// text, and noncharacters, for example as `\u{1b}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
 
-/// Like [`visible`], for text of several lines: keeps newlines, tabs, and the joiners that are part of emoji and of words
-/// in some scripts.
+/// Like [`visible`], for text of several lines: keeps newlines, tabs, and the joiners that are part of emoji and of
+/// words in some scripts.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| {
         is_hidden(character) && !matches!(character, '\n' | '\t' | '\u{200c}' | '\u{200d}')

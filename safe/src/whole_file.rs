@@ -100,8 +100,8 @@ pub fn check_place(place: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether two paths are the same file, existing or not, so that writing one would replace the other. Paths to a pipe or
-/// a device never count as the same, since nothing is replaced there.
+/// Whether two paths are the same file, existing or not, so that writing one would replace the other. Paths to a pipe
+/// or a device never count as the same, since nothing is replaced there.
 pub fn same_place(one: &Path, other: &Path) -> bool {
     let one = target(one);
     one == target(other) && std::fs::metadata(&one).map_or(true, |found| found.is_file())

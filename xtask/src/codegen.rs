@@ -1,8 +1,8 @@
 //! `cargo xtask codegen`: from `spec/` to every generated file, in phases.
 //!
 //! load → lint → build (the model) → lower (the documents that follow from the specification, what progenitor can take
-//! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last, which
-//! read and write files. Emitters take the model and what lowering made, never the documents of `spec/`.
+//! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last,
+//! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`.
 
 mod build;
 mod catalog;

@@ -129,7 +129,11 @@ export interface CallDefaults {
   extraHeaders?: Readonly<Record<string, string>> | undefined;
   /** Query parameters to send beside the operation's own; one of the same name replaces the client's. */
   extraQuery?: Readonly<Record<string, string>> | undefined;
-  /** Members to add to the JSON body; one of the same name is replaced, whole. */
+  /**
+   * Members to add to the JSON body; one of the same name is replaced, whole. It cannot set the member that
+   * makes a response stream: the call fails with `InvalidRequestError`. It has no effect on operations
+   * without a body.
+   */
   extraBody?: Readonly<Record<string, unknown>> | undefined;
   /**
    * Whether a request for a model of the catalog is checked before it is sent: against the rules of the

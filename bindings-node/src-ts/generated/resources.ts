@@ -3,12 +3,14 @@
 import type { ApiPromise } from "../promise";
 import { type RequestOptions, Resource } from "../resource";
 import { operations } from "./operations";
-import { ChatCompletionStream, GenerateContentResponseStream, ResponseStream } from "./streams";
+import { ChatCompletionStream, GenerateContentResponseStream, MessageStream, ResponseStream } from "./streams";
 import type {
   ChatCompletion,
   ChatCompletionRequest,
   CompactRequest,
   CompactedResponse,
+  CountMessageTokensRequest,
+  CountMessageTokensResponse,
   CountTokensRequest,
   CountTokensResponse,
   DeletedResponse,
@@ -16,6 +18,8 @@ import type {
   GenerateContentResponse,
   ImageGenerationRequest,
   ImageGenerationResponse,
+  Message,
+  MessageRequest,
   Model,
   ModelList,
   NativeModel,
@@ -223,6 +227,48 @@ export class ResponsesResource extends Resource {
   }
 }
 
+/** `client.messages` */
+export class MessagesResource extends Resource {
+  /**
+   * Create a message
+   *
+   * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  create(params: MessageRequest & { stream?: false | null }, options?: RequestOptions): ApiPromise<Message>;
+  /**
+   * Create a message
+   *
+   * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  create(params: MessageRequest & { stream: true }, options?: RequestOptions): ApiPromise<MessageStream>;
+  /**
+   * Create a message
+   *
+   * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  create(params: MessageRequest, options?: RequestOptions): ApiPromise<Message | MessageStream>;
+  create(params: MessageRequest, options?: RequestOptions): ApiPromise<Message | MessageStream> {
+    return this.send(operations.create_message, [], params, options, MessageStream);
+  }
+
+  /**
+   * Count the tokens of a message request
+   *
+   * Counts the tokens that a conversation in the messages protocol takes as input of the model.
+   *
+   * Source: ours (the specification does not state it).
+   */
+  countTokens(params: CountMessageTokensRequest, options?: RequestOptions): ApiPromise<CountMessageTokensResponse> {
+    return this.send(operations.count_message_tokens, [], params, options);
+  }
+}
+
 /** `client.models` */
 export class ModelsResource extends Resource {
   /**
@@ -365,6 +411,7 @@ export class ImagesResource extends Resource {
 export class ClientResources extends Resource {
   readonly chat: ChatResource = new ChatResource(this.connection);
   readonly responses: ResponsesResource = new ResponsesResource(this.connection);
+  readonly messages: MessagesResource = new MessagesResource(this.connection);
   readonly models: ModelsResource = new ModelsResource(this.connection);
   readonly native: NativeResource = new NativeResource(this.connection);
   readonly videos: VideosResource = new VideosResource(this.connection);

@@ -2,7 +2,7 @@
 
 import type { ApiPromise } from "../promise";
 import { Stream } from "../stream";
-import type { ChatCompletion, ChatCompletionChunk, GenerateContentResponse, Response, ResponseStreamEvent } from "./types";
+import type { ChatCompletion, ChatCompletionChunk, GenerateContentResponse, Message, MessageStreamEvent, Response, ResponseStreamEvent } from "./types";
 
 /** A stream of `ChatCompletionChunk` that adds up to a `ChatCompletion`. */
 export class ChatCompletionStream extends Stream<ChatCompletionChunk> {
@@ -24,6 +24,18 @@ export class GenerateContentResponseStream extends Stream<GenerateContentRespons
    * Errors: as those of reading; `CancelledError` if the stream was closed.
    */
   finalResponse(): ApiPromise<GenerateContentResponse> {
+    return this.finish();
+  }
+}
+
+/** A stream of `MessageStreamEvent` that adds up to a `Message`. */
+export class MessageStream extends Stream<MessageStreamEvent> {
+  /**
+   * Reads on to the end, and gives the document that all events add up to, those read before included.
+   *
+   * Errors: as those of reading; `CancelledError` if the stream was closed.
+   */
+  finalMessage(): ApiPromise<Message> {
     return this.finish();
   }
 }

@@ -85,6 +85,38 @@ export interface NativeErrorDetail {
 }
 
 /**
+ * Error body of the messages endpoints; also the event that ends a stream with an error.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageErrorBody {
+  /** Kind of the record. */
+  type: "error";
+  /** What went wrong, messages form. */
+  error: MessageError;
+  /** Id of the request, if the service repeats it here; the header x-request-id has it. */
+  request_id?: string | null;
+}
+
+/**
+ * What went wrong, messages form.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageError {
+  /** Class of the error. */
+  type: "invalid_request_error" | "authentication_error" | "permission_error" | "not_found_error" | "request_too_large" | "rate_limit_error" | "timeout_error" | "api_error" | "overloaded_error" | (string & {});
+  /** For a person. */
+  message: string;
+  /** The field at fault. */
+  param?: string | null;
+  /** Machine-readable code; see errors.json. */
+  code?: string | null;
+  /** All violations of the request, at most 100; the message says whether there are more. */
+  violations?: RequestViolation[];
+}
+
+/**
  * Chat completion request.
  *
  * Source: specification 2.1.
@@ -2190,6 +2222,802 @@ export interface ResponseErrorEvent {
   param?: string | null;
   /** The nested form. */
   error?: unknown;
+}
+
+/**
+ * Message request.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageRequest {
+  /**
+   * A supported model id.
+   *
+   * At least 1 character.
+   */
+  model: string;
+  /**
+   * Upper bound on generated tokens.
+   *
+   * At least 1.
+   */
+  max_tokens: number;
+  /**
+   * Conversation so far. Consecutive turns of one role count as one.
+   *
+   * At least 1 item.
+   */
+  messages: MessageTurn[];
+  /** System text, as text or as blocks of text. */
+  system?: string | MessageTextBlock[] | null;
+  /** Texts at which generation ends. */
+  stop_sequences?: string[] | null;
+  /**
+   * true switches the reply to server-sent events.
+   *
+   * Default: `false`.
+   */
+  stream?: boolean | null;
+  /**
+   * Higher is more random.
+   *
+   * 0 to 1. Default: `1`.
+   */
+  temperature?: number | null;
+  /**
+   * Nucleus sampling.
+   *
+   * 0 to 1.
+   */
+  top_p?: number | null;
+  /**
+   * How many of the likeliest tokens are sampled from.
+   *
+   * At least 0.
+   */
+  top_k?: number | null;
+  /** Tools the model may call; unknown kinds pass through. */
+  tools?: MessageTool[] | null;
+  /** Whether and which tool is called. */
+  tool_choice?: MessageToolChoice | null;
+  /** Whether and how long the model thinks before it answers. */
+  thinking?: MessageThinking | null;
+  /** On whose behalf the request is. */
+  metadata?: MessageMetadata | null;
+  /** Processing tier. */
+  service_tier?: "auto" | "standard_only" | (string & {}) | null;
+  /** Effort and form of the output. */
+  output_config?: MessageOutputConfig | null;
+  /** Form of the output; older place of output_config.format. */
+  output_format?: MessageOutputFormat | null;
+  /** Caches up to the last block that can be cached. */
+  cache_control?: MessageCacheControl | null;
+}
+
+/**
+ * What to count; members as in a message request.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface CountMessageTokensRequest {
+  /**
+   * A supported model id.
+   *
+   * At least 1 character.
+   */
+  model: string;
+  /**
+   * Conversation so far.
+   *
+   * At least 1 item.
+   */
+  messages: MessageTurn[];
+  /** System text, as text or as blocks of text. */
+  system?: string | MessageTextBlock[] | null;
+  /** Tools the model may call; unknown kinds pass through. */
+  tools?: MessageTool[] | null;
+  /** Whether and which tool is called. */
+  tool_choice?: MessageToolChoice | null;
+  /** Whether and how long the model thinks before it answers. */
+  thinking?: MessageThinking | null;
+  /** Effort and form of the output. */
+  output_config?: MessageOutputConfig | null;
+}
+
+/**
+ * The count.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface CountMessageTokensResponse {
+  /**
+   * Tokens.
+   *
+   * At least 0.
+   */
+  input_tokens: number;
+}
+
+/**
+ * One turn of the conversation.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageTurn {
+  /** Who speaks. */
+  role: "user" | "assistant" | "system";
+  /** The text or its blocks. */
+  content: string | MessageBlock[];
+}
+
+/**
+ * One block of a message's content, the same in requests and responses, so that a response's content is the next turn of the assistant. Unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageBlock = MessageTextBlock | MessageImageBlock | MessageDocumentBlock | MessageToolUseBlock | MessageToolResultBlock | MessageThinkingBlock | MessageRedactedThinkingBlock;
+
+/**
+ * Text.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageTextBlock {
+  /** Kind of the block. */
+  type: "text";
+  /** The text. */
+  text: string;
+  /** What the text cites. */
+  citations?: { [key: string]: unknown }[] | null;
+  /** Caches up to this block. */
+  cache_control?: MessageCacheControl | null;
+}
+
+/**
+ * An image of the caller.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageImageBlock {
+  /** Kind of the block. */
+  type: "image";
+  /** Where an image or a document is; unknown kinds pass through. */
+  source: MessageSource;
+  /** Caches up to this block. */
+  cache_control?: MessageCacheControl | null;
+}
+
+/**
+ * A document of the caller.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageDocumentBlock {
+  /** Kind of the block. */
+  type: "document";
+  /** Where an image or a document is; unknown kinds pass through. */
+  source: MessageSource;
+  /** Title of the document. */
+  title?: string | null;
+  /** What the model is told of the document and does not cite. */
+  context?: string | null;
+  /** Whether the text may cite the document: {enabled: true}. */
+  citations?: { [key: string]: unknown } | null;
+  /** Caches up to this block. */
+  cache_control?: MessageCacheControl | null;
+}
+
+/**
+ * Where an image or a document is; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageSource = MessageBase64Source | MessageUrlSource | MessageFileSource | MessageTextSource;
+
+/**
+ * Data with its media type.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageBase64Source {
+  /** Kind of the source. */
+  type: "base64";
+  /** Media type. */
+  media_type: string;
+  /** The data in base64. */
+  data: string;
+}
+
+/**
+ * An address.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageUrlSource {
+  /** Kind of the source. */
+  type: "url";
+  /** The address. */
+  url: string;
+}
+
+/**
+ * A file that the provider keeps.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageFileSource {
+  /** Kind of the source. */
+  type: "file";
+  /** Id of the file. */
+  file_id: string;
+}
+
+/**
+ * A document as plain text.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageTextSource {
+  /** Kind of the source. */
+  type: "text";
+  /** Media type. */
+  media_type: string;
+  /** The text. */
+  data: string;
+}
+
+/**
+ * A call of a tool.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageToolUseBlock {
+  /** Kind of the block. */
+  type: "tool_use";
+  /** Send it back with the result. */
+  id: string;
+  /** Name of the tool. */
+  name: string;
+  /** The arguments. Where they were cut short, those that arrived whole. */
+  input: { [key: string]: unknown };
+  /** Caches up to this block. */
+  cache_control?: MessageCacheControl | null;
+}
+
+/**
+ * The result of a call.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageToolResultBlock {
+  /** Kind of the block. */
+  type: "tool_result";
+  /** Id of the call. */
+  tool_use_id: string;
+  /** The result, as text or blocks. */
+  content?: string | MessageBlock[] | null;
+  /** Whether the tool failed. */
+  is_error?: boolean | null;
+  /** Caches up to this block. */
+  cache_control?: MessageCacheControl | null;
+}
+
+/**
+ * What the model thought.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageThinkingBlock {
+  /** Kind of the block. */
+  type: "thinking";
+  /** The text. */
+  thinking: string;
+  /** Opaque; send it back unchanged. */
+  signature: string;
+}
+
+/**
+ * What the model thought and does not show.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageRedactedThinkingBlock {
+  /** Kind of the block. */
+  type: "redacted_thinking";
+  /** Opaque; send it back unchanged. */
+  data: string;
+}
+
+/**
+ * Marks the end of a prefix to cache.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageCacheControl {
+  /** Kind of the cache. */
+  type: "ephemeral" | (string & {});
+  /** How long it is kept. */
+  ttl?: "5m" | "1h" | (string & {}) | null;
+}
+
+/**
+ * A tool the model may call; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageTool = MessageCustomTool;
+
+/**
+ * A tool that the caller can run; type may be left out.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageCustomTool {
+  /** Kind of the tool. */
+  type?: "custom";
+  /**
+   * Name of the tool.
+   *
+   * Matches `^[a-zA-Z0-9_-]{1,128}$`.
+   */
+  name: string;
+  /** What it does and when to call it. */
+  description?: string | null;
+  /** JSON Schema of the input. */
+  input_schema: { [key: string]: unknown };
+  /** Whether the input must follow the schema exactly. */
+  strict?: boolean | null;
+  /** Caches up to this tool. */
+  cache_control?: MessageCacheControl | null;
+}
+
+/**
+ * Which tools are called; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageToolChoice = MessageAutoToolChoice | MessageAnyToolChoice | MessageNamedToolChoice | MessageNoToolChoice;
+
+/**
+ * The model decides.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageAutoToolChoice {
+  /** Kind of the choice. */
+  type: "auto";
+  /** true for at most one call. */
+  disable_parallel_tool_use?: boolean | null;
+}
+
+/**
+ * The model calls a tool.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageAnyToolChoice {
+  /** Kind of the choice. */
+  type: "any";
+  /** true for exactly one call. */
+  disable_parallel_tool_use?: boolean | null;
+}
+
+/**
+ * The model calls this tool.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageNamedToolChoice {
+  /** Kind of the choice. */
+  type: "tool";
+  /** Name of the tool. */
+  name: string;
+  /** true for exactly one call. */
+  disable_parallel_tool_use?: boolean | null;
+}
+
+/**
+ * The model calls no tool.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageNoToolChoice {
+  /** Kind of the choice. */
+  type: "none";
+}
+
+/**
+ * Whether and how long the model thinks; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageThinking = MessageEnabledThinking | MessageAdaptiveThinking | MessageDisabledThinking;
+
+/**
+ * The model thinks, within a budget.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageEnabledThinking {
+  /** Kind of thinking. */
+  type: "enabled";
+  /**
+   * Upper bound on the tokens of its thoughts, below max_tokens.
+   *
+   * At least 1024.
+   */
+  budget_tokens: number;
+  /** How the thoughts are shown. */
+  display?: "summarized" | "omitted" | (string & {}) | null;
+}
+
+/**
+ * The model decides how long it thinks.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageAdaptiveThinking {
+  /** Kind of thinking. */
+  type: "adaptive";
+  /** How the thoughts are shown. */
+  display?: "summarized" | "omitted" | (string & {}) | null;
+}
+
+/**
+ * The model does not think first.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageDisabledThinking {
+  /** Kind of thinking. */
+  type: "disabled";
+}
+
+/**
+ * On whose behalf a request is.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageMetadata {
+  /** A stable id of the end user that reveals nothing about them. */
+  user_id?: string | null;
+}
+
+/**
+ * Effort and form of the output.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageOutputConfig {
+  /** How thorough the model is. */
+  effort?: "low" | "medium" | "high" | "xhigh" | "max" | (string & {}) | null;
+  /** Form of the output. */
+  format?: MessageOutputFormat | null;
+}
+
+/**
+ * Form of the output; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageOutputFormat = MessageJsonSchemaFormat;
+
+/**
+ * JSON that follows a schema.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageJsonSchemaFormat {
+  /** Kind of the form. */
+  type: "json_schema";
+  /** The JSON Schema. */
+  schema: { [key: string]: unknown };
+}
+
+/**
+ * A message of the model.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface Message {
+  /** Id of the message. */
+  id: string;
+  /** Kind of the record. */
+  type: "message";
+  /** Always assistant. */
+  role: "assistant" | (string & {});
+  /** Model id. */
+  model: string;
+  /** What the model made, in order. */
+  content: MessageBlock[];
+  /** Why generation ended; null until it has. */
+  stop_reason: "end_turn" | "max_tokens" | "stop_sequence" | "tool_use" | "pause_turn" | "refusal" | (string & {}) | null;
+  /** The stop sequence that ended it. */
+  stop_sequence: string | null;
+  /** Tokens used. Tokens written to and read from a cache are not part of input_tokens. */
+  usage: MessageUsage;
+  /**
+   * All text of the content, joined.
+   *
+   * Added by the client: not enumerable, and not on the wire.
+   */
+  readonly text: string;
+}
+
+/**
+ * Tokens used. Tokens written to and read from a cache are not part of input_tokens.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageUsage {
+  /**
+   * Tokens of the input that no cache holds.
+   *
+   * At least 0.
+   */
+  input_tokens: number;
+  /**
+   * Tokens generated.
+   *
+   * At least 0.
+   */
+  output_tokens: number;
+  /**
+   * Written to a cache.
+   *
+   * At least 0.
+   */
+  cache_creation_input_tokens?: number | null;
+  /**
+   * Read from a cache.
+   *
+   * At least 0.
+   */
+  cache_read_input_tokens?: number | null;
+  /** Tokens written, by how long the cache keeps them. */
+  cache_creation?: MessageCacheCreation | null;
+  /** How often each tool of the provider ran. */
+  server_tool_use?: { [key: string]: unknown } | null;
+  /** Processing tier used. */
+  service_tier?: "standard" | "priority" | "batch" | (string & {}) | null;
+}
+
+/**
+ * Tokens written to a cache.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageCacheCreation {
+  /**
+   * Kept for five minutes.
+   *
+   * At least 0.
+   */
+  ephemeral_5m_input_tokens?: number | null;
+  /**
+   * Kept for an hour.
+   *
+   * At least 0.
+   */
+  ephemeral_1h_input_tokens?: number | null;
+}
+
+/**
+ * One event of a messages stream; unknown types pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageStreamEvent = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody;
+
+/**
+ * The message exists; its content is empty.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageStartEvent {
+  /** Name of the event. */
+  type: "message_start";
+  /** A message of the model. */
+  message: Message;
+}
+
+/**
+ * A new block.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageBlockStartEvent {
+  /** Name of the event. */
+  type: "content_block_start";
+  /**
+   * Place among the blocks.
+   *
+   * At least 0.
+   */
+  index: number;
+  /** One block of a message's content, the same in requests and responses, so that a response's content is the next turn of the assistant. Unknown kinds pass through. */
+  content_block: MessageBlock;
+}
+
+/**
+ * A new piece of a block.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageBlockDeltaEvent {
+  /** Name of the event. */
+  type: "content_block_delta";
+  /**
+   * Place among the blocks.
+   *
+   * At least 0.
+   */
+  index: number;
+  /** What is new. */
+  delta: MessageBlockDelta;
+}
+
+/**
+ * A piece of a block; unknown kinds pass through.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export type MessageBlockDelta = MessageTextDelta | MessageInputJsonDelta | MessageThinkingDelta | MessageSignatureDelta | MessageCitationsDelta;
+
+/**
+ * New text.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageTextDelta {
+  /** Kind of the piece. */
+  type: "text_delta";
+  /** The new text. */
+  text: string;
+}
+
+/**
+ * New piece of a call's input.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageInputJsonDelta {
+  /** Kind of the piece. */
+  type: "input_json_delta";
+  /** The new piece of JSON text. */
+  partial_json: string;
+}
+
+/**
+ * New text of the model's thoughts.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageThinkingDelta {
+  /** Kind of the piece. */
+  type: "thinking_delta";
+  /** The new text. */
+  thinking: string;
+}
+
+/**
+ * The signature of the thoughts before it.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageSignatureDelta {
+  /** Kind of the piece. */
+  type: "signature_delta";
+  /** The whole signature. */
+  signature: string;
+}
+
+/**
+ * What the text before it cites.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageCitationsDelta {
+  /** Kind of the piece. */
+  type: "citations_delta";
+  /** One citation. */
+  citation: { [key: string]: unknown };
+}
+
+/**
+ * A block is complete.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageBlockStopEvent {
+  /** Name of the event. */
+  type: "content_block_stop";
+  /**
+   * Place among the blocks.
+   *
+   * At least 0.
+   */
+  index: number;
+}
+
+/**
+ * What changed of the message itself.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageDeltaEvent {
+  /** Name of the event. */
+  type: "message_delta";
+  /** What is new. */
+  delta: MessageDelta;
+  /** Tokens used so far; a member that is there replaces the one of message_start. */
+  usage?: MessageDeltaUsage | null;
+}
+
+/**
+ * Members of the message that are now known.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageDelta {
+  /** Why generation ended. */
+  stop_reason?: "end_turn" | "max_tokens" | "stop_sequence" | "tool_use" | "pause_turn" | "refusal" | (string & {}) | null;
+  /** The stop sequence that ended it. */
+  stop_sequence?: string | null;
+}
+
+/**
+ * Tokens used so far.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageDeltaUsage {
+  /**
+   * Tokens of the input that no cache holds.
+   *
+   * At least 0.
+   */
+  input_tokens?: number | null;
+  /**
+   * Tokens generated.
+   *
+   * At least 0.
+   */
+  output_tokens?: number | null;
+  /**
+   * Written to a cache.
+   *
+   * At least 0.
+   */
+  cache_creation_input_tokens?: number | null;
+  /**
+   * Read from a cache.
+   *
+   * At least 0.
+   */
+  cache_read_input_tokens?: number | null;
+  /** How often each tool of the provider ran. */
+  server_tool_use?: { [key: string]: unknown } | null;
+}
+
+/**
+ * Terminal: the message is complete.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessageStopEvent {
+  /** Name of the event. */
+  type: "message_stop";
+}
+
+/**
+ * A sign of life.
+ *
+ * Source: ours (the specification does not state it).
+ */
+export interface MessagePingEvent {
+  /** Name of the event. */
+  type: "ping";
 }
 
 /**

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from gatewright._client import AsyncClient, Client
 from gatewright._engine import NOT_GIVEN, NotGiven, RawEvent, Record, ResponseInfo, __version__
-from gatewright._options import CallOptions
-from gatewright._streams import AsyncStream, Stream, response_of
+from gatewright._options import CallOptions, SaveOptions, WaitOptions
+from gatewright._responses import response_of, with_response
+from gatewright._streams import AsyncStream, Stream
 from gatewright.generated import errors, streams
 from gatewright.generated.errors import *
 from gatewright.generated.streams import *
@@ -38,7 +39,9 @@ __all__ = [
     "RawEvent",
     "Record",
     "ResponseInfo",
+    "SaveOptions",
     "Stream",
+    "WaitOptions",
     "__version__",
     "check",
     "check_async",
@@ -47,6 +50,7 @@ __all__ = [
     "response_of",
     "types",
     "webhooks",
+    "with_response",
 ]
 __all__ += errors.__all__
 __all__ += streams.__all__

@@ -8,38 +8,38 @@ from typing import Any, TypeAlias, final
 _Parameters: TypeAlias = tuple[dict[str, Any] | None, dict[str, Any] | None, dict[str, Any] | None]
 
 class Record(Mapping[str, Any]):
-    """A JSON object of a response: members by attribute and by item, unknown ones too, in the order sent.
+    """A JSON object of a response: all members, also unknown ones, as attributes and items, in their order.
 
-    Read-only; `to_dict()` gives a copy to change. A member that the specification declares, required or not,
-    and the gateway left out reads as None by attribute and raises KeyError by item; any other name raises
-    AttributeError.
-    A member named like a method (`items`, `keys`, …) is read by item; one named like a Python keyword also
-    as an attribute with `_` after it. Equal to a dict with the same members.
+    Read-only; `to_dict()` returns a copy to change. A member that the specification declares, even a required
+    one, and that the gateway omitted is None as an attribute and raises KeyError as an item. Any other name
+    raises AttributeError.
+    Read a member named like a method (`items`, `keys`, …) as an item. A member named like a Python keyword is
+    also an attribute with `_` after it. A record is equal to a dict with the same members.
     """
 
     def __init__(self, members: Mapping[str, object]) -> None: ...
     @classmethod
     def from_json(cls, json: str | bytes) -> Record:
-        """Reads a JSON object; raises ValueError for anything else."""
+        """Parses a JSON object; raises ValueError for anything else."""
     def __getitem__(self, name: str, /) -> Any: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     def __contains__(self, name: object, /) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def to_dict(self) -> dict[str, Any]:
-        """A copy in plain dicts and lists."""
+        """A copy as plain dicts and lists."""
     def to_json(self) -> str:
         """The record as compact JSON text."""
     @property
     def _response(self) -> ResponseInfo | None:
-        """What came with the response; None on an inner record."""
+        """Metadata of the response; None on an inner record."""
     @property
     def _request_id(self) -> str | None:
         """The gateway's id of the request; None on an inner record."""
 
 @final
 class ResponseInfo:
-    """What comes with a response besides its body."""
+    """Metadata of a response."""
 
     @property
     def status_code(self) -> int:
@@ -52,30 +52,30 @@ class ResponseInfo:
         """The gateway's id of the request."""
     @property
     def attempts(self) -> int:
-        """Requests it took, retries included."""
+        """Number of requests, including retries."""
     @property
     def elapsed(self) -> float:
-        """Seconds from the call to its whole answer, the head of its stream, or its failure."""
+        """Seconds from the call to its response, to the headers of its stream, or to its failure."""
 
 @final
 class RawEvent:
-    """One event of a stream as it was framed: `[DONE]`, heartbeats and errors included."""
+    """One event of a stream as it arrived; also `[DONE]`, heartbeats and errors."""
 
     @property
     def event(self) -> str | None:
-        """The event's name."""
+        """Name of the event."""
     @property
     def data(self) -> str | None:
-        """Its data, lines joined; None for a block without any."""
+        """Data, with its lines joined; None if there is none."""
     @property
     def id(self) -> str | None:
-        """The id in force."""
+        """The last id that the stream has sent."""
     @property
     def retry(self) -> float | None:
-        """Seconds a client is asked to wait before it connects again."""
+        """Requested pause before a reconnection, in seconds."""
     @property
     def comments(self) -> list[str]:
-        """Comments that came before its end."""
+        """Comments of the event."""
 
 @final
 class NotGiven:
@@ -87,26 +87,26 @@ NOT_GIVEN: NotGiven
 
 @final
 class Pending:
-    """Work under way for asyncio."""
+    """Work in progress, for asyncio."""
 
     @property
     def future(self) -> asyncio.Future[Any]:
-        """Settled on the loop that was given."""
+        """Settled on the event loop of the call."""
     def cancel(self) -> None:
-        """Drops the work: an open request is closed."""
+        """Drops the work, and closes its request."""
 
 @final
 class Reply:
     """Takes the outcome of a callback on an event loop."""
 
     def goes_on(self, task: asyncio.Future[Any]) -> None:
-        """The callback goes on as this task, to be cancelled with the call."""
+        """The callback continues as this task, which is cancelled with the call."""
     def settle(self, value: Any, failed: bool) -> None:
-        """The callback has returned this value or, where failed, raised it."""
+        """The callback has returned this value or, if failed, raised it."""
 
 @final
 class EngineStream:
-    """One answer as it streams: read ahead from the first `take` on."""
+    """A streamed response, read ahead from the first `take` on."""
 
     def take(self, level: str) -> list[Any] | None:
         """All ready events of a level; None once the stream is complete. Raises the error that ended it.
@@ -114,18 +114,18 @@ class EngineStream:
         Levels: `events`, `raw_events`, `text`. The first call decides the level.
         """
     def wait(self) -> None:
-        """Blocks until `take` has something to tell."""
+        """Blocks until `take` has something to return."""
     def readable(self, event_loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
-        """Done when `take` has something to tell."""
+        """Done once `take` has something to return."""
     def finish(self) -> Any:
-        """Reads on to the end and gives the whole document."""
+        """Reads to the end; returns the whole document."""
     def finish_async(self, event_loop: asyncio.AbstractEventLoop) -> Pending:
-        """Reads on to the end; the whole document settles the future."""
+        """Reads to the end; the whole document settles the future."""
     def close(self) -> None:
-        """Closes the connection; of a complete stream the document stays."""
+        """Closes the connection; the document of a complete stream remains available."""
     @property
     def response(self) -> ResponseInfo:
-        """Status, headers, request id, attempts."""
+        """Status, headers, request id and attempts."""
 
 @final
 class EngineClient:
@@ -140,19 +140,21 @@ class EngineClient:
         keep_key: bool = ...,
     ) -> None: ...
     def with_options(self, options: dict[str, Any]) -> EngineClient:
-        """A client with these options over this one's, over the same connections."""
+        """A client with these options on top of this client's, on the same connections."""
+    def noting(self, responses: list[ResponseInfo]) -> EngineClient:
+        """This client; the metadata of its responses is added to the list."""
     def options(self, secrets: bool) -> dict[str, Any]:
-        """The options that calls have here, as `with_options` takes them."""
+        """The options of this client's calls, in the form that `with_options` takes."""
     @property
     def key(self) -> str | None:
-        """The key, of a client that keeps it."""
+        """The key, if the client keeps it."""
     @property
     def base_url(self) -> str:
-        """The gateway's address."""
+        """Address of the gateway."""
     def call(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Any:
-        """Sends a call and waits for its answer."""
+        """Sends a call and waits for its response."""
     def call_async(
         self,
         operation: str,
@@ -161,11 +163,11 @@ class EngineClient:
         options: dict[str, Any],
         event_loop: asyncio.AbstractEventLoop,
     ) -> Pending:
-        """Sends a call; its answer settles the future."""
+        """Sends a call; its response settles the future."""
     def open(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> EngineStream:
-        """Sends a call and waits until its answer streams."""
+        """Sends a call and waits until its stream begins."""
     def open_async(
         self,
         operation: str,
@@ -186,40 +188,33 @@ class VideoWatch:
         self,
         client: EngineClient,
         task_id: str,
-        interval: float,
-        timeout: float,
+        options: dict[str, Any],
         *,
         submitted: bool = ...,
     ) -> None: ...
     def next(self) -> Any:
         """The task after the next poll; None after the poll that found it completed."""
     def next_async(self, event_loop: asyncio.AbstractEventLoop) -> Pending:
-        """As `next`; it settles the future."""
-
-VIDEO_POLL_INTERVAL_S: float
-"""Default number of seconds between two polls of a task."""
-
-VIDEO_WAIT_TIMEOUT_S: float
-"""Default number of seconds to wait for a task."""
+        """Like `next`; the task settles the future."""
 
 def save(
     client: EngineClient,
     kind: str,
     record: Mapping[str, Any],
     path: str | os.PathLike[str],
-    options: tuple[bool, int | None, float | None],
+    options: dict[str, Any],
 ) -> int:
-    """Saves what a record points to; options: overwrite, max_bytes, timeout. Returns the size."""
+    """Saves what a record points to; returns the size."""
 
 def save_async(
     client: EngineClient,
     kind: str,
     record: Mapping[str, Any],
     path: str | os.PathLike[str],
-    options: tuple[bool, int | None, float | None],
+    options: dict[str, Any],
     event_loop: asyncio.AbstractEventLoop,
 ) -> Pending:
-    """As `save`; the size settles the future."""
+    """Like `save`; the size settles the future."""
 
 def unwrap_webhook(body: Any, headers: Any, secrets: str | Sequence[str] | None) -> Any:
     """Verifies a webhook; returns its record."""

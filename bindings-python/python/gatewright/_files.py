@@ -17,12 +17,10 @@ def save(
     kind: Literal["image", "video"],
     record: Mapping[str, Any],
     path: str | os.PathLike[str],
-    overwrite: bool,
-    max_bytes: int | None,
-    timeout: float | None,
+    options: dict[str, Any],
 ) -> int:
     """Saves to `path`; returns the size in bytes."""
-    return _engine.save(client._engine, kind, record, path, (overwrite, max_bytes, timeout))
+    return _engine.save(client._engine, kind, record, path, options)
 
 
 async def save_async(
@@ -30,11 +28,8 @@ async def save_async(
     kind: Literal["image", "video"],
     record: Mapping[str, Any],
     path: str | os.PathLike[str],
-    overwrite: bool,
-    max_bytes: int | None,
-    timeout: float | None,
+    options: dict[str, Any],
 ) -> int:
     """Like `save`; cancellation ends the transfer and leaves nothing behind."""
-    options = (overwrite, max_bytes, timeout)
     size: int = await finish(_engine.save_async(client._engine, kind, record, path, options, running_loop()))
     return size

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from typing_extensions import Unpack
+
+    from gatewright.generated.options import SaveOptions
     from gatewright.types import Image
 
 
@@ -23,10 +26,7 @@ class Images(resources.Images):
         self,
         image: Image | Mapping[str, Any],
         path: str | os.PathLike[str],
-        *,
-        overwrite: bool = True,
-        max_bytes: int | None = None,
-        timeout: float | None = None,
+        **options: Unpack[SaveOptions],
     ) -> int:
         """Saves an image of a response's `data`; returns its size in bytes.
 
@@ -38,10 +38,7 @@ class Images(resources.Images):
         Args:
             image: One item of a response's `data`.
             path: Where to. A symbolic link is followed.
-            overwrite: Whether an existing file is replaced.
-            max_bytes: Maximum size of the file. Default: 4 GiB.
-            timeout: Seconds for the whole transfer. Default: none; the client's `connect_timeout`
-                and `idle_timeout` apply.
+            options: overwrite, max_bytes, timeout: see `gatewright.SaveOptions`.
 
         Raises:
             FileError: A problem with the disk or with `path`; the cause is the system's error.
@@ -50,7 +47,7 @@ class Images(resources.Images):
             APIStatusError: For example, the URL has expired: it is valid for one hour.
             APIConnectionError: The transfer broke off twice.
         """
-        return save(self._client, "image", image, path, overwrite, max_bytes, timeout)
+        return save(self._client, "image", image, path, dict(options))
 
 
 class AsyncImages(resources.AsyncImages):
@@ -62,10 +59,7 @@ class AsyncImages(resources.AsyncImages):
         self,
         image: Image | Mapping[str, Any],
         path: str | os.PathLike[str],
-        *,
-        overwrite: bool = True,
-        max_bytes: int | None = None,
-        timeout: float | None = None,
+        **options: Unpack[SaveOptions],
     ) -> int:
         """Saves an image of a response's `data`; see `Images.save`. Cancelling leaves nothing behind."""
-        return await save_async(self._client, "image", image, path, overwrite, max_bytes, timeout)
+        return await save_async(self._client, "image", image, path, dict(options))

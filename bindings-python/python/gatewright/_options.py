@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gatewright._engine import is_secret_name
-from gatewright.generated.options import ADDRESSES, PAIRS, CallOptions
+from gatewright.generated.options import ADDRESSES, PAIRS, CallOptions, SaveOptions, WaitOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CallOptions", "without_secrets"]
+__all__ = ["CallOptions", "SaveOptions", "WaitOptions", "without_secrets"]
 
 
 def without_secrets(options: dict[str, Any]) -> dict[str, Any]:

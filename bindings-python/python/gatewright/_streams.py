@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatewright._asyncio import finish, running_loop
-from gatewright._engine import EngineStream, Record, ResponseInfo
+from gatewright._engine import EngineStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from gatewright._engine import RawEvent
+    from gatewright._engine import RawEvent, ResponseInfo
 
     _Event = TypeVar("_Event")
 else:
@@ -244,16 +244,3 @@ class _AsyncLevel(_AsyncLoop[Any]):
             except IndexError:
                 pass
             self._ready[:0] = await self._stream._batch(self._level)
-
-
-def response_of(result: Record | Stream[Any] | AsyncStream[Any]) -> ResponseInfo | None:
-    """Status, headers, request id, attempts and time taken of a result or a stream.
-
-    None for a record that is not a whole response: one inside another, an event, or one made by hand.
-
-    >>> import gatewright
-    >>> client = gatewright.Client()
-    >>> gatewright.response_of(client.models.list()).status_code
-    200
-    """
-    return result._response if isinstance(result, Record) else result.response

@@ -4,19 +4,26 @@ methods."""
 from __future__ import annotations
 
 from gatewright._asyncio import finish, running_loop
-from gatewright._engine import VIDEO_POLL_INTERVAL_S, VIDEO_WAIT_TIMEOUT_S, VideoWatch
+from gatewright._engine import VideoWatch
 from gatewright._files import save, save_async
 from gatewright.generated import resources
+from gatewright.generated.options import WAITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from typing_extensions import Unpack
 
+    from gatewright.generated.options import SaveOptions, WaitOptions
     from gatewright.types import VideoGenerationRequest, VideoTask
+
+    class VideoGenerationAndWait(VideoGenerationRequest, WaitOptions, total=False):
+        """A request, and the options of the wait that follows it."""
+
+    OnProgress: TypeAlias = Callable[[VideoTask], object] | None
 
 
 class Videos(resources.Videos):
@@ -35,14 +42,7 @@ class VideosGenerations(resources.VideosGenerations):
 
     __slots__ = ()
 
-    def wait(
-        self,
-        task_id: str,
-        *,
-        interval: float = VIDEO_POLL_INTERVAL_S,
-        timeout: float = VIDEO_WAIT_TIMEOUT_S,
-        on_progress: Callable[[VideoTask], object] | None = None,
-    ) -> VideoTask:
+    def wait(self, task_id: str, **options: Unpack[WaitOptions]) -> VideoTask:
         """Waits until a task is completed and returns it. Unknown states count as in progress.
 
         Once the gateway has answered a poll, temporary failures do not end the wait (no connection, a
@@ -51,38 +51,27 @@ class VideosGenerations(resources.VideosGenerations):
 
         Args:
             task_id: The id from submission.
-            interval: Seconds between polls. Default: 5.
-            timeout: Seconds for the whole wait. Default: 1800.
-            on_progress: Called with the task after each poll, the last one included. An exception in it
-                ends the wait.
+            options: interval, timeout, on_progress: see `gatewright.WaitOptions`.
 
         Raises:
             TaskFailedError: The task failed. Message and body are those of the task.
             APITimeoutError: The task was not completed in time.
         """
-        return _last(VideoWatch(self._client._engine, task_id, interval, timeout), on_progress)
+        on_progress = options.pop("on_progress", None)
+        return _last(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)
 
-    def create_and_wait(
-        self,
-        *,
-        interval: float = VIDEO_POLL_INTERVAL_S,
-        timeout: float = VIDEO_WAIT_TIMEOUT_S,
-        on_progress: Callable[[VideoTask], object] | None = None,
-        **request: Unpack[VideoGenerationRequest],
-    ) -> VideoTask:
+    def create_and_wait(self, **arguments: Unpack[VideoGenerationAndWait]) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
+        request, options = _split(arguments)
+        on_progress = options.pop("on_progress", None)
         task = self.create(**request)
-        watch = VideoWatch(self._client._engine, task.id, interval, timeout, submitted=True)
-        return _last(watch, on_progress)
+        return _last(VideoWatch(self._client._engine, task.id, options, submitted=True), on_progress)
 
     def save(
         self,
         task: VideoTask | Mapping[str, Any],
         path: str | os.PathLike[str],
-        *,
-        overwrite: bool = True,
-        max_bytes: int | None = None,
-        timeout: float | None = None,
+        **options: Unpack[SaveOptions],
     ) -> int:
         """Saves the video of a completed task, by streaming it to disk; returns its size in bytes.
 
@@ -93,10 +82,7 @@ class VideosGenerations(resources.VideosGenerations):
         Args:
             task: A completed task.
             path: Where to. A symbolic link is followed.
-            overwrite: Whether an existing file is replaced.
-            max_bytes: Maximum size of the file. Default: 4 GiB.
-            timeout: Seconds for the whole transfer. Default: none; the client's `connect_timeout`
-                and `idle_timeout` apply.
+            options: overwrite, max_bytes, timeout: see `gatewright.SaveOptions`.
 
         Raises:
             FileError: A problem with the disk or with `path`; the cause is the system's error.
@@ -104,7 +90,7 @@ class VideosGenerations(resources.VideosGenerations):
             APIStatusError: For example, the URL has expired.
             APIConnectionError: The transfer broke off twice.
         """
-        return save(self._client, "video", task, path, overwrite, max_bytes, timeout)
+        return save(self._client, "video", task, path, dict(options))
 
 
 class AsyncVideos(resources.AsyncVideos):
@@ -123,48 +109,41 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
 
     __slots__ = ()
 
-    async def wait(
-        self,
-        task_id: str,
-        *,
-        interval: float = VIDEO_POLL_INTERVAL_S,
-        timeout: float = VIDEO_WAIT_TIMEOUT_S,
-        on_progress: Callable[[VideoTask], object] | None = None,
-    ) -> VideoTask:
+    async def wait(self, task_id: str, **options: Unpack[WaitOptions]) -> VideoTask:
         """Waits until a task is completed and returns it; see `VideosGenerations.wait`.
 
         Cancelling ends the wait. `on_progress` may be a coroutine function.
         """
-        return await _last_async(VideoWatch(self._client._engine, task_id, interval, timeout), on_progress)
+        on_progress = options.pop("on_progress", None)
+        return await _last_async(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)
 
-    async def create_and_wait(
-        self,
-        *,
-        interval: float = VIDEO_POLL_INTERVAL_S,
-        timeout: float = VIDEO_WAIT_TIMEOUT_S,
-        on_progress: Callable[[VideoTask], object] | None = None,
-        **request: Unpack[VideoGenerationRequest],
-    ) -> VideoTask:
+    async def create_and_wait(self, **arguments: Unpack[VideoGenerationAndWait]) -> VideoTask:
         """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
+        request, options = _split(arguments)
+        on_progress = options.pop("on_progress", None)
         task = await self.create(**request)
-        watch = VideoWatch(self._client._engine, task.id, interval, timeout, submitted=True)
+        watch = VideoWatch(self._client._engine, task.id, options, submitted=True)
         return await _last_async(watch, on_progress)
 
     async def save(
         self,
         task: VideoTask | Mapping[str, Any],
         path: str | os.PathLike[str],
-        *,
-        overwrite: bool = True,
-        max_bytes: int | None = None,
-        timeout: float | None = None,
+        **options: Unpack[SaveOptions],
     ) -> int:
         """Saves a completed task's video; see `VideosGenerations.save`. Cancelling leaves nothing
         behind."""
-        return await save_async(self._client, "video", task, path, overwrite, max_bytes, timeout)
+        return await save_async(self._client, "video", task, path, dict(options))
 
 
-def _last(watch: VideoWatch, on_progress: Callable[[VideoTask], object] | None) -> VideoTask:
+def _split(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of the request, and options of the wait."""
+    request = dict(arguments)
+    options = {name: request.pop(name) for name in WAITS if name in request}
+    return request, options
+
+
+def _last(watch: VideoWatch, on_progress: OnProgress) -> VideoTask:
     """The task as the last poll found it."""
     found: Any = None
     while (latest := watch.next()) is not None:
@@ -180,7 +159,7 @@ def _last(watch: VideoWatch, on_progress: Callable[[VideoTask], object] | None) 
     return found  # type: ignore[no-any-return]
 
 
-async def _last_async(watch: VideoWatch, on_progress: Callable[[VideoTask], object] | None) -> VideoTask:
+async def _last_async(watch: VideoWatch, on_progress: OnProgress) -> VideoTask:
     found: Any = None
     while (latest := await finish(watch.next_async(running_loop()))) is not None:
         found = latest

@@ -36,20 +36,20 @@ class Middleware:
     """Code that runs around every attempt. Any object with one of these methods works.
 
     The methods run where the call is made: in the thread that a `Client` blocks, or on the event loop that
-    awaits an `AsyncClient`, where they may be coroutine functions. They count against the call's deadline,
-    and what they raise ends the call and reaches its caller as it is. With several, `before` runs in the
-    order given and `after` in the reverse, for those whose `before` did not raise.
+    awaits an `AsyncClient`, where they may be coroutine functions. They count against the call's deadline. An
+    exception that they raise ends the call, and the caller gets it unchanged. If there are several, `before`
+    runs in the given order and `after` in reverse order, for those whose `before` did not raise.
     """
 
     def before(self, attempt: Attempt) -> Awaitable[None] | None:
         """Runs before an attempt is sent. It may change `attempt.headers`, for this attempt only."""
 
     def after(self, attempt: Attempt, outcome: Outcome) -> Awaitable[None] | None:
-        """Runs after an attempt that got a whole response or the headers of a stream, or that failed."""
+        """Runs after an attempt has got a whole response or the headers of a stream, or has failed."""
 
 
 class Attempt:
-    """One request of a call, about to be sent or sent. You may set your own attributes on it."""
+    """One request of a call, before or after it is sent. You may set your own attributes on it."""
 
     def __init__(
         self,
@@ -68,15 +68,15 @@ class Attempt:
         self.number = number
         """1 for the first attempt of a call."""
         self.max_retries = max_retries
-        """Attempts the call may make after the first."""
+        """Maximum number of attempts after the first."""
         self.remaining = remaining
-        """Seconds left of the call's deadline when the attempt began."""
+        """Seconds until the call's deadline, at the start of the attempt."""
         self.method = method
         """HTTP method."""
         self.url = url
-        """The whole address, query included."""
+        """The whole address with its query."""
         self.headers = headers
-        """Headers to be sent, by lower-case name, the key among them. `before` may change them."""
+        """Headers of the request by lower-case name, including the key. `before` may change them."""
         self.body = body
         """The JSON body, if the operation has one."""
 
@@ -89,7 +89,7 @@ class Attempt:
             """An attribute of the middleware's own, kept from `before` to `after`."""
 
     def __repr__(self) -> str:
-        # No headers, and no query: there may be secrets in either.
+        # Headers and query may hold secrets.
         address = self.url.partition("?")[0]
         return f"Attempt({self.operation!r}, number={self.number}, {self.method!r}, {address!r})"
 
@@ -110,15 +110,15 @@ class Outcome:
         self.status_code = status_code
         """HTTP status, if there was a response."""
         self.headers = headers
-        """Headers of the answer by lower-case name, where there was one."""
+        """Headers of the response by lower-case name, if there was one."""
         self.request_id = request_id
         """The gateway's id of the request."""
         self.elapsed = elapsed
-        """Seconds from the attempt's beginning to the end of the body; of a stream, to its head."""
+        """Seconds from the start of the attempt to the end of the body; for a stream, to its headers."""
         self.body = body
-        """The answer's body, where it has been read; None for a stream."""
+        """Body of the response, if it has been read; None for a stream."""
         self.error = error
-        """The failure, if the attempt failed. Whether it is retried is not decided yet."""
+        """The failure, if the attempt failed. The client has not decided yet whether to retry."""
 
     def __repr__(self) -> str:
         what = self.status_code if self.error is None else repr(self.error)

@@ -21,47 +21,17 @@ from gatewright._engine import (
     ReportValidator,
     is_blank_line,
 )
-from gatewright.generated.report import (
-    AgentMode,
-    Check,
-    CheckError,
-    CheckId,
-    Configuration,
-    Environment,
-    Kit,
-    Layer,
-    OverallStatus,
-    Report,
-    ResponseHeaders,
-    Retries,
-    Status,
-    Summary,
-    Usage,
-)
+from gatewright.generated import report as generated
+from gatewright.generated.report import *
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
-    "AgentMode",
-    "Check",
-    "CheckError",
-    "CheckId",
-    "Configuration",
     "Document",
-    "Environment",
     "InvalidReport",
     "Judged",
-    "Kit",
-    "Layer",
     "Outcome",
-    "OverallStatus",
-    "Report",
-    "ResponseHeaders",
-    "Retries",
-    "Status",
-    "Summary",
-    "Usage",
     "Validator",
     "Violation",
     "canonical",
@@ -73,6 +43,7 @@ __all__ = [
     "validate",
     "validate_many",
 ]
+__all__ += generated.__all__
 
 Document: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
 """A document: its bytes, its text, or as a path the file that holds it.

@@ -7,4 +7,5 @@
 #[rustfmt::skip]
 pub(crate) const JOINED_TEXTS: &[(&str, &[&str], &str, &str)] = &[
     ("output_text", &["output", "content"], "output_text", "text"),
+    ("text", &["content"], "text", "text"),
 ];

@@ -30,7 +30,7 @@ async fn report_against(config: Config, change: impl FnOnce(&mut Options)) -> Re
 }
 
 fn on_loopback() -> Config {
-    Config { listen: "127.0.0.1:0".to_owned(), ..Config::default() }
+    Config { listen: vec!["127.0.0.1:0".to_owned()], ..Config::default() }
 }
 
 #[tokio::test]

@@ -60,13 +60,13 @@ macro_rules! error_kinds {
 }
 
 /// The codes of error bodies: code, type and status of the standard form; status, HTTP status and reason of the
-/// native form; what it means.
+/// native form; type of the messages form; what it means.
 macro_rules! error_codes {
     ($(
         $constant:ident = $code:literal, $type:literal, $status:literal;
-        $native_status:literal, $native_http:literal, $native_reason:expr; $meaning:literal;
+        $native_status:literal, $native_http:literal, $native_reason:expr; $messages_type:literal; $meaning:literal;
     )+) => {
-        /// A code of an error body, in the standard and the native form.
+        /// A code of an error body, in the standard, the native and the messages form.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct ErrorCode {
@@ -82,6 +82,8 @@ macro_rules! error_codes {
             pub native_http: u16,
             /// `reason` in the details of the native form.
             pub native_reason: Option<&'static str>,
+            /// `type` of the messages form, which has the HTTP status of the standard form.
+            pub messages_type: &'static str,
             /// A human-readable description.
             pub meaning: &'static str,
         }
@@ -99,6 +101,7 @@ macro_rules! error_codes {
                     native_status: $native_status,
                     native_http: $native_http,
                     native_reason: $native_reason,
+                    messages_type: $messages_type,
                     meaning: $meaning,
                 };
             )+

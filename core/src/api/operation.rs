@@ -148,6 +148,8 @@ pub enum Protocol {
     Chat,
     /// Responses and compaction.
     Responses,
+    /// Messages.
+    Messages,
     /// Native generate-content.
     Native,
     /// Images and videos.
@@ -174,6 +176,8 @@ pub enum Conversation {
     Messages,
     /// `input` of the responses protocol, if it is a list of items.
     Items,
+    /// `messages` of the messages protocol, whose content may be a list of blocks.
+    Blocks,
 }
 
 /// Form of an error body (`x-error-style` in the specification).
@@ -183,4 +187,6 @@ pub enum ErrorStyle {
     Standard,
     /// `{"error": {code, message, status, details}}`.
     Native,
+    /// `{"type": "error", "error": {type, message}}`.
+    Messages,
 }

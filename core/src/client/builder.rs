@@ -53,14 +53,7 @@ impl ClientBuilder {
         // Innermost, so that the log shows what is sent.
         middleware.extend(log::from_environment(&known_keys).map(|log| Arc::new(log) as Arc<dyn Middleware>));
         let settings = Settings {
-            timeout: settled.timeout,
-            first_byte_timeout: settled.first_byte_timeout,
-            idle_timeout: settled.idle_timeout,
-            event_timeout: settled.event_timeout,
-            max_retries: settled.max_retries,
-            max_body_bytes: settled.max_body_bytes,
-            max_connections: settled.max_connections,
-            pool_timeout: settled.pool_timeout,
+            settled,
             validate: self.validate,
             user_agent: self
                 .user_agent

@@ -5,6 +5,7 @@
 //! Text is appended in place, so that the work is linear in the size of the chunks.
 
 mod chat;
+mod messages;
 mod native;
 mod responses;
 
@@ -40,6 +41,7 @@ pub struct Accumulator {
 enum Document {
     Chat(chat::Completion),
     Responses(responses::Building),
+    Messages(messages::Building),
     Native(native::Content),
     /// The last chunk, for a protocol whose chunks do not add up.
     Last(Value),
@@ -51,6 +53,7 @@ impl Accumulator {
         let document = match operation.protocol {
             Protocol::Chat => Document::Chat(chat::Completion::default()),
             Protocol::Responses => Document::Responses(responses::Building::default()),
+            Protocol::Messages => Document::Messages(messages::Building::default()),
             Protocol::Native => Document::Native(native::Content::default()),
             Protocol::Media | Protocol::Models => Document::Last(Value::Null),
         };
@@ -64,6 +67,7 @@ impl Accumulator {
         match &mut self.document {
             Document::Chat(completion) => completion.push(chunk),
             Document::Responses(building) => building.push(chunk),
+            Document::Messages(building) => building.push(chunk),
             Document::Native(content) => content.push(chunk),
             Document::Last(last) => *last = chunk,
         }
@@ -88,6 +92,7 @@ impl Accumulator {
         self.begun.then(|| match &self.document {
             Document::Chat(completion) => completion.document(),
             Document::Responses(building) => building.document(),
+            Document::Messages(building) => building.document(),
             Document::Native(content) => content.document(),
             Document::Last(last) => last.clone(),
         })
@@ -98,6 +103,7 @@ impl Accumulator {
         match &self.document {
             Document::Chat(completion) => completion.memory(),
             Document::Responses(building) => building.memory(),
+            Document::Messages(building) => building.memory(),
             Document::Native(content) => content.memory(),
             Document::Last(last) => memory(last),
         }

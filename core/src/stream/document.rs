@@ -77,6 +77,10 @@ pub(super) fn events(
     }
     let value = mend::value(text).map_err(described)?;
     let event = match (operation.protocol, value) {
+        (Protocol::Messages, message) if !is_error(text) => {
+            take(event(Some("message_start"), &json!({"type": "message_start", "message": message})))?;
+            event(Some("message_stop"), &json!({"type": "message_stop"}))
+        }
         (Protocol::Chat, Value::Object(completion)) if !is_error(text) => {
             event(None, &chat_chunk(completion))
         }
@@ -164,7 +168,9 @@ fn chat_chunk(mut completion: Map<String, Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
+    use crate::api::operations::{
+        CREATE_CHAT_COMPLETION, CREATE_MESSAGE, CREATE_RESPONSE, STREAM_GENERATE_CONTENT,
+    };
 
     fn whole(operation: &Operation, body: &[u8]) -> Vec<StreamEvent> {
         let (taken, end) = taken(operation, body);
@@ -209,6 +215,16 @@ mod tests {
     fn a_whole_response_becomes_its_terminal_event() {
         let events = whole(&CREATE_RESPONSE, br#"{"id":"r","status":"incomplete","error":null}"#);
         assert_eq!(events[0].event.as_deref(), Some("response.incomplete"));
+    }
+
+    #[test]
+    fn a_whole_message_becomes_its_first_event_and_the_last() {
+        let body = br#"{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}"#;
+        let events = whole(&CREATE_MESSAGE, body);
+        let names: Vec<_> = events.iter().map(|event| event.event.as_deref()).collect();
+        assert_eq!(names, [Some("message_start"), Some("message_stop")]);
+        let begun: Value = serde_json::from_str(&events[0].data).expect("JSON");
+        assert_eq!(begun["message"]["content"][0]["text"], "hi");
     }
 
     #[test]

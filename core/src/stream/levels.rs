@@ -138,7 +138,7 @@ impl Levels {
             event.data = mended;
         }
         match (self.protocol, &event.event) {
-            (Protocol::Responses, Some(name)) => {
+            (Protocol::Responses | Protocol::Messages, Some(name)) => {
                 if let Cow::Owned(named) = meaning::with_type(&event.data, name) {
                     event.data = named;
                 }

@@ -83,15 +83,15 @@ pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> Meaning {
 /// Whether a clean end of the body completes the stream even without a finish reason or a terminator.
 pub(super) fn may_end_anywhere(operation: &Operation) -> bool {
     match operation.protocol {
-        Protocol::Chat | Protocol::Responses | Protocol::Native => false,
+        Protocol::Chat | Protocol::Responses | Protocol::Messages | Protocol::Native => false,
         Protocol::Media | Protocol::Models => operation.terminator.is_none(),
     }
 }
 
-/// Whether the terminator alone makes the stream complete. In the responses protocol only a terminal event does: there
-/// the terminator is an optional last frame.
+/// Whether the terminator alone makes the stream complete. Where a last event is named, only that event does: there the
+/// terminator is an optional last frame.
 pub(super) fn terminator_completes(operation: &Operation) -> bool {
-    operation.protocol != Protocol::Responses
+    operation.last_events.is_empty()
 }
 
 /// An error reported by an event or by JSON between the events.
@@ -154,6 +154,9 @@ static NATIVE_MEMBERS: [Word; 3] = [
 /// The beginning of the event types of the responses protocol, and the member of its lifecycle events.
 static RESPONSES_WORDS: [Word; 2] =
     [LazyLock::new(|| Finder::new(b"\"response.")), LazyLock::new(|| Finder::new(b"\"response\""))];
+/// The beginnings of the event types of the messages protocol; `ping` has none of them.
+static MESSAGES_WORDS: [Word; 2] =
+    [LazyLock::new(|| Finder::new(b"\"message_")), LazyLock::new(|| Finder::new(b"\"content_block_"))];
 /// The names of the last events of all operations, as they appear in data.
 static LAST_EVENTS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
     operations::ALL.iter().flat_map(|operation| operation.last_events).map(Finder::new).collect()
@@ -171,6 +174,10 @@ fn is_of_answer(protocol: Protocol, event: &StreamEvent) -> bool {
         Protocol::Responses => {
             event.event.as_deref().is_some_and(|name| name.starts_with("response."))
                 || holds_any(&event.data, &RESPONSES_WORDS)
+        }
+        Protocol::Messages => {
+            let begins = |name: &str| name.starts_with("message_") || name.starts_with("content_block_");
+            event.event.as_deref().is_some_and(begins) || holds_any(&event.data, &MESSAGES_WORDS)
         }
         Protocol::Media | Protocol::Models => true,
     }
@@ -247,7 +254,9 @@ pub(super) fn with_type<'a>(data: &'a str, name: &str) -> Cow<'a, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
+    use crate::api::operations::{
+        CREATE_CHAT_COMPLETION, CREATE_MESSAGE, CREATE_RESPONSE, STREAM_GENERATE_CONTENT,
+    };
 
     fn of(operation: &Operation, name: Option<&str>, data: &str) -> &'static str {
         let event = StreamEvent { event: name.map(str::to_owned), data: data.to_owned(), id: None };
@@ -342,7 +351,9 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_no_chunk() {
-        for operation in [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &STREAM_GENERATE_CONTENT] {
+        for operation in
+            [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &CREATE_MESSAGE, &STREAM_GENERATE_CONTENT]
+        {
             for data in ["\"text\"", "7", "true", "rubbish"] {
                 assert_eq!(of(operation, None, data), "undecodable", "{data}");
             }
@@ -371,6 +382,26 @@ mod tests {
         for name in [Some("message"), Some("response.output_text.delta"), None] {
             assert_eq!(named(name, r#"{"type":"response.completed","response":{"x":NaN}}"#), "terminal");
         }
+    }
+
+    #[test]
+    fn messages_end_with_their_last_event_alone() {
+        let named = |name, data| of(&CREATE_MESSAGE, name, data);
+        for name in [Some("message"), Some("message_stop"), None] {
+            assert_eq!(named(name, r#"{"type":"message_stop"}"#), "terminal");
+        }
+        assert_eq!(named(Some("message_stop"), "{}"), "terminal");
+        assert_eq!(named(None, r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#), "chunk");
+        let piece = r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"message_stop"}}"#;
+        assert_eq!(named(None, piece), "chunk");
+        assert_eq!(named(Some("content_block_stop"), r#"{"index":0}"#), "chunk");
+        assert_eq!(named(Some("ping"), r#"{"type":"ping"}"#), "aside");
+        assert_eq!(
+            named(None, r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#),
+            "error"
+        );
+        assert_eq!(named(None, "[DONE]"), "terminator");
+        assert!(!terminator_completes(&CREATE_MESSAGE) && terminator_completes(&CREATE_CHAT_COMPLETION));
     }
 
     #[test]

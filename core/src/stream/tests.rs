@@ -15,12 +15,15 @@ use super::{Accumulator, Body, Bounds, MAX_PACKETS_A_TURN, Opened, RawStream, Si
 use crate::api::form::Form;
 use crate::api::generated::forms::{chunk_form, whole_form};
 use crate::api::operation::Operation;
-use crate::api::operations::{CREATE_CHAT_COMPLETION, CREATE_RESPONSE, STREAM_GENERATE_CONTENT};
+use crate::api::operations::{
+    CREATE_CHAT_COMPLETION, CREATE_MESSAGE, CREATE_RESPONSE, STREAM_GENERATE_CONTENT,
+};
 use crate::api::types;
 use crate::transport::response::Head;
 use crate::wire::error::{Error, ErrorKind};
 
-const OPERATIONS: [&Operation; 3] = [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &STREAM_GENERATE_CONTENT];
+const OPERATIONS: [&Operation; 4] =
+    [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &STREAM_GENERATE_CONTENT, &CREATE_MESSAGE];
 
 /// A stream of the given packets.
 fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
@@ -101,6 +104,10 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
         3 => Just("event: response.output_text.delta\ndata: {\"delta\":\"a\\ud800\"}\n\n"),
         1 => Just("data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n"),
         3 => Just("data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]}}]}\n\n"),
+        1 => Just("event: message_start\ndata: {\"message\":{\"id\":\"m\"}}\n\n"),
+        3 => Just("event: content_block_delta\ndata: {\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"é\"}}\n\n"),
+        2 => Just("data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}\n\n"),
+        1 => Just("data: {\"type\":\"message_stop\"}\n\n"),
         1 => Just("data: {\"x\":NaN}\n\n"),
         1 => Just("data: {\"error\":{\"message\":\"m\"}}\n\n"),
         1 => Just("data: {rubbish}\n\n"),
@@ -267,7 +274,7 @@ proptest! {
 type Chunk = fn(&str) -> Value;
 
 /// Where text can arrive in pieces: the operation, a chunk with a piece, and the place of the whole text.
-fn texts() -> [(&'static Operation, Chunk, &'static str); 5] {
+fn texts() -> [(&'static Operation, Chunk, &'static str); 7] {
     [
         (
             &CREATE_CHAT_COMPLETION,
@@ -293,6 +300,16 @@ fn texts() -> [(&'static Operation, Chunk, &'static str); 5] {
             &STREAM_GENERATE_CONTENT,
             |piece| json!({"candidates": [{"content": {"parts": [{"text": piece}]}}]}),
             "/candidates/0/content/parts/0/text",
+        ),
+        (
+            &CREATE_MESSAGE,
+            |piece| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}),
+            "/content/0/text",
+        ),
+        (
+            &CREATE_MESSAGE,
+            |piece| json!({"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": piece}}),
+            "/content/0/thinking",
         ),
     ]
 }
@@ -335,6 +352,12 @@ fn chunk() -> impl Strategy<Value = Value> {
         "promptTokenCount",
         "total_tokens",
         "metadata",
+        "content_block",
+        "partial_json",
+        "input",
+        "thinking",
+        "citation",
+        "stop_reason",
     ];
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -350,7 +373,15 @@ fn chunk() -> impl Strategy<Value = Value> {
                 "stop",
                 "response.output_text.delta",
                 "response.output_item.added",
-                "response.content_part.added"
+                "response.content_part.added",
+                "message_start",
+                "content_block_start",
+                "content_block_delta",
+                "message_delta",
+                "text_delta",
+                "input_json_delta",
+                "signature_delta",
+                "citations_delta"
             ][..]
         )
         .prop_map(Value::from),
@@ -374,7 +405,7 @@ fn the_tables_say_what_the_generated_types_demand() {
         }
     }
 
-    let [chat, responses, native] = OPERATIONS.map(chunk_form);
+    let [chat, responses, native, messages] = OPERATIONS.map(chunk_form);
     let call = json!({"function": {}});
     assert_reads::<types::ChatCompletionChunk>(
         chat,
@@ -391,7 +422,13 @@ fn the_tables_say_what_the_generated_types_demand() {
         native,
         json!({"candidates": [{"content": {"parts": [part, {}]}}, {"content": {}}], "usageMetadata": {}}),
     );
-    let [chat, responses, _] = OPERATIONS.map(whole_form);
+    assert_reads::<types::MessageStreamEvent>(
+        messages,
+        json!({"message": {"content": [{}]}, "content_block": {"cache_control": {}}, "delta": {}, "usage": {"output_tokens": 1},
+               "error": {}}),
+    );
+    let [chat, responses, _, messages] = OPERATIONS.map(whole_form);
     assert_reads::<types::ChatCompletion>(chat, json!({"choices": [{"message": {"tool_calls": [call]}}]}));
     assert_reads::<types::Response>(responses, json!({}));
+    assert_reads::<types::Message>(messages, json!({"content": [{}], "usage": {"cache_creation": {}}}));
 }

@@ -14,6 +14,7 @@ pub(super) fn text(protocol: Protocol, data: &str) -> Result<Option<String>, ser
     let plain = match protocol {
         Protocol::Chat => serde_json::from_str(data).map(chat),
         Protocol::Responses => serde_json::from_str(data).map(responses),
+        Protocol::Messages => serde_json::from_str(data).map(messages),
         Protocol::Native => serde_json::from_str(data).map(native),
         Protocol::Media | Protocol::Models => Ok(None),
     };
@@ -59,6 +60,49 @@ const TEXT_EVENT: &str = "response.output_text.delta";
 
 fn responses(event: Event<'_>) -> Option<Cow<'_, str>> {
     event.delta.filter(|_| event.r#type == TEXT_EVENT)
+}
+
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    delta: Option<Block<'a>>,
+    /// In the first event; without content unless the server does not stream.
+    #[serde(borrow)]
+    message: Option<Begun<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Begun<'a> {
+    #[serde(borrow)]
+    content: Vec<Block<'a>>,
+}
+
+/// A block, or a piece of one.
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow)]
+    r#type: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+}
+
+impl<'a> Block<'a> {
+    fn text_of_kind(self, kind: &str) -> Option<Cow<'a, str>> {
+        self.text.filter(|_| self.r#type.as_deref() == Some(kind))
+    }
+}
+
+const PIECE_EVENT: &str = "content_block_delta";
+const TEXT_DELTA: &str = "text_delta";
+
+fn messages(piece: Piece<'_>) -> Option<Cow<'_, str>> {
+    if let Some(message) = piece.message {
+        let texts = message.content.into_iter().filter_map(|block| block.text_of_kind("text"));
+        return texts.reduce(|text, more| text + more);
+    }
+    piece.delta.filter(|_| piece.r#type == PIECE_EVENT)?.text_of_kind(TEXT_DELTA)
 }
 
 #[derive(Deserialize)]
@@ -111,6 +155,17 @@ fn search(protocol: Protocol, mut chunk: Value) -> Option<String> {
             }
         }
         Protocol::Responses => (chunk.get("type")? == TEXT_EVENT).then(|| text_of(chunk["delta"].take()))?,
+        Protocol::Messages => {
+            if let Some(content) = chunk.pointer_mut("/message/content") {
+                let Value::Array(blocks) = content.take() else { return None };
+                return Some(
+                    blocks.into_iter().filter(|block| block["type"] == "text").filter_map(text_of).collect(),
+                );
+            }
+            let mut delta = chunk.get_mut("delta")?.take();
+            let is_text = chunk["type"] == PIECE_EVENT && delta.get("type")? == TEXT_DELTA;
+            is_text.then(|| text_of(delta["text"].take()))?
+        }
         Protocol::Native => {
             let mut candidate = first(chunk.get_mut("candidates")?)?;
             let parts = candidate.get_mut("content")?.get_mut("parts")?.take();
@@ -185,6 +240,25 @@ mod tests {
             responses(r#"{"type":"response.output_text.delta","delta":{"text":"a"}}"#).as_deref(),
             Some("a")
         );
+    }
+
+    #[test]
+    fn messages_text_is_that_of_text_pieces_alone() {
+        let messages = |data: &str| of(Protocol::Messages, data);
+        let piece = r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"a\n"}}"#;
+        assert_eq!(messages(piece).as_deref(), Some("a\n"));
+        let thought = r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"hm"}}"#;
+        assert_eq!(messages(thought), None);
+        assert_eq!(messages(r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#), None);
+        assert_eq!(messages(r#"{"type":"ping"}"#), None);
+        let blocks =
+            r#"[{"type":"thinking","thinking":"hm"},{"type":"text","text":"a"},{"type":"text","text":"b"}]"#;
+        let whole = format!(r#"{{"type":"message_start","message":{{"content":{blocks}}}}}"#);
+        assert_eq!(messages(&whole).as_deref(), Some("ab"));
+        let in_parts = whole.replace("\"a\"", "[\"a\"]");
+        assert_eq!(messages(&in_parts).as_deref(), Some("ab"));
+        let deviating = r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":["a","b"]}}"#;
+        assert_eq!(messages(deviating).as_deref(), Some("ab"));
     }
 
     #[test]

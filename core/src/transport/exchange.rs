@@ -22,7 +22,7 @@ use crate::api::operation::Operation;
 use crate::transport::base_url::BaseUrl;
 use crate::transport::clock::Clock;
 use crate::transport::connecting::Connecting;
-use crate::transport::generated::options::{DEFAULT_IDLE_TIMEOUT, RequestOptions};
+use crate::transport::generated::options::{DEFAULT_IDLE_TIMEOUT, RequestOptions, Settled};
 use crate::transport::middleware::{Attempt, Middleware};
 use crate::transport::options::Call;
 use crate::transport::response::{Head, RawResponse};
@@ -45,16 +45,7 @@ const RETRY_COUNT: HeaderName = HeaderName::from_static("x-gatewright-retry-coun
 
 /// The settings of a client, fixed when it is built.
 pub(crate) struct Settings {
-    pub(crate) timeout: Duration,
-    /// None: only the deadline of the call limits it.
-    pub(crate) first_byte_timeout: Option<Duration>,
-    /// None: the option is not set, see [`Transport::silence`].
-    pub(crate) idle_timeout: Option<Duration>,
-    pub(crate) event_timeout: Duration,
-    pub(crate) max_retries: u32,
-    pub(crate) max_body_bytes: usize,
-    pub(crate) max_connections: usize,
-    pub(crate) pool_timeout: Duration,
+    pub(crate) settled: Settled,
     pub(crate) validate: bool,
     pub(crate) user_agent: String,
     pub(crate) connecting: Connecting,
@@ -151,7 +142,7 @@ impl Transport {
             .map_err(|error| {
                 Error::new(ErrorKind::Configuration, "the HTTP client cannot be set up").with_source(error)
             })?;
-        let pool = Pool::new(settings.max_connections, settings.pool_timeout)?;
+        let pool = Pool::new(settings.settled.max_connections, settings.settled.pool_timeout)?;
         Ok(Self { http, base, key, user_agent, pool, settings })
     }
 
@@ -175,14 +166,14 @@ impl Transport {
 
     /// Maximum time without a byte of a response, for requests to other hosts.
     pub(crate) fn idle_timeout(&self) -> Duration {
-        self.settings.idle_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT)
+        self.settings.settled.idle_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT)
     }
 
     /// How long the response to a call with these options may be silent: the `idle_timeout` of the call or the client,
     /// otherwise the default or the call's timeout, whichever is shorter.
     fn silence(&self, options: &RequestOptions) -> Silence {
         let timeout = self.timeout(options);
-        match options.idle_timeout.or(self.settings.idle_timeout) {
+        match options.idle_timeout.or(self.settings.settled.idle_timeout) {
             Some(limit) => Silence { limit, option: "idle_timeout" },
             None if timeout < DEFAULT_IDLE_TIMEOUT => Silence { limit: timeout, option: "timeout" },
             None => Silence { limit: DEFAULT_IDLE_TIMEOUT, option: "idle_timeout" },
@@ -190,7 +181,7 @@ impl Transport {
     }
 
     fn timeout(&self, options: &RequestOptions) -> Duration {
-        options.timeout.unwrap_or(self.settings.timeout)
+        options.timeout.unwrap_or(self.settings.settled.timeout)
     }
 
     /// The client's keys, which errors about requests to other hosts must not quote either.
@@ -244,8 +235,8 @@ impl Transport {
     pub(crate) fn stream_bounds(&self, options: &RequestOptions) -> Bounds {
         Bounds {
             silence: self.silence(options),
-            event_idle: options.event_timeout.unwrap_or(self.settings.event_timeout),
-            max_body_bytes: self.settings.max_body_bytes,
+            event_idle: options.event_timeout.unwrap_or(self.settings.settled.event_timeout),
+            max_body_bytes: self.settings.settled.max_body_bytes,
         }
     }
 
@@ -303,7 +294,7 @@ impl Transport {
         let clock = self.clock();
         let timeout = self.timeout(options);
         let deadline = Deadline { clock, started: clock.now(), timeout };
-        let max_retries = options.max_retries.unwrap_or(self.settings.max_retries);
+        let max_retries = options.max_retries.unwrap_or(self.settings.settled.max_retries);
         let mut provider = match &self.key {
             KeySource::Provider(provider) if !request.headers().contains_key(AUTHORIZATION) => {
                 set_key(&mut request, &**provider, false, &deadline, &self.settings.known_keys)
@@ -403,8 +394,8 @@ impl fmt::Debug for Transport {
         f.debug_struct("Transport")
             .field("base_url", &self.base.as_str())
             .field("key", &self.key)
-            .field("timeout", &self.settings.timeout)
-            .field("max_retries", &self.settings.max_retries)
+            .field("timeout", &self.settings.settled.timeout)
+            .field("max_retries", &self.settings.settled.max_retries)
             .field("connecting", &self.settings.connecting)
             .finish_non_exhaustive()
     }

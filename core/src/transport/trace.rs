@@ -260,7 +260,7 @@ struct RequestBody {
     seed: Option<Value>,
     #[serde(alias = "candidateCount")]
     n: Option<Value>,
-    #[serde(alias = "stopSequences")]
+    #[serde(alias = "stopSequences", alias = "stop_sequences")]
     stop: Option<Value>,
     /// The native protocol's place for these parameters.
     #[serde(rename = "generationConfig")]
@@ -317,7 +317,11 @@ struct ResponseBody {
     incomplete_details: Option<Value>,
     #[serde(alias = "usageMetadata")]
     usage: Option<Value>,
-    /// Present in the events of a response.
+    /// Of a message, and of the event that adds it.
+    stop_reason: Option<Value>,
+    delta: Option<Value>,
+    /// Present in the events of a response, and in the first of a message.
+    #[serde(alias = "message")]
     response: Option<Box<Self>>,
 }
 
@@ -346,7 +350,14 @@ impl Told {
         }
         self.id = self.id.take().or(body.id);
         self.model = self.model.take().or(body.model);
-        self.usage = body.usage.filter(Value::is_object).or(self.usage.take());
+        match (&mut self.usage, body.usage) {
+            // The last event of a message tells only what has changed.
+            (Some(Value::Object(usage)), Some(Value::Object(newer))) => {
+                usage.extend(newer.into_iter().filter(|(_, count)| !count.is_null()));
+            }
+            (_, Some(usage @ Value::Object(_))) => self.usage = Some(usage),
+            _ => {}
+        }
         for (position, choice) in body.choices.into_iter().flatten().enumerate() {
             let has_room = self.finish_reasons.len() < MAX_CHOICES;
             if let Some(reason) = choice.finish_reason.filter(|reason| has_room && reason.is_string()) {
@@ -355,7 +366,9 @@ impl Told {
         }
         let reason = body.incomplete_details.as_ref().and_then(|details| details.get("reason")).cloned();
         let ended = body.status.filter(|status| ENDED.iter().any(|ended| status == ended));
-        if let Some(reason) = ended.map(|status| reason.unwrap_or(status)) {
+        let stopped = body.stop_reason.or_else(|| body.delta?.get("stop_reason").cloned());
+        let ended = ended.map(|status| reason.unwrap_or(status));
+        if let Some(reason) = ended.or(stopped.filter(Value::is_string)) {
             self.finish_reasons.insert(0, reason);
         }
     }
@@ -376,11 +389,15 @@ impl Told {
         let native_output = count(&["/candidatesTokenCount"]);
         let native_output = native_output.map(|output| output.saturating_add(thoughts.unwrap_or(0)));
         let input = count(&["/prompt_tokens", "/input_tokens", "/promptTokenCount"]);
+        // The messages protocol counts what a cache reads or writes separately; the conventions count it as input.
+        let beside = ["/cache_read_input_tokens", "/cache_creation_input_tokens"].map(|path| count(&[path]));
+        let input = input.map(|input| beside.into_iter().flatten().fold(input, u64::saturating_add));
         let output = count(&["/completion_tokens", "/output_tokens"]).or(native_output);
         let cached = count(&[
             "/prompt_tokens_details/cached_tokens",
             "/input_tokens_details/cached_tokens",
             "/cachedContentTokenCount",
+            "/cache_read_input_tokens",
         ]);
         let reasoning = count(&[
             "/completion_tokens_details/reasoning_tokens",

@@ -153,6 +153,8 @@ impl fmt::Display for Violations {
 pub struct Rules {
     /// Whether a `webhook_url` may point to a private address and use http.
     pub private_webhooks: bool,
+    /// Whether the models are the gateway's own: the catalog says nothing about them.
+    pub own_models: bool,
 }
 
 impl Rules {
@@ -160,6 +162,12 @@ impl Rules {
     #[must_use]
     pub fn private_webhooks(self, allowed: bool) -> Self {
         Self { private_webhooks: allowed, ..self }
+    }
+
+    /// These rules for models of the gateway's own, whatever the catalog says of their names, or not.
+    #[must_use]
+    pub fn own_models(self, own: bool) -> Self {
+        Self { own_models: own, ..self }
     }
 }
 
@@ -180,7 +188,7 @@ pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violatio
     let rewritten = canonical(operation, sent);
     let body = rewritten.as_ref().unwrap_or(sent);
     let mut violations = walk::walk(schema, body);
-    let mut limits = catalog::check(operation, body);
+    let mut limits = if rules.own_models { Vec::new() } else { catalog::check(operation, body) };
     limits.extend(webhook_url::check(operation, body, rules));
     limits.extend(calls::check(operation, body));
     // A field that breaks a rule for all models is not reported again for its own model, unless another member is

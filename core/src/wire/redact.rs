@@ -75,8 +75,8 @@ impl Redactor {
         self.redact_beginning(text, text.len()).0
     }
 
-    /// The beginning of a text with every secret replaced, and whether there is more of it. max_bytes: of the text as it
-    /// was given; a secret across the cut is gone whole.
+    /// The beginning of a text with every secret replaced, and whether there is more of it. max_bytes: of the text as
+    /// it was given; a secret across the cut is gone whole.
     pub fn redact_beginning(&self, text: &str, max_bytes: usize) -> (String, bool) {
         let end = text.floor_char_boundary(max_bytes);
         let clean = match self.without_secrets(text.as_bytes(), end, Whose::All) {
@@ -108,8 +108,8 @@ impl Redactor {
         ShownBytes(shown)
     }
 
-    /// A JSON document of what a service sent, such as the part of an answer that arrived. It stays as it is but for the
-    /// known secrets; none where it would be no JSON without them.
+    /// A JSON document of what a service sent, such as the part of an answer that arrived. It stays as it is but for
+    /// the known secrets; none where it would be no JSON without them.
     pub(crate) fn show_document(&self, document: Bytes) -> Option<ShownBytes> {
         let Some(clean) = self.without_secrets(&document, document.len(), Whose::Own) else {
             return Some(ShownBytes(document));

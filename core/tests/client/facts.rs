@@ -53,7 +53,9 @@ fn every_case_of_the_list_is_held_by_a_vector_or_a_named_test() {
 fn what_each_protocol_must_survive_is_held_in_each() {
     let cases = vectors::read::<Case>("sse/streams.json");
     let mut missing = Vec::new();
-    for operation in ["create_chat_completion", "create_response", "stream_generate_content"] {
+    for operation in
+        ["create_chat_completion", "create_response", "create_message", "stream_generate_content"]
+    {
         let of_it = cases.iter().filter(|case| case.operation == operation);
         let held: BTreeSet<u32> = of_it.flat_map(|case| &case.facts).copied().collect();
         missing.extend(

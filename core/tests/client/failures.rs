@@ -133,9 +133,10 @@ async fn a_redirect_is_not_followed_and_says_where_it_points() {
 
 #[tokio::test]
 async fn a_refused_connection_names_the_address() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // Bound, so that no other program takes the port, but not listening.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
     let client =
         Client::builder().base_url(format!("http://{address}")).api_key("k").max_retries(0).build().unwrap();
     let error = client.call(chat_call()).await.unwrap_err();

@@ -251,15 +251,15 @@ async fn dropping_or_timing_out_leaves_nothing_behind_and_closes_the_connection(
     let hanging = || Script::begin(200, &[]).packet(CONTENTS).then(Step::Hang);
     let (server, folder) = (Server::start([hanging(), hanging()]).await, folder());
     let place = folder.path().join("a");
-    let dropped = tokio::time::timeout(Duration::from_millis(150), save(&server, &place)).await;
+    let dropped = tokio::time::timeout(Duration::from_millis(500), save(&server, &place)).await;
     assert!(dropped.is_err());
-    assert!(server.connections_closed(1, Duration::from_millis(200)).await);
+    assert!(server.connections_closed(1, Duration::from_secs(2)).await);
     assert!(names(folder.path()).is_empty());
     let options = SaveOptions { timeout: Some(Duration::from_millis(150)), ..SaveOptions::default() };
     let started = Instant::now();
     let error = server.client().save(&server.url(), &place, options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert!(started.elapsed() < Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(5));
     assert!(names(folder.path()).is_empty());
 }
 

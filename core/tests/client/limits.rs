@@ -32,7 +32,7 @@ struct Expected {
 
 #[test]
 fn every_request_vector_is_accepted_or_refused_as_it_says() {
-    let files = ["limits/requests.json", "limits/tools.json", "limits/native.json"];
+    let files = ["limits/requests.json", "limits/tools.json", "limits/native.json", "limits/messages.json"];
     for case in files.into_iter().flat_map(vectors::read::<Case>) {
         let operation = operations::by_id(&case.operation).unwrap();
         let mut expected: Vec<_> =
@@ -82,7 +82,8 @@ fn keeps_the_rules(operation: &str, body: &Value) -> bool {
 
 #[test]
 fn another_validator_accepts_and_refuses_the_same_vectors() {
-    for case in vectors::read::<Case>("limits/requests.json") {
+    let files = ["limits/requests.json", "limits/messages.json"];
+    for case in files.into_iter().flat_map(vectors::read::<Case>) {
         // Where a webhook may lead is not expressed in a schema.
         if case.body.get("webhook_url").is_some_and(|url| !url.is_null()) {
             continue;

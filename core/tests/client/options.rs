@@ -28,7 +28,7 @@ async fn extra_members_of_the_body_are_added_or_take_the_place_of_others() {
         ..RequestOptions::default()
     });
     let options = RequestOptions {
-        extra_body: members(&json!({"top_k": 40, "model": "other", "stream": true})),
+        extra_body: members(&json!({"top_k": 40, "model": "other"})),
         ..RequestOptions::default()
     };
     client.call(chat_call().body(r#"{"model":"m","n":1.0}"#).options(options)).await.unwrap();
@@ -38,10 +38,7 @@ async fn extra_members_of_the_body_are_added_or_take_the_place_of_others() {
     client.models().list().await.unwrap_err();
     let bodies: Vec<String> =
         server.requests().into_iter().map(|request| String::from_utf8(request.body).unwrap()).collect();
-    assert_eq!(
-        bodies[0], r#"{"model":"other","n":1.0,"tenant":"blue","top_k":40,"stream":false}"#,
-        "the way of calling decides whether it streams"
-    );
+    assert_eq!(bodies[0], r#"{"model":"other","n":1.0,"tenant":"blue","top_k":40}"#);
     let typed: Value = serde_json::from_str(&bodies[1]).unwrap();
     assert_eq!(
         (&typed["tenant"], &typed["top_k"], &typed["model"]),
@@ -49,6 +46,36 @@ async fn extra_members_of_the_body_are_added_or_take_the_place_of_others() {
     );
     assert_eq!(bodies[2], r#"{"stream":true,"tenant":"blue","top_k":1}"#);
     assert_eq!(bodies[3], "");
+}
+
+#[tokio::test]
+async fn extra_members_do_not_decide_whether_a_response_streams() {
+    let done = Script::events().packet("data: [DONE]\n\n").end();
+    let server = Server::start([Script::json(COMPLETION), done]).await;
+    let client = |stream: Value| {
+        server.client().with_options(RequestOptions {
+            extra_body: members(&json!({ "stream": stream })),
+            ..RequestOptions::default()
+        })
+    };
+    for stream in [json!(true), json!(null), json!("yes")] {
+        let error = client(stream).chat().completions().create(&chat_request()).await.unwrap_err();
+        assert_eq!((error.kind(), error.attempts()), (ErrorKind::InvalidRequest, 0));
+        assert_eq!(
+            error.message(),
+            "extra_body cannot set \"stream\" of a call for a whole response; to stream, give stream to \
+             chat.completions.create itself (in Rust, call chat.completions.stream)"
+        );
+    }
+    let error = client(json!(false)).open(chat_call()).await.unwrap_err();
+    assert!(
+        error.message().starts_with("extra_body cannot set \"stream\" of a call for a stream"),
+        "{error}"
+    );
+    // What agrees with the way of calling does no harm.
+    client(json!(false)).call(chat_call()).await.unwrap();
+    client(json!(true)).open(chat_call()).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -145,7 +172,7 @@ async fn silence_is_bounded_by_the_options_of_the_call() {
     }
     let server = Server::start([stuck(), quiet(), pinging]).await;
     let client = server.builder().idle_timeout(Duration::from_mins(5)).build().unwrap();
-    let short = Some(Duration::from_millis(150));
+    let short = Some(Duration::from_millis(400));
     let idle = RequestOptions { idle_timeout: short, ..RequestOptions::default() };
     let event = RequestOptions { event_timeout: short, ..RequestOptions::default() };
     let started = Instant::now();

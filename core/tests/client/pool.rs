@@ -98,7 +98,7 @@ async fn failed_and_abandoned_calls_give_their_place_back() {
     let client = narrow(&server);
     client.call(chat_call()).await.unwrap_err();
     client.call(chat_call()).await.unwrap_err();
-    let abandoned = tokio::time::timeout(Duration::from_millis(200), client.call(chat_call())).await;
+    let abandoned = tokio::time::timeout(Duration::from_millis(500), client.call(chat_call())).await;
     assert!(abandoned.is_err());
     client.call(chat_call()).await.unwrap();
 }

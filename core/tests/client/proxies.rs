@@ -203,9 +203,10 @@ async fn a_proxy_that_wants_to_know_who_asks_is_told_of() {
 
 #[tokio::test]
 async fn a_proxy_that_is_not_there_is_named() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // Bound, so that no other program takes the port, but not listening.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
     let client =
         builder("http://gateway.test").proxy(format!("http://amy:canary@{address}")).build().unwrap();
     let error = client.call(chat_call()).await.unwrap_err();

@@ -108,7 +108,7 @@ async fn levels_may_be_mixed_and_each_event_is_given_once() {
 async fn frames_given_up_while_waiting_are_not_lost_to_another_level() {
     let script = Script::events()
         .packet(": comment\ndata: {\"choi")
-        .then(Step::Pause(Duration::from_millis(200)))
+        .then(Step::Pause(Duration::from_millis(800)))
         .packet("ces\":[]}\n\n")
         .packet(STOP)
         .end();

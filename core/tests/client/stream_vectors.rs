@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use gatewright::types::{GenerateContentRequest, ResponseRequest};
+use gatewright::types::{GenerateContentRequest, MessageRequest, ResponseRequest};
 use gatewright::{Call, Chunk, Error, EventStream, Operation, RawStream, operations};
 use serde::Deserialize;
 use serde_json::Value;
@@ -264,6 +264,10 @@ async fn every_stream_vector_is_read_as_typed_chunks() {
             "create_response" => {
                 let request = ResponseRequest::new("m", "hi");
                 read(case, client.responses().stream(&request).await).await;
+            }
+            "create_message" => {
+                let request = MessageRequest::new("m", 16, Vec::new());
+                read(case, client.messages().stream(&request).await).await;
             }
             _ => {
                 let request = GenerateContentRequest::new("hi");

@@ -268,6 +268,63 @@ async fn a_streams_span_lasts_as_long_as_the_stream_and_tells_its_usage() {
 }
 
 #[tokio::test]
+async fn a_message_tells_its_tokens_with_those_of_the_cache_streamed_or_not() {
+    let spans = Spans::default();
+    let listening = spans.listen();
+    let usage = r#"{"input_tokens":3,"cache_read_input_tokens":20,"cache_creation_input_tokens":100,"output_tokens":1}"#;
+    let whole = format!(
+        r#"{{"id":"m1","type":"message","model":"model-breeze-2","stop_reason":"end_turn","usage":{usage}}}"#
+    );
+    let begun = format!(r#"{{"type":"message_start","message":{{"id":"m2","usage":{usage}}}}}"#);
+    let settled =
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}"#;
+    let mut script = Script::events();
+    for event in [begun.as_str(), settled, r#"{"type":"message_stop"}"#] {
+        script = script.packet(format!("data: {event}\n\n"));
+    }
+    let server = Server::start([Script::json(&whole), script.end()]).await;
+    let client = telling(&server);
+    let body = r#"{"model":"model-breeze","max_tokens":9,"messages":[],"top_k":4,"stop_sequences":["."],"stream":true}"#;
+    let call = || Call::new(&operations::CREATE_MESSAGE).body(body);
+    client.call(call()).await.unwrap();
+    let mut stream = client.open(call()).await.unwrap();
+    while stream.next_batch().await.unwrap().is_some() {}
+    drop(stream);
+    let ended = async {
+        while spans.0.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.unwrap();
+    drop(listening);
+    let spans = spans.0.lock().unwrap();
+    assert_fields(
+        &spans[0],
+        &[
+            ("otel.name", "chat model-breeze"),
+            ("gen_ai.request.max_tokens", "9"),
+            ("gen_ai.request.top_k", "4"),
+            ("gen_ai.request.stop_sequences", r#"["."]"#),
+            ("gen_ai.response.id", "m1"),
+            ("gen_ai.response.model", "model-breeze-2"),
+            ("gen_ai.response.finish_reasons", r#"["end_turn"]"#),
+            ("gen_ai.usage.input_tokens", "123"),
+            ("gen_ai.usage.output_tokens", "1"),
+            ("gen_ai.usage.cache_read.input_tokens", "20"),
+        ],
+    );
+    assert_fields(
+        &spans[1],
+        &[
+            ("gen_ai.response.id", "m2"),
+            ("gen_ai.response.finish_reasons", r#"["tool_use"]"#),
+            ("gen_ai.usage.input_tokens", "123"),
+            ("gen_ai.usage.output_tokens", "7"),
+        ],
+    );
+}
+
+#[tokio::test]
 async fn a_failure_is_told_by_its_kind() {
     let spans = Spans::default();
     let listening = spans.listen();

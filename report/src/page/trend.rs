@@ -25,8 +25,8 @@ const MAX_LISTED: usize = 50;
 const COLUMN: u64 = 10;
 const HEIGHT: u64 = 100;
 
-/// Reports over time, for a page. Keeps a few numbers per report, for at most [`MAX_TREND_REPORTS`] reports, and at most
-/// 1000 code points of an endpoint, name or date.
+/// Reports over time, for a page. Keeps a few numbers per report, for at most [`MAX_TREND_REPORTS`] reports, and at
+/// most 1000 code points of an endpoint, name or date.
 #[derive(Debug, Default)]
 pub struct Trend {
     /// Sorted by time, then by order of arrival.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(element) for element in value]
     return value.to_dict()
+
+
+def status(method: Callable[..., Any], *arguments: Any, **members: Any) -> tuple[Any, int]:
+    """What a call returns, and the status of its response."""
+    result, response = gatewright.with_response(method, *arguments, **members)
+    return result, response.status_code
 
 
 def call(client: Harbour, answers: dict[str, Any]) -> None:
@@ -66,6 +73,12 @@ def call(client: Harbour, answers: dict[str, Any]) -> None:
     nothing: None = client.berths.del_("nyc", 7)  # type: ignore[func-returns-value]
     assert nothing is None
     client.berths.signals.raise_("nyc")
+    assert status(client.berths.list, "osl") == ([], 200)
+    assert status(client.berths.del_, "nyc", 7) == (None, 204)
+    assert status(client.berths.signals.raise_, "nyc") == (None, 202)
+    _, response = gatewright.with_response(client.charts.import_, "depth", "large")
+    assert response.headers["content-type"] == "image/png"
+    assert status(client.log.lambda_, from_="monday") == (answers["text"]["text"], 200)
 
     chart: bytes = client.charts.import_("depth", "large")
     assert chart == bytes.fromhex(answers["bytes"]["bytes"])
@@ -89,6 +102,8 @@ async def call_async() -> None:
         )
         assert (berths, type(chart), type(log)) == ([], bytes, str)
         assert await client.berths.del_("nyc", 7) is None  # type: ignore[func-returns-value]
+        nothing, response = await gatewright.with_response(client.berths.del_, "nyc", 7)
+        assert (nothing, response.status_code) == (None, 204)
 
 
 def main() -> None:

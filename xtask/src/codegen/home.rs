@@ -1,24 +1,24 @@
-//! Where generated code lives, and how it names the hand-written code under it: this workspace's clients, or those that
-//! the generator makes of another specification.
+//! The places of generated code, and its names for the hand-written code that it uses: for this workspace's clients, or
+//! for clients that the generator makes of another specification.
 
-/// The folders of generated code, from the repository's root, and what it imports from outside of them.
+/// The folders of generated code, from the repository's root, and its imports from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Home {
-    /// Folder of the Rust modules that say what the API is: `types`, `operations`.
+    /// Folder of the Rust modules that describe the API: `types`, `operations`.
     pub rust_api: &'static str,
-    /// Their parent as Rust modules, seen from the client's.
+    /// Path of their parent module, from the client's modules.
     pub rust_api_module: &'static str,
     /// Folder of the Rust modules that call it: `client`, `resources`.
     pub rust_client: &'static str,
-    /// Of another crate the module that has all they use; none where they are part of the crate they use.
+    /// The module of another crate with everything that they use; none if they are part of that crate.
     pub rust_runtime: Option<&'static str>,
     /// Folder of the Python modules.
     pub python: &'static str,
-    /// The Python package that they are.
+    /// The name of their Python package.
     pub python_package: &'static str,
     /// Folder of the TypeScript modules.
     pub node: &'static str,
-    /// Folder of the hand-written TypeScript modules, from there.
+    /// Folder of the hand-written TypeScript modules, from that folder.
     pub node_runtime: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub(crate) const GATEWRIGHT: Home = Home {
     node_runtime: "..",
 };
 
-/// Where this workspace's own crate has what generated Rust uses; `runtime.rs` gives the same names to others.
+/// The modules of this workspace's own crate that generated Rust uses; `runtime.rs` exports the same names to others.
 const OWN: &[(&str, &str)] = &[
     ("Bytes", "bytes"),
     ("CallContext", "crate::client"),
@@ -70,7 +70,7 @@ impl Home {
         format!("{}::{name}", self.rust_module(name))
     }
 
-    /// Things of one module as they follow `use`.
+    /// Several things of one module, as they follow `use`.
     pub(crate) fn rust_list(&self, names: &[&str]) -> String {
         format!("{}::{{{}}}", self.rust_module(names[0]), names.join(", "))
     }

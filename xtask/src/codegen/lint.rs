@@ -276,8 +276,8 @@ impl Lint<'_> {
             );
         }
         self.source(node, at);
-        self.one_of(node, at, "x-protocol", &["chat", "responses", "native", "media", "models"]);
-        self.one_of(node, at, "x-error-style", &["standard", "native"]);
+        self.one_of(node, at, "x-protocol", &["chat", "responses", "messages", "native", "media", "models"]);
+        self.one_of(node, at, "x-error-style", &["standard", "native", "messages"]);
         self.routing(node, at);
         for key in ["summary", "description"] {
             if text(node, key).is_empty() {

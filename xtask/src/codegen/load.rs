@@ -1,4 +1,4 @@
-//! Phase 1, load: reads the files under `spec/` and finds what a `$ref` points at.
+//! Phase 1, load: reads the files under `spec/`, and resolves `$ref`.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use super::options::Options;
 /// The hand-written sources, parsed and otherwise untouched.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
-    /// Where what is made of them goes.
+    /// The places of the files generated from them.
     pub home: Home,
-    /// What problems call the file of `openapi`.
+    /// The name of the file of `openapi` in problems.
     pub name: String,
     pub openapi: Document,
     pub catalog: Catalog,
@@ -34,8 +34,8 @@ impl Sources {
         Self::of(root, Path::new(OPENAPI), GATEWRIGHT)
     }
 
-    /// Reads another specification, whose clients stand on the hand-written half of ours: of ours are the errors, which
-    /// the transport raises, and the options of a call with the catalog and the report that they refer to.
+    /// Reads another specification, whose clients use the hand-written half of ours. Ours are also the errors, which
+    /// the transport raises, and the options of a call, with the catalog and the report that they refer to.
     pub(crate) fn of(root: &Path, openapi: &Path, home: Home) -> Result<Self> {
         let spec = root.join("spec");
         let name = openapi.display().to_string();
@@ -62,28 +62,28 @@ fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
         .with_context(|| format!("{} does not have the expected form", path.display()))
 }
 
-/// The file that problems of the document name.
+/// The name of the document in problems.
 pub(crate) const OPENAPI: &str = "spec/openapi.yaml";
 
 /// Methods an operation may have, as keys of a path item.
 pub(crate) const METHODS: &[&str] = &["get", "post", "put", "patch", "delete"];
 
-/// Most references that lead to one another.
+/// Maximum length of a chain of references.
 const MOST_REFERENCES: usize = 32;
 
-/// An OpenAPI document whose references stay as they are; [`Document::resolve`] follows them.
+/// An OpenAPI document with its references; [`Document::resolve`] follows them.
 #[derive(Debug, Clone)]
 pub(crate) struct Document(pub Value);
 
 impl Document {
     /// Parses YAML, keeping the order of members. Duplicate keys are an error.
     pub(crate) fn parse(yaml: &str) -> Result<Self> {
-        // Through the YAML value first: it refuses duplicate keys, which the JSON value would let pass.
+        // The YAML value refuses duplicate keys, which the JSON value would accept.
         let value: yaml_serde::Value = yaml_serde::from_str(yaml)?;
         Ok(Self(serde_json::to_value(value).context("only JSON-compatible YAML is allowed")?))
     }
 
-    /// What a local reference such as `#/components/schemas/Message` points at.
+    /// The target of a local reference, such as `#/components/schemas/Message`.
     pub(crate) fn resolve(&self, reference: &str) -> Result<&Value> {
         let Some(pointer) = reference.strip_prefix('#') else {
             bail!("reference {reference} leaves the file; move what it points at into spec/openapi.yaml");
@@ -93,7 +93,7 @@ impl Document {
             .with_context(|| format!("reference {reference} points at nothing; correct it"))
     }
 
-    /// `node` itself, or what it refers to.
+    /// `node` itself, or the target of its reference.
     pub(crate) fn follow<'doc>(&'doc self, node: &'doc Value) -> Result<&'doc Value> {
         let mut node = node;
         for _ in 0..MOST_REFERENCES {
@@ -105,8 +105,8 @@ impl Document {
         bail!("references lead in a circle, at {}; let one of them say what it is", node["$ref"])
     }
 
-    /// The parameters of an operation with their places in the document: its own, and those of its path that it does not
-    /// have itself. A reference that leads nowhere is left out; the lint has told it.
+    /// The parameters of an operation with their places in the document: its own, and those of its path that it does
+    /// not override. A reference without a target is omitted; the lint reports it.
     pub(crate) fn parameters<'doc>(
         &'doc self,
         item: &'doc Value,
@@ -130,22 +130,22 @@ impl Document {
         self.0.get("components")?.get("schemas")?.get(name)
     }
 
-    /// Members of an object found by pointer, in order; none if it is absent.
+    /// Members of the object at a pointer, in order; none if it is absent.
     pub(crate) fn members(&self, pointer: &str) -> impl Iterator<Item = (&String, &Value)> {
         self.0.pointer(pointer).and_then(Value::as_object).into_iter().flatten()
     }
 }
 
-/// Where a parameter of an operation is written.
+/// The place of a parameter in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParameterPlace {
-    /// Of the path, so many before it.
+    /// In the path item, at this index.
     Path(usize),
-    /// Of the operation itself.
+    /// In the operation, at this index.
     Operation(usize),
 }
 
-/// What a successful answer holds beside JSON and events; nothing if it has no content at all.
+/// The content of a successful response other than JSON and events; nothing if it has no content.
 pub(crate) fn plain(answer: &Value) -> Option<Plain> {
     let Some(content) =
         answer.get("content").and_then(Value::as_object).filter(|content| !content.is_empty())

@@ -1,10 +1,10 @@
-//! Phase 4, lower: the documents that follow from the specification, the last phase that walks it. They are what
-//! validators hold requests to, the specification as 3.2, and the part of 3.0.3 that progenitor and typify turn into
-//! good Rust.
+//! Phase 4, lower: derives further documents from the specification; no later phase walks it. The documents are the
+//! schemas that validate requests, the specification as OpenAPI 3.2, and the part of 3.0.3 from which progenitor and
+//! typify generate good Rust.
 //!
-//! The rule of that part: generated types say which members there are and of what form; ranges, lengths and patterns are
-//! not theirs. What a type cannot say is dropped here, and every dropped keyword is recorded with what enforces
-//! it instead. Strict: a keyword without an arm below is an error.
+//! The rule for that part: generated types describe the members and their forms, but not ranges, lengths and patterns.
+//! This phase drops the keywords that a type cannot express, and records what enforces each of them instead. A keyword
+//! that it does not know is an error.
 
 mod newer;
 mod requests;
@@ -22,7 +22,7 @@ use super::model::{Api, Plain};
 use super::names;
 use super::schema::{is_null, merge_all_of, types, variants};
 
-/// What lowering produced.
+/// The derived documents.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     /// The OpenAPI 3.0.3 document.
@@ -46,7 +46,7 @@ pub(crate) struct Dropped {
     pub enforced_by: EnforcedBy,
 }
 
-/// What takes a dropped keyword's place.
+/// What enforces a dropped keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EnforcedBy {
@@ -56,9 +56,9 @@ pub(crate) enum EnforcedBy {
     Server,
     /// The client's transport always sends it.
     Transport,
-    /// `presence::check` (core), on answers, for calls that ask for `validate`.
+    /// `presence::check` (core), on the responses of calls with `validate`.
     Validate,
-    /// Nothing on purpose: answers are read leniently, so that a newer server does not break an older client.
+    /// Nothing, on purpose: responses are read leniently, so that a newer server does not break an older client.
     Lenient,
 }
 
@@ -118,12 +118,12 @@ struct Lowering<'doc> {
     open_enums: Vec<(String, Vec<String>)>,
 }
 
-/// Where a schema is.
+/// The place of a schema.
 #[derive(Clone)]
 struct Place {
-    /// What an inline type here is called.
+    /// The name of an inline type at this place.
     name: String,
-    /// A request body reaches it.
+    /// Whether a request body reaches it.
     request: bool,
 }
 
@@ -173,7 +173,7 @@ impl Lowering<'_> {
         }
         let merged;
         let node = if node.get("allOf").is_some() {
-            // Merging keeps members; conditions are not a type's.
+            // Merging keeps the members; a type has no conditions.
             let mut parts = node["allOf"].as_array().into_iter().flatten();
             if parts.any(|part| part.get("if").is_some()) {
                 let enforced_by = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
@@ -195,7 +195,7 @@ impl Lowering<'_> {
         let elsewhere = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
         for (keyword, value) in node.as_object().context("a schema is an object")? {
             match keyword.as_str() {
-                // Read above, or documentation that Rust takes from elsewhere.
+                // Read above, or documentation for which Rust has another source.
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-iterable"
                 | "x-text" | "x-json-mapping" | "x-new" | "x-position" | "x-assumed-kind" => {}
                 "description" | "deprecated" => {
@@ -250,7 +250,7 @@ impl Lowering<'_> {
         Ok(Value::Object(out))
     }
 
-    /// A `$ref` takes no siblings in 3.0; a description goes around it.
+    /// In 3.0, a `$ref` has no siblings; `allOf` adds a description.
     fn reference(&mut self, node: &Value, reference: &Value, at: &str) -> Result<Value> {
         let mut description = None;
         for (keyword, value) in node.as_object().into_iter().flatten() {
@@ -269,7 +269,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// An open enum is a string newtype of its own, so that constants have a home and new values decode.
+    /// An open enum becomes a newtype of a string, which has the constants and also decodes new values.
     fn open_enum(&mut self, node: &Value, values: Vec<String>, at: &str, place: &Place) -> Result<Value> {
         let description = text(node, "description");
         self.add(place.name.clone(), json!({"type": "string", "description": description}))?;
@@ -286,7 +286,7 @@ impl Lowering<'_> {
         Ok(Value::Object(out))
     }
 
-    /// An open union that is written in its place becomes a type of its own, named after it.
+    /// An inline open union becomes a named type.
     fn inline_open_union(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
         let lowered = self.open_union(node, at, place)?;
         self.add(place.name.clone(), lowered)?;
@@ -297,7 +297,7 @@ impl Lowering<'_> {
         Ok(Value::Object(out))
     }
 
-    /// In a request a constant is a one-value enum; in an answer it is read as any string.
+    /// In a request, a constant is an enum of one value; in a response, it is any string.
     fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) {
         if value.is_string() && place.request {
             out.insert("type".to_owned(), json!("string"));
@@ -333,7 +333,7 @@ impl Lowering<'_> {
             if let (Some(value), true) =
                 (inner.get("const"), place.request && required.contains(&name.as_str()))
             {
-                // The one default that may be sent: nothing else is allowed there. The type fills it in.
+                // The only default that is sent, because no other value is allowed. The type adds it.
                 lowered["default"] = value.clone();
                 self.drop(&at, "required", &json!(true), EnforcedBy::Limits);
             }
@@ -352,14 +352,14 @@ impl Lowering<'_> {
             out.insert("nullable".to_owned(), json!(true));
         }
         let mut variants = Vec::new();
-        // Counted without null, as the model names them, wherever that stands.
+        // Counted without null, like the names of the model.
         for (index, variant) in all.iter().filter(|variant| !is_null(variant)).enumerate() {
             let inner = Place { name: names::form(&place.name, index), ..place.clone() };
             let at = format!(
                 "{at}/oneOf/{}",
                 all.iter().position(|form| std::ptr::eq(form, variant)).unwrap_or(index)
             );
-            // Strings of an open enum among other forms: the form is what tells them apart, so any string.
+            // Strings of an open enum among other forms: the form distinguishes them, so any string.
             let variant = if open_values(variant).is_some() { &json!({"type": "string"}) } else { variant };
             variants.push(self.schema(variant, &at, &inner)?);
         }
@@ -368,8 +368,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// An open union becomes one object with the members of all variants: what every variant requires is
-    /// required, all else optional, and what differs between variants is any value. Unknown variants fit too.
+    /// An open union becomes one object with the members of all variants. A member is required if every variant
+    /// requires it, and any value if its type differs. Unknown variants fit, too.
     fn open_union(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
         let mut variants = Vec::new();
         self.variants(node, &mut variants)?;
@@ -379,7 +379,7 @@ impl Lowering<'_> {
             for (name, inner) in variant["properties"].as_object().into_iter().flatten() {
                 let merged = match properties.get(name) {
                     None => inner.clone(),
-                    Some(known) => unify(known, inner),
+                    Some(known) => self.unify(known, inner),
                 };
                 properties.insert(name.clone(), merged);
             }
@@ -401,7 +401,7 @@ impl Lowering<'_> {
                 self.drop(at, keyword, value, enforced_by);
             }
         }
-        // A constant of one variant is no constant of the union.
+        // A constant of one variant is not one of the union.
         for inner in properties.values_mut().filter_map(Value::as_object_mut) {
             if inner.shift_remove("const").is_some() {
                 inner.insert("type".to_owned(), json!("string"));
@@ -417,6 +417,31 @@ impl Lowering<'_> {
         let lowered = self.schema(&merged, at, place);
         self.dropped = recorded;
         lowered
+    }
+
+    /// One schema for a member that two variants have: the same, any string, an object with the members of both, or any
+    /// value.
+    fn unify(&self, one: &Value, other: &Value) -> Value {
+        if form(one) == form(other) {
+            return one.clone();
+        }
+        let description = text(one, "description");
+        match (string_like(one), string_like(other)) {
+            (Some(a), Some(b)) if a || b => json!({"type": ["string", "null"], "description": description}),
+            (Some(_), Some(_)) => json!({"type": "string", "description": description}),
+            _ if self.is_named_object(one) && self.is_named_object(other) => {
+                json!({"x-open-union": true, "oneOf": [one, other], "description": description})
+            }
+            _ => json!({"description": description}),
+        }
+    }
+
+    /// Whether a schema refers to an object, or to an open union, which is one object here.
+    fn is_named_object(&self, node: &Value) -> bool {
+        let is_object = |schema: &Value| {
+            schema.get("properties").is_some() || schema.get("x-open-union") == Some(&json!(true))
+        };
+        node.get("$ref").is_some() && self.document.follow(node).is_ok_and(is_object)
     }
 
     /// The objects of an open union, those of nested unions included.
@@ -469,7 +494,7 @@ impl Lowering<'_> {
             let content = json!({"application/json": {"schema": schema}});
             operation.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
         }
-        // Unsuccessful answers are left out: they arrive whole as UnexpectedResponse and are read leniently.
+        // Omits unsuccessful responses: they arrive whole as UnexpectedResponse and are read leniently.
         let mut answers = Vec::new();
         for (status, answer) in node["responses"].as_object().into_iter().flatten() {
             if status.starts_with('2') {
@@ -486,8 +511,8 @@ impl Lowering<'_> {
             None => None,
         };
         let event_body = content("text/event-stream").map(|_| json!({"schema": {"type": "string"}}));
-        // progenitor generates one form per operation: the stream gets a path of its own, whose `//` is folded
-        // when the request is built.
+        // progenitor generates one form per operation. The stream gets a separate path, whose `//` is folded when the
+        // request is built.
         let both = json_body.is_some();
         let forms = [
             (json_body, "application/json", id.to_owned(), path.to_owned()),
@@ -512,7 +537,7 @@ impl Lowering<'_> {
         match answers.iter().find_map(plain) {
             None => {}
             Some(Plain::Nothing) => add(id, path.to_owned(), json!({"description": "Success."})),
-            // To progenitor all that is no JSON is a stream of bytes; the transport reads it whole.
+            // progenitor treats everything except JSON as a stream of bytes; the transport reads it whole.
             Some(Plain::Text(kind) | Plain::Bytes(kind)) => {
                 let schema = json!({"type": "string", "format": "binary"});
                 let content = json!({kind: {"schema": schema}});
@@ -527,20 +552,6 @@ impl Lowering<'_> {
 fn open_values(node: &Value) -> Option<Vec<String>> {
     let values = node.get("x-extensible-enum")?.as_array()?;
     Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-}
-
-/// One schema for a member that two variants have: the same, any string, or any value.
-fn unify(one: &Value, other: &Value) -> Value {
-    if form(one) == form(other) {
-        return one.clone();
-    }
-    match (string_like(one), string_like(other)) {
-        (Some(a), Some(b)) if a || b => {
-            json!({"type": ["string", "null"], "description": text(one, "description")})
-        }
-        (Some(_), Some(_)) => json!({"type": "string", "description": text(one, "description")}),
-        _ => json!({"description": text(one, "description")}),
-    }
 }
 
 /// A schema without what does not change its form.

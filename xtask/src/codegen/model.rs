@@ -23,10 +23,10 @@ use super::errors::Errors;
 use super::home::Home;
 use super::options::Options;
 
-/// Everything the specification says, ready to be written out in a language.
+/// The whole specification, in the form that emitters need.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
-    /// Where what is made of it goes.
+    /// The places of the files generated from it.
     pub home: Home,
     pub title: String,
     pub version: String,
@@ -58,24 +58,24 @@ pub(crate) struct Operation {
     pub parameters: Vec<Parameter>,
     /// The request body's schema (always a named object).
     pub request: Option<String>,
-    /// The JSON response; `None` for an operation that always streams, or has another answer.
+    /// The JSON response; `None` for an operation that always streams, or has another response.
     pub response: Option<Type>,
-    /// The answer of an operation that answers with something other than JSON.
+    /// The response, if it is something other than JSON.
     pub plain: Option<Plain>,
     pub stream: Option<Stream>,
     pub protocol: Protocol,
     pub error_style: ErrorStyle,
     /// Kind of the models that it serves.
     pub models: Option<ModelKind>,
-    /// What its body holds a conversation as.
+    /// The form of the conversation in its body.
     pub conversation: Option<Conversation>,
-    /// Member of the body that says where a notification is sent.
+    /// Member of the body with the URL for notifications.
     pub webhook_url: Option<String>,
-    /// What traces call it.
+    /// Its name in traces.
     pub inference: Option<String>,
     /// Statuses of errors that the specification lists.
     pub error_statuses: Vec<u16>,
-    /// Where it is on the client: `["chat", "completions"]`.
+    /// Its place on the client: `["chat", "completions"]`.
     pub resource: Vec<String>,
     /// Method name on the resource, snake_case: `create`.
     pub name: String,
@@ -83,7 +83,7 @@ pub(crate) struct Operation {
     pub description: String,
     /// Section of the source specification, or `ours`.
     pub source: String,
-    /// Arguments of a call to show in documentation, by wire name; empty where the specification gives none.
+    /// Arguments of an example call for the documentation, by wire name; empty if the specification has none.
     pub example: serde_json::Map<String, Value>,
 }
 
@@ -111,16 +111,16 @@ impl Operation {
         }
     }
 
-    /// Whether the operation has no other form than a stream.
+    /// Whether the response is always a stream.
     pub(crate) fn always_streams(&self) -> bool {
         matches!(self.stream.as_ref().map(|stream| &stream.mode), Some(StreamMode::Always))
     }
 }
 
-/// An answer that is no JSON.
+/// A response other than JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Plain {
-    /// No body, as of 204.
+    /// No body: 204.
     Nothing,
     /// Text of this media type.
     Text(String),
@@ -129,7 +129,7 @@ pub(crate) enum Plain {
 }
 
 impl Plain {
-    /// What a media type other than JSON and events holds: `text/…` is text, the rest bytes.
+    /// The content of a media type other than JSON and events: `text/…` is text, any other is bytes.
     pub(crate) fn of_media_type(media_type: &str) -> Self {
         if media_type.starts_with("text/") {
             Self::Text(media_type.to_owned())
@@ -182,7 +182,7 @@ pub(crate) struct Parameter {
     pub required: bool,
     /// Always sent with this value, never an argument.
     pub fixed: Option<String>,
-    /// `x-slashes`: the gateway takes a value in the path that holds slashes.
+    /// `x-slashes`: its value in the path may contain slashes.
     pub slashes: bool,
     pub ty: Type,
     pub constraints: Constraints,
@@ -207,9 +207,9 @@ pub(crate) struct Stream {
     pub item: Type,
     /// Data of the event that ends the stream: `[DONE]`.
     pub terminator: Option<String>,
-    /// Names of the events after which nothing follows.
+    /// Names of the events that end the stream.
     pub last_events: Vec<String>,
-    /// What reads the stream to its end and gives the whole document.
+    /// The method that reads the stream to its end and returns the whole document.
     pub last: Option<Final>,
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct Stream {
 pub(crate) struct Final {
     /// The operation's JSON response, else the type of one event.
     pub ty: Type,
-    /// Name of the method, as users of each language know it.
+    /// Name of the method.
     pub python: String,
     pub node: String,
 }
@@ -236,6 +236,7 @@ pub(crate) enum StreamMode {
 pub(crate) enum Protocol {
     Chat,
     Responses,
+    Messages,
     Native,
     Media,
     Models,
@@ -247,6 +248,7 @@ impl Protocol {
         match self {
             Self::Chat => "Chat",
             Self::Responses => "Responses",
+            Self::Messages => "Messages",
             Self::Native => "Native",
             Self::Media => "Media",
             Self::Models => "Models",
@@ -260,6 +262,7 @@ impl Protocol {
 pub(crate) enum ErrorStyle {
     Standard,
     Native,
+    Messages,
 }
 
 impl ErrorStyle {
@@ -268,6 +271,7 @@ impl ErrorStyle {
         match self {
             Self::Standard => "Standard",
             Self::Native => "Native",
+            Self::Messages => "Messages",
         }
     }
 }
@@ -292,12 +296,13 @@ impl ModelKind {
     }
 }
 
-/// `x-conversation`: in which form a body holds a conversation.
+/// `x-conversation`: the form of the conversation in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Conversation {
     Messages,
     Items,
+    Blocks,
 }
 
 impl Conversation {
@@ -306,6 +311,7 @@ impl Conversation {
         match self {
             Self::Messages => "Messages",
             Self::Items => "Items",
+            Self::Blocks => "Blocks",
         }
     }
 }
@@ -331,7 +337,7 @@ pub(crate) struct Schema {
     pub kind: Kind,
     /// Constraints of the schema itself (of an alias).
     pub constraints: Constraints,
-    /// Which members have to be there together, of a schema that an answer reaches.
+    /// Members that are required together, if a response reaches the schema.
     pub rules: Vec<Rule>,
     /// Reached from a request body.
     pub in_request: bool,
@@ -339,12 +345,12 @@ pub(crate) struct Schema {
     pub in_response: bool,
 }
 
-/// Members of an answer of which one has to be there.
+/// Members of a response of which at least one is required.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// Member and value of the condition, if there is one.
     pub when: Option<(String, String)>,
-    /// One of these has to be there.
+    /// At least one of these is required.
     pub any_of: Vec<String>,
 }
 
@@ -361,13 +367,13 @@ pub(crate) struct Object {
     /// In the order of the specification.
     pub fields: Vec<Field>,
     pub additional: Additional,
-    /// `x-iterable`: the member whose items one gets by iterating over the object; `data` of a model list.
+    /// `x-iterable`: the member whose items iteration over the object yields; `data` of a model list.
     pub iterable: Option<String>,
-    /// `x-text`: a member that clients add to what arrived.
+    /// `x-text`: a member that clients add to a response.
     pub text: Option<JoinedText>,
-    /// `x-json-mapping`: requests write it as the JSON mapping of protocol buffers allows.
+    /// `x-json-mapping`: requests use the JSON mapping of protocol buffers.
     pub protobuf: bool,
-    /// `x-new`: `new` of the type in Rust takes something else than what is required, and is written by hand.
+    /// `x-new`: `new` of the type in Rust is written by hand, since it does not take the required members.
     pub new_by_hand: bool,
 }
 
@@ -432,7 +438,7 @@ pub(crate) struct Field {
     /// Section, or `ours`; the schema's own unless the property says otherwise.
     pub source: String,
     pub deprecated: bool,
-    /// `x-position`: the place of the object in its array, which an answer may leave out.
+    /// `x-position`: the index of the object in its array, which a response may omit.
     pub position: bool,
 }
 
@@ -562,7 +568,7 @@ impl Api {
         }
     }
 
-    /// The member of an operation's answer whose items one gets by iterating over the answer.
+    /// The member of an operation's response whose items iteration over the response yields.
     pub(crate) fn iterable(&self, operation: &Operation) -> Option<&str> {
         self.object(operation.response.as_ref()?)?.iterable.as_deref()
     }

@@ -105,8 +105,6 @@ pub(crate) struct Entry {
     /// Further sentences, for the documentation of the languages.
     #[serde(default)]
     pub more: String,
-    #[serde(default)]
-    pub more_only: Vec<Language>,
     /// Text for one language only.
     #[serde(default)]
     pub rust: String,

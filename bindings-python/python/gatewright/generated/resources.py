@@ -5,9 +5,11 @@ from gatewright._engine import NOT_GIVEN
 from gatewright.generated.streams import (
     AsyncChatCompletionStream,
     AsyncGenerateContentResponseStream,
+    AsyncMessageStream,
     AsyncResponseStream,
     ChatCompletionStream,
     GenerateContentResponseStream,
+    MessageStream,
     ResponseStream,
 )
 
@@ -369,6 +371,140 @@ class Responses:
         parameters = ({"response_id": response_id}, None, None)
         body = None
         return self._client._call("delete_response", parameters, body, options)
+
+
+class Messages:
+    """client.messages."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def create(
+        self,
+        *,
+        model,
+        max_tokens,
+        messages,
+        system=NOT_GIVEN,
+        stop_sequences=NOT_GIVEN,
+        stream=NOT_GIVEN,
+        temperature=NOT_GIVEN,
+        top_p=NOT_GIVEN,
+        top_k=NOT_GIVEN,
+        tools=NOT_GIVEN,
+        tool_choice=NOT_GIVEN,
+        thinking=NOT_GIVEN,
+        metadata=NOT_GIVEN,
+        service_tier=NOT_GIVEN,
+        output_config=NOT_GIVEN,
+        output_format=NOT_GIVEN,
+        cache_control=NOT_GIVEN,
+        **options,
+    ):
+        """Create a message.
+
+        Generates the next message of a conversation in the messages protocol, with a model of any
+        provider family. With stream true the response arrives as named events, and ends with
+        message_stop.
+
+        Args:
+            model: A supported model id. At least 1 character.
+            max_tokens: Upper bound on generated tokens. At least 1.
+            messages: Conversation so far. Consecutive turns of one role count as one. At least 1 item.
+            system: System text, as text or as blocks of text.
+            stop_sequences: Texts at which generation ends.
+            stream: true switches the reply to server-sent events. The gateway assumes false.
+            temperature: Higher is more random. 0 to 1; the gateway assumes 1.
+            top_p: Nucleus sampling. 0 to 1.
+            top_k: How many of the likeliest tokens are sampled from. At least 0.
+            tools: Tools the model may call; unknown kinds pass through.
+            tool_choice: Whether and which tool is called.
+            thinking: Whether and how long the model thinks before it answers.
+            metadata: On whose behalf the request is.
+            service_tier: Processing tier.
+            output_config: Effort and form of the output.
+            output_format: Form of the output; older place of output_config.format.
+            cache_control: Caches up to the last block that can be cached.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.messages.create(
+        ...     model="model-breeze",
+        ...     max_tokens=64,
+        ...     messages=[{"role": "user", "content": "Say hello."}],
+        ... )
+
+        Not shown in the source specification (ours).
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "max_tokens": max_tokens,
+            "messages": messages,
+            "system": system,
+            "stop_sequences": stop_sequences,
+            "stream": stream,
+            "temperature": temperature,
+            "top_p": top_p,
+            "top_k": top_k,
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "thinking": thinking,
+            "metadata": metadata,
+            "service_tier": service_tier,
+            "output_config": output_config,
+            "output_format": output_format,
+            "cache_control": cache_control,
+        }
+        if stream is True:
+            return self._client._open("create_message", parameters, body, options, MessageStream)
+        return self._client._call("create_message", parameters, body, options)
+
+    def count_tokens(
+        self,
+        *,
+        model,
+        messages,
+        system=NOT_GIVEN,
+        tools=NOT_GIVEN,
+        tool_choice=NOT_GIVEN,
+        thinking=NOT_GIVEN,
+        output_config=NOT_GIVEN,
+        **options,
+    ):
+        """Count the tokens of a message request.
+
+        Counts the tokens that a conversation in the messages protocol takes as input of the model.
+
+        Args:
+            model: A supported model id. At least 1 character.
+            messages: Conversation so far. At least 1 item.
+            system: System text, as text or as blocks of text.
+            tools: Tools the model may call; unknown kinds pass through.
+            tool_choice: Whether and which tool is called.
+            thinking: Whether and how long the model thinks before it answers.
+            output_config: Effort and form of the output.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.messages.count_tokens(
+        ...     model="model-breeze",
+        ...     messages=[{"role": "user", "content": "How long is this?"}],
+        ... )
+
+        Not shown in the source specification (ours).
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "messages": messages,
+            "system": system,
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "thinking": thinking,
+            "output_config": output_config,
+        }
+        return self._client._call("count_message_tokens", parameters, body, options)
 
 
 class Models:
@@ -779,6 +915,11 @@ class Resources:
         return Responses(self)
 
     @property
+    def messages(self):
+        """client.messages."""
+        return Messages(self)
+
+    @property
     def models(self):
         """client.models."""
         return Models(self)
@@ -1141,6 +1282,129 @@ class AsyncResponses:
         parameters = ({"response_id": response_id}, None, None)
         body = None
         return await self._client._call("delete_response", parameters, body, options)
+
+
+class AsyncMessages:
+    """client.messages."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def create(
+        self,
+        *,
+        model,
+        max_tokens,
+        messages,
+        system=NOT_GIVEN,
+        stop_sequences=NOT_GIVEN,
+        stream=NOT_GIVEN,
+        temperature=NOT_GIVEN,
+        top_p=NOT_GIVEN,
+        top_k=NOT_GIVEN,
+        tools=NOT_GIVEN,
+        tool_choice=NOT_GIVEN,
+        thinking=NOT_GIVEN,
+        metadata=NOT_GIVEN,
+        service_tier=NOT_GIVEN,
+        output_config=NOT_GIVEN,
+        output_format=NOT_GIVEN,
+        cache_control=NOT_GIVEN,
+        **options,
+    ):
+        """Create a message.
+
+        Generates the next message of a conversation in the messages protocol, with a model of any
+        provider family. With stream true the response arrives as named events, and ends with
+        message_stop.
+
+        Args:
+            model: A supported model id. At least 1 character.
+            max_tokens: Upper bound on generated tokens. At least 1.
+            messages: Conversation so far. Consecutive turns of one role count as one. At least 1 item.
+            system: System text, as text or as blocks of text.
+            stop_sequences: Texts at which generation ends.
+            stream: true switches the reply to server-sent events. The gateway assumes false.
+            temperature: Higher is more random. 0 to 1; the gateway assumes 1.
+            top_p: Nucleus sampling. 0 to 1.
+            top_k: How many of the likeliest tokens are sampled from. At least 0.
+            tools: Tools the model may call; unknown kinds pass through.
+            tool_choice: Whether and which tool is called.
+            thinking: Whether and how long the model thinks before it answers.
+            metadata: On whose behalf the request is.
+            service_tier: Processing tier.
+            output_config: Effort and form of the output.
+            output_format: Form of the output; older place of output_config.format.
+            cache_control: Caches up to the last block that can be cached.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Not shown in the source specification (ours).
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "max_tokens": max_tokens,
+            "messages": messages,
+            "system": system,
+            "stop_sequences": stop_sequences,
+            "stream": stream,
+            "temperature": temperature,
+            "top_p": top_p,
+            "top_k": top_k,
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "thinking": thinking,
+            "metadata": metadata,
+            "service_tier": service_tier,
+            "output_config": output_config,
+            "output_format": output_format,
+            "cache_control": cache_control,
+        }
+        if stream is True:
+            return await self._client._open("create_message", parameters, body, options, AsyncMessageStream)
+        return await self._client._call("create_message", parameters, body, options)
+
+    async def count_tokens(
+        self,
+        *,
+        model,
+        messages,
+        system=NOT_GIVEN,
+        tools=NOT_GIVEN,
+        tool_choice=NOT_GIVEN,
+        thinking=NOT_GIVEN,
+        output_config=NOT_GIVEN,
+        **options,
+    ):
+        """Count the tokens of a message request.
+
+        Counts the tokens that a conversation in the messages protocol takes as input of the model.
+
+        Args:
+            model: A supported model id. At least 1 character.
+            messages: Conversation so far. At least 1 item.
+            system: System text, as text or as blocks of text.
+            tools: Tools the model may call; unknown kinds pass through.
+            tool_choice: Whether and which tool is called.
+            thinking: Whether and how long the model thinks before it answers.
+            output_config: Effort and form of the output.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Not shown in the source specification (ours).
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "messages": messages,
+            "system": system,
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "thinking": thinking,
+            "output_config": output_config,
+        }
+        return await self._client._call("count_message_tokens", parameters, body, options)
 
 
 class AsyncModels:
@@ -1510,6 +1774,11 @@ class AsyncResources:
     def responses(self):
         """client.responses."""
         return AsyncResponses(self)
+
+    @property
+    def messages(self):
+        """client.messages."""
+        return AsyncMessages(self)
 
     @property
     def models(self):

@@ -9,9 +9,11 @@ from gatewright.generated import types
 from gatewright.generated.streams import (
     AsyncChatCompletionStream,
     AsyncGenerateContentResponseStream,
+    AsyncMessageStream,
     AsyncResponseStream,
     ChatCompletionStream,
     GenerateContentResponseStream,
+    MessageStream,
     ResponseStream,
 )
 from typing_extensions import Unpack
@@ -254,6 +256,92 @@ class Responses:
         **options: Unpack[CallOptions],
     ) -> types.DeletedResponse: ...
 
+class Messages:
+    """client.messages."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    @overload
+    def create(
+        self,
+        *,
+        model: str,
+        max_tokens: int,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        stop_sequences: Sequence[str] | None | NotGiven = ...,
+        stream: Literal[False] | NotGiven | None = ...,
+        temperature: float | None | NotGiven = ...,
+        top_p: float | None | NotGiven = ...,
+        top_k: int | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        metadata: types.MessageMetadataParam | Record | None | NotGiven = ...,
+        service_tier: Literal["auto", "standard_only"] | str | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        output_format: types.MessageOutputFormatParam | None | NotGiven = ...,
+        cache_control: types.MessageCacheControlParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Message: ...
+    @overload
+    def create(
+        self,
+        *,
+        model: str,
+        max_tokens: int,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        stop_sequences: Sequence[str] | None | NotGiven = ...,
+        stream: Literal[True],
+        temperature: float | None | NotGiven = ...,
+        top_p: float | None | NotGiven = ...,
+        top_k: int | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        metadata: types.MessageMetadataParam | Record | None | NotGiven = ...,
+        service_tier: Literal["auto", "standard_only"] | str | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        output_format: types.MessageOutputFormatParam | None | NotGiven = ...,
+        cache_control: types.MessageCacheControlParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> MessageStream: ...
+    @overload
+    def create(
+        self,
+        *,
+        model: str,
+        max_tokens: int,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        stop_sequences: Sequence[str] | None | NotGiven = ...,
+        stream: bool | NotGiven | None = ...,
+        temperature: float | None | NotGiven = ...,
+        top_p: float | None | NotGiven = ...,
+        top_k: int | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        metadata: types.MessageMetadataParam | Record | None | NotGiven = ...,
+        service_tier: Literal["auto", "standard_only"] | str | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        output_format: types.MessageOutputFormatParam | None | NotGiven = ...,
+        cache_control: types.MessageCacheControlParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Message | MessageStream: ...
+    def count_tokens(
+        self,
+        *,
+        model: str,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.CountMessageTokensResponse: ...
+
 class Models:
     """client.models."""
     _client: Any
@@ -381,6 +469,9 @@ class Resources:
     @property
     def responses(self) -> Responses:
         """client.responses."""
+    @property
+    def messages(self) -> Messages:
+        """client.messages."""
     @property
     def models(self) -> Models:
         """client.models."""
@@ -632,6 +723,92 @@ class AsyncResponses:
         **options: Unpack[CallOptions],
     ) -> types.DeletedResponse: ...
 
+class AsyncMessages:
+    """client.messages."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    @overload
+    async def create(
+        self,
+        *,
+        model: str,
+        max_tokens: int,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        stop_sequences: Sequence[str] | None | NotGiven = ...,
+        stream: Literal[False] | NotGiven | None = ...,
+        temperature: float | None | NotGiven = ...,
+        top_p: float | None | NotGiven = ...,
+        top_k: int | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        metadata: types.MessageMetadataParam | Record | None | NotGiven = ...,
+        service_tier: Literal["auto", "standard_only"] | str | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        output_format: types.MessageOutputFormatParam | None | NotGiven = ...,
+        cache_control: types.MessageCacheControlParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Message: ...
+    @overload
+    async def create(
+        self,
+        *,
+        model: str,
+        max_tokens: int,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        stop_sequences: Sequence[str] | None | NotGiven = ...,
+        stream: Literal[True],
+        temperature: float | None | NotGiven = ...,
+        top_p: float | None | NotGiven = ...,
+        top_k: int | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        metadata: types.MessageMetadataParam | Record | None | NotGiven = ...,
+        service_tier: Literal["auto", "standard_only"] | str | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        output_format: types.MessageOutputFormatParam | None | NotGiven = ...,
+        cache_control: types.MessageCacheControlParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> AsyncMessageStream: ...
+    @overload
+    async def create(
+        self,
+        *,
+        model: str,
+        max_tokens: int,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        stop_sequences: Sequence[str] | None | NotGiven = ...,
+        stream: bool | NotGiven | None = ...,
+        temperature: float | None | NotGiven = ...,
+        top_p: float | None | NotGiven = ...,
+        top_k: int | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        metadata: types.MessageMetadataParam | Record | None | NotGiven = ...,
+        service_tier: Literal["auto", "standard_only"] | str | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        output_format: types.MessageOutputFormatParam | None | NotGiven = ...,
+        cache_control: types.MessageCacheControlParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Message | AsyncMessageStream: ...
+    async def count_tokens(
+        self,
+        *,
+        model: str,
+        messages: Sequence[types.MessageTurnParam | Record],
+        system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
+        tools: Sequence[types.MessageToolParam] | None | NotGiven = ...,
+        tool_choice: types.MessageToolChoiceParam | None | NotGiven = ...,
+        thinking: types.MessageThinkingParam | None | NotGiven = ...,
+        output_config: types.MessageOutputConfigParam | Record | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.CountMessageTokensResponse: ...
+
 class AsyncModels:
     """client.models."""
     _client: Any
@@ -759,6 +936,9 @@ class AsyncResources:
     @property
     def responses(self) -> AsyncResponses:
         """client.responses."""
+    @property
+    def messages(self) -> AsyncMessages:
+        """client.messages."""
     @property
     def models(self) -> AsyncModels:
         """client.models."""

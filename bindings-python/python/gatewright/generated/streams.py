@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncChatCompletionStream",
     "AsyncGenerateContentResponseStream",
+    "AsyncMessageStream",
     "AsyncResponseStream",
     "ChatCompletionStream",
     "GenerateContentResponseStream",
+    "MessageStream",
     "ResponseStream",
 ]
 
@@ -33,6 +35,16 @@ class AsyncGenerateContentResponseStream(AsyncStream["types.GenerateContentRespo
     """A stream that adds up to a `GenerateContentResponse`."""
 
     async def get_final_response(self) -> types.GenerateContentResponse:
+        """Reads on to the end and gives the whole answer as one document, events read before included.
+        No event is made a Python object on the way.
+        """
+        return await self._get_final()  # type: ignore[no-any-return]
+
+
+class AsyncMessageStream(AsyncStream["types.MessageStreamEvent"]):
+    """A stream that adds up to a `Message`."""
+
+    async def get_final_message(self) -> types.Message:
         """Reads on to the end and gives the whole answer as one document, events read before included.
         No event is made a Python object on the way.
         """
@@ -63,6 +75,16 @@ class GenerateContentResponseStream(Stream["types.GenerateContentResponse"]):
     """A stream that adds up to a `GenerateContentResponse`."""
 
     def get_final_response(self) -> types.GenerateContentResponse:
+        """Reads on to the end and gives the whole answer as one document, events read before included.
+        No event is made a Python object on the way.
+        """
+        return self._get_final()  # type: ignore[no-any-return]
+
+
+class MessageStream(Stream["types.MessageStreamEvent"]):
+    """A stream that adds up to a `Message`."""
+
+    def get_final_message(self) -> types.Message:
         """Reads on to the end and gives the whole answer as one document, events read before included.
         No event is made a Python object on the way.
         """

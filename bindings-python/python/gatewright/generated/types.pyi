@@ -60,6 +60,8 @@ __all__ = [
     "CompactionItem",
     "CompactionItemParam",
     "CompactionTriggerItemParam",
+    "CountMessageTokensRequest",
+    "CountMessageTokensResponse",
     "CountTokensRequest",
     "CountTokensResponse",
     "CustomGrammarParam",
@@ -89,6 +91,72 @@ __all__ = [
     "InputTextContentParam",
     "JsonObjectFormat",
     "JsonObjectFormatParam",
+    "Message",
+    "MessageAdaptiveThinkingParam",
+    "MessageAnyToolChoiceParam",
+    "MessageAutoToolChoiceParam",
+    "MessageBase64Source",
+    "MessageBase64SourceParam",
+    "MessageBlock",
+    "MessageBlockDelta",
+    "MessageBlockDeltaEvent",
+    "MessageBlockParam",
+    "MessageBlockStartEvent",
+    "MessageBlockStopEvent",
+    "MessageCacheControl",
+    "MessageCacheControlParam",
+    "MessageCacheCreation",
+    "MessageCitationsDelta",
+    "MessageCustomToolParam",
+    "MessageDelta",
+    "MessageDeltaEvent",
+    "MessageDeltaUsage",
+    "MessageDisabledThinkingParam",
+    "MessageDocumentBlock",
+    "MessageDocumentBlockParam",
+    "MessageEnabledThinkingParam",
+    "MessageError",
+    "MessageErrorBody",
+    "MessageFileSource",
+    "MessageFileSourceParam",
+    "MessageImageBlock",
+    "MessageImageBlockParam",
+    "MessageInputJsonDelta",
+    "MessageJsonSchemaFormatParam",
+    "MessageMetadataParam",
+    "MessageNamedToolChoiceParam",
+    "MessageNoToolChoiceParam",
+    "MessageOutputConfigParam",
+    "MessageOutputFormatParam",
+    "MessagePingEvent",
+    "MessageRedactedThinkingBlock",
+    "MessageRedactedThinkingBlockParam",
+    "MessageRequest",
+    "MessageSignatureDelta",
+    "MessageSource",
+    "MessageSourceParam",
+    "MessageStartEvent",
+    "MessageStopEvent",
+    "MessageStreamEvent",
+    "MessageTextBlock",
+    "MessageTextBlockParam",
+    "MessageTextDelta",
+    "MessageTextSource",
+    "MessageTextSourceParam",
+    "MessageThinkingBlock",
+    "MessageThinkingBlockParam",
+    "MessageThinkingDelta",
+    "MessageThinkingParam",
+    "MessageToolChoiceParam",
+    "MessageToolParam",
+    "MessageToolResultBlock",
+    "MessageToolResultBlockParam",
+    "MessageToolUseBlock",
+    "MessageToolUseBlockParam",
+    "MessageTurnParam",
+    "MessageUrlSource",
+    "MessageUrlSourceParam",
+    "MessageUsage",
     "Model",
     "ModelList",
     "NativeBlob",
@@ -258,6 +326,36 @@ class NativeErrorDetail(Record):
     @property
     def domain(self) -> str | None:
         """Where the reason is defined."""
+
+class MessageErrorBody(Record):
+    """Error body of the messages endpoints; also the event that ends a stream with an error. (ours)"""
+    @property
+    def type(self) -> Literal["error"]:
+        """Kind of the record."""
+    @property
+    def error(self) -> MessageError:
+        """What went wrong, messages form."""
+    @property
+    def request_id(self) -> str | None:
+        """Id of the request, if the service repeats it here; the header x-request-id has it."""
+
+class MessageError(Record):
+    """What went wrong, messages form. (ours)"""
+    @property
+    def type(self) -> Literal["invalid_request_error", "authentication_error", "permission_error", "not_found_error", "request_too_large", "rate_limit_error", "timeout_error", "api_error", "overloaded_error"] | str:
+        """Class of the error."""
+    @property
+    def message(self) -> str:
+        """For a person."""
+    @property
+    def param(self) -> str | None:
+        """The field at fault."""
+    @property
+    def code(self) -> str | None:
+        """Machine-readable code; see errors.json."""
+    @property
+    def violations(self) -> list[RequestViolation] | None:
+        """All violations of the request, at most 100; the message says whether there are more."""
 
 class ChatCompletionRequest(TypedDict, total=False):
     """Chat completion request. (2.1)"""
@@ -1890,6 +1988,665 @@ class ResponseErrorEvent(Record):
     @property
     def error(self) -> Any:
         """The nested form."""
+
+class MessageRequest(TypedDict, total=False):
+    """Message request. (ours)"""
+    model: Required[str]
+    """A supported model id. At least 1 character."""
+    max_tokens: Required[int]
+    """Upper bound on generated tokens. At least 1."""
+    messages: Required[Sequence[MessageTurnParam | Record]]
+    """Conversation so far. Consecutive turns of one role count as one. At least 1 item."""
+    system: str | Sequence[MessageTextBlockParam | Record] | None
+    """System text, as text or as blocks of text."""
+    stop_sequences: Sequence[str] | None
+    """Texts at which generation ends."""
+    stream: bool | None
+    """true switches the reply to server-sent events. The gateway assumes false."""
+    temperature: float | None
+    """Higher is more random. 0 to 1; the gateway assumes 1."""
+    top_p: float | None
+    """Nucleus sampling. 0 to 1."""
+    top_k: int | None
+    """How many of the likeliest tokens are sampled from. At least 0."""
+    tools: Sequence[MessageToolParam] | None
+    """Tools the model may call; unknown kinds pass through."""
+    tool_choice: MessageToolChoiceParam | None
+    """Whether and which tool is called."""
+    thinking: MessageThinkingParam | None
+    """Whether and how long the model thinks before it answers."""
+    metadata: MessageMetadataParam | Record | None
+    """On whose behalf the request is."""
+    service_tier: Literal["auto", "standard_only"] | str | None
+    """Processing tier."""
+    output_config: MessageOutputConfigParam | Record | None
+    """Effort and form of the output."""
+    output_format: MessageOutputFormatParam | None
+    """Form of the output; older place of output_config.format."""
+    cache_control: MessageCacheControlParam | Record | None
+    """Caches up to the last block that can be cached."""
+
+class CountMessageTokensRequest(TypedDict, total=False):
+    """What to count; members as in a message request. (ours)"""
+    model: Required[str]
+    """A supported model id. At least 1 character."""
+    messages: Required[Sequence[MessageTurnParam | Record]]
+    """Conversation so far. At least 1 item."""
+    system: str | Sequence[MessageTextBlockParam | Record] | None
+    """System text, as text or as blocks of text."""
+    tools: Sequence[MessageToolParam] | None
+    """Tools the model may call; unknown kinds pass through."""
+    tool_choice: MessageToolChoiceParam | None
+    """Whether and which tool is called."""
+    thinking: MessageThinkingParam | None
+    """Whether and how long the model thinks before it answers."""
+    output_config: MessageOutputConfigParam | Record | None
+    """Effort and form of the output."""
+
+class CountMessageTokensResponse(Record):
+    """The count. (ours)"""
+    @property
+    def input_tokens(self) -> int:
+        """Tokens. At least 0."""
+
+class MessageTurnParam(TypedDict, total=False):
+    """One turn of the conversation. (ours)"""
+    role: Required[Literal["user", "assistant", "system"]]
+    """Who speaks."""
+    content: Required[str | Sequence[MessageBlockParam]]
+    """The text or its blocks."""
+
+MessageBlock: TypeAlias = MessageTextBlock | MessageImageBlock | MessageDocumentBlock | MessageToolUseBlock | MessageToolResultBlock | MessageThinkingBlock | MessageRedactedThinkingBlock
+"""One block of a message's content, the same in requests and responses, so that a response's content
+is the next turn of the assistant. Unknown kinds pass through. (ours)
+"""
+
+MessageBlockParam: TypeAlias = MessageTextBlockParam | MessageImageBlockParam | MessageDocumentBlockParam | MessageToolUseBlockParam | MessageToolResultBlockParam | MessageThinkingBlockParam | MessageRedactedThinkingBlockParam | Record
+"""One block of a message's content, the same in requests and responses, so that a response's content
+is the next turn of the assistant. Unknown kinds pass through. (ours)
+"""
+
+class MessageTextBlock(Record):
+    """Text. (ours)"""
+    @property
+    def type(self) -> Literal["text"]:
+        """Kind of the block."""
+    @property
+    def text(self) -> str:
+        """The text."""
+    @property
+    def citations(self) -> list[Mapping[str, Any]] | None:
+        """What the text cites."""
+    @property
+    def cache_control(self) -> MessageCacheControl | None:
+        """Caches up to this block."""
+
+class MessageTextBlockParam(TypedDict, total=False):
+    """Text. (ours)"""
+    type: Required[Literal["text"]]
+    """Kind of the block."""
+    text: Required[str]
+    """The text."""
+    citations: Sequence[Mapping[str, object]] | None
+    """What the text cites."""
+    cache_control: MessageCacheControlParam | Record | None
+    """Caches up to this block."""
+
+class MessageImageBlock(Record):
+    """An image of the caller. (ours)"""
+    @property
+    def type(self) -> Literal["image"]:
+        """Kind of the block."""
+    @property
+    def source(self) -> MessageSource:
+        """Where an image or a document is; unknown kinds pass through."""
+    @property
+    def cache_control(self) -> MessageCacheControl | None:
+        """Caches up to this block."""
+
+class MessageImageBlockParam(TypedDict, total=False):
+    """An image of the caller. (ours)"""
+    type: Required[Literal["image"]]
+    """Kind of the block."""
+    source: Required[MessageSourceParam]
+    """Where an image or a document is; unknown kinds pass through."""
+    cache_control: MessageCacheControlParam | Record | None
+    """Caches up to this block."""
+
+class MessageDocumentBlock(Record):
+    """A document of the caller. (ours)"""
+    @property
+    def type(self) -> Literal["document"]:
+        """Kind of the block."""
+    @property
+    def source(self) -> MessageSource:
+        """Where an image or a document is; unknown kinds pass through."""
+    @property
+    def title(self) -> str | None:
+        """Title of the document."""
+    @property
+    def context(self) -> str | None:
+        """What the model is told of the document and does not cite."""
+    @property
+    def citations(self) -> Mapping[str, Any] | None:
+        """Whether the text may cite the document: {enabled: true}."""
+    @property
+    def cache_control(self) -> MessageCacheControl | None:
+        """Caches up to this block."""
+
+class MessageDocumentBlockParam(TypedDict, total=False):
+    """A document of the caller. (ours)"""
+    type: Required[Literal["document"]]
+    """Kind of the block."""
+    source: Required[MessageSourceParam]
+    """Where an image or a document is; unknown kinds pass through."""
+    title: str | None
+    """Title of the document."""
+    context: str | None
+    """What the model is told of the document and does not cite."""
+    citations: Mapping[str, object] | None
+    """Whether the text may cite the document: {enabled: true}."""
+    cache_control: MessageCacheControlParam | Record | None
+    """Caches up to this block."""
+
+MessageSource: TypeAlias = MessageBase64Source | MessageUrlSource | MessageFileSource | MessageTextSource
+"""Where an image or a document is; unknown kinds pass through. (ours)"""
+
+MessageSourceParam: TypeAlias = MessageBase64SourceParam | MessageUrlSourceParam | MessageFileSourceParam | MessageTextSourceParam | Record
+"""Where an image or a document is; unknown kinds pass through. (ours)"""
+
+class MessageBase64Source(Record):
+    """Data with its media type. (ours)"""
+    @property
+    def type(self) -> Literal["base64"]:
+        """Kind of the source."""
+    @property
+    def media_type(self) -> str:
+        """Media type."""
+    @property
+    def data(self) -> str:
+        """The data in base64."""
+
+class MessageBase64SourceParam(TypedDict, total=False):
+    """Data with its media type. (ours)"""
+    type: Required[Literal["base64"]]
+    """Kind of the source."""
+    media_type: Required[str]
+    """Media type."""
+    data: Required[str]
+    """The data in base64."""
+
+class MessageUrlSource(Record):
+    """An address. (ours)"""
+    @property
+    def type(self) -> Literal["url"]:
+        """Kind of the source."""
+    @property
+    def url(self) -> str:
+        """The address."""
+
+class MessageUrlSourceParam(TypedDict, total=False):
+    """An address. (ours)"""
+    type: Required[Literal["url"]]
+    """Kind of the source."""
+    url: Required[str]
+    """The address."""
+
+class MessageFileSource(Record):
+    """A file that the provider keeps. (ours)"""
+    @property
+    def type(self) -> Literal["file"]:
+        """Kind of the source."""
+    @property
+    def file_id(self) -> str:
+        """Id of the file."""
+
+class MessageFileSourceParam(TypedDict, total=False):
+    """A file that the provider keeps. (ours)"""
+    type: Required[Literal["file"]]
+    """Kind of the source."""
+    file_id: Required[str]
+    """Id of the file."""
+
+class MessageTextSource(Record):
+    """A document as plain text. (ours)"""
+    @property
+    def type(self) -> Literal["text"]:
+        """Kind of the source."""
+    @property
+    def media_type(self) -> str:
+        """Media type."""
+    @property
+    def data(self) -> str:
+        """The text."""
+
+class MessageTextSourceParam(TypedDict, total=False):
+    """A document as plain text. (ours)"""
+    type: Required[Literal["text"]]
+    """Kind of the source."""
+    media_type: Required[str]
+    """Media type."""
+    data: Required[str]
+    """The text."""
+
+class MessageToolUseBlock(Record):
+    """A call of a tool. (ours)"""
+    @property
+    def type(self) -> Literal["tool_use"]:
+        """Kind of the block."""
+    @property
+    def id(self) -> str:
+        """Send it back with the result."""
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+    @property
+    def input(self) -> Mapping[str, Any]:
+        """The arguments. Where they were cut short, those that arrived whole."""
+    @property
+    def cache_control(self) -> MessageCacheControl | None:
+        """Caches up to this block."""
+
+class MessageToolUseBlockParam(TypedDict, total=False):
+    """A call of a tool. (ours)"""
+    type: Required[Literal["tool_use"]]
+    """Kind of the block."""
+    id: Required[str]
+    """Send it back with the result."""
+    name: Required[str]
+    """Name of the tool."""
+    input: Required[Mapping[str, object]]
+    """The arguments. Where they were cut short, those that arrived whole."""
+    cache_control: MessageCacheControlParam | Record | None
+    """Caches up to this block."""
+
+class MessageToolResultBlock(Record):
+    """The result of a call. (ours)"""
+    @property
+    def type(self) -> Literal["tool_result"]:
+        """Kind of the block."""
+    @property
+    def tool_use_id(self) -> str:
+        """Id of the call."""
+    @property
+    def content(self) -> str | list[MessageBlock] | None:
+        """The result, as text or blocks."""
+    @property
+    def is_error(self) -> bool | None:
+        """Whether the tool failed."""
+    @property
+    def cache_control(self) -> MessageCacheControl | None:
+        """Caches up to this block."""
+
+class MessageToolResultBlockParam(TypedDict, total=False):
+    """The result of a call. (ours)"""
+    type: Required[Literal["tool_result"]]
+    """Kind of the block."""
+    tool_use_id: Required[str]
+    """Id of the call."""
+    content: str | Sequence[MessageBlockParam] | None
+    """The result, as text or blocks."""
+    is_error: bool | None
+    """Whether the tool failed."""
+    cache_control: MessageCacheControlParam | Record | None
+    """Caches up to this block."""
+
+class MessageThinkingBlock(Record):
+    """What the model thought. (ours)"""
+    @property
+    def type(self) -> Literal["thinking"]:
+        """Kind of the block."""
+    @property
+    def thinking(self) -> str:
+        """The text."""
+    @property
+    def signature(self) -> str:
+        """Opaque; send it back unchanged."""
+
+class MessageThinkingBlockParam(TypedDict, total=False):
+    """What the model thought. (ours)"""
+    type: Required[Literal["thinking"]]
+    """Kind of the block."""
+    thinking: Required[str]
+    """The text."""
+    signature: Required[str]
+    """Opaque; send it back unchanged."""
+
+class MessageRedactedThinkingBlock(Record):
+    """What the model thought and does not show. (ours)"""
+    @property
+    def type(self) -> Literal["redacted_thinking"]:
+        """Kind of the block."""
+    @property
+    def data(self) -> str:
+        """Opaque; send it back unchanged."""
+
+class MessageRedactedThinkingBlockParam(TypedDict, total=False):
+    """What the model thought and does not show. (ours)"""
+    type: Required[Literal["redacted_thinking"]]
+    """Kind of the block."""
+    data: Required[str]
+    """Opaque; send it back unchanged."""
+
+class MessageCacheControl(Record):
+    """Marks the end of a prefix to cache. (ours)"""
+    @property
+    def type(self) -> Literal["ephemeral"] | str:
+        """Kind of the cache."""
+    @property
+    def ttl(self) -> Literal["5m", "1h"] | str | None:
+        """How long it is kept."""
+
+class MessageCacheControlParam(TypedDict, total=False):
+    """Marks the end of a prefix to cache. (ours)"""
+    type: Required[Literal["ephemeral"] | str]
+    """Kind of the cache."""
+    ttl: Literal["5m", "1h"] | str | None
+    """How long it is kept."""
+
+MessageToolParam: TypeAlias = MessageCustomToolParam | Record
+"""A tool the model may call; unknown kinds pass through. (ours)"""
+
+class MessageCustomToolParam(TypedDict, total=False):
+    """A tool that the caller can run; type may be left out. (ours)"""
+    type: Literal["custom"]
+    """Kind of the tool."""
+    name: Required[str]
+    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,128}$`."""
+    description: str | None
+    """What it does and when to call it."""
+    input_schema: Required[Mapping[str, object]]
+    """JSON Schema of the input."""
+    strict: bool | None
+    """Whether the input must follow the schema exactly."""
+    cache_control: MessageCacheControlParam | Record | None
+    """Caches up to this tool."""
+
+MessageToolChoiceParam: TypeAlias = MessageAutoToolChoiceParam | MessageAnyToolChoiceParam | MessageNamedToolChoiceParam | MessageNoToolChoiceParam | Record
+"""Which tools are called; unknown kinds pass through. (ours)"""
+
+class MessageAutoToolChoiceParam(TypedDict, total=False):
+    """The model decides. (ours)"""
+    type: Required[Literal["auto"]]
+    """Kind of the choice."""
+    disable_parallel_tool_use: bool | None
+    """true for at most one call."""
+
+class MessageAnyToolChoiceParam(TypedDict, total=False):
+    """The model calls a tool. (ours)"""
+    type: Required[Literal["any"]]
+    """Kind of the choice."""
+    disable_parallel_tool_use: bool | None
+    """true for exactly one call."""
+
+class MessageNamedToolChoiceParam(TypedDict, total=False):
+    """The model calls this tool. (ours)"""
+    type: Required[Literal["tool"]]
+    """Kind of the choice."""
+    name: Required[str]
+    """Name of the tool."""
+    disable_parallel_tool_use: bool | None
+    """true for exactly one call."""
+
+class MessageNoToolChoiceParam(TypedDict, total=False):
+    """The model calls no tool. (ours)"""
+    type: Required[Literal["none"]]
+    """Kind of the choice."""
+
+MessageThinkingParam: TypeAlias = MessageEnabledThinkingParam | MessageAdaptiveThinkingParam | MessageDisabledThinkingParam | Record
+"""Whether and how long the model thinks; unknown kinds pass through. (ours)"""
+
+class MessageEnabledThinkingParam(TypedDict, total=False):
+    """The model thinks, within a budget. (ours)"""
+    type: Required[Literal["enabled"]]
+    """Kind of thinking."""
+    budget_tokens: Required[int]
+    """Upper bound on the tokens of its thoughts, below max_tokens. At least 1024."""
+    display: Literal["summarized", "omitted"] | str | None
+    """How the thoughts are shown."""
+
+class MessageAdaptiveThinkingParam(TypedDict, total=False):
+    """The model decides how long it thinks. (ours)"""
+    type: Required[Literal["adaptive"]]
+    """Kind of thinking."""
+    display: Literal["summarized", "omitted"] | str | None
+    """How the thoughts are shown."""
+
+class MessageDisabledThinkingParam(TypedDict, total=False):
+    """The model does not think first. (ours)"""
+    type: Required[Literal["disabled"]]
+    """Kind of thinking."""
+
+class MessageMetadataParam(TypedDict, total=False):
+    """On whose behalf a request is. (ours)"""
+    user_id: str | None
+    """A stable id of the end user that reveals nothing about them."""
+
+class MessageOutputConfigParam(TypedDict, total=False):
+    """Effort and form of the output. (ours)"""
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | str | None
+    """How thorough the model is."""
+    format: MessageOutputFormatParam | None
+    """Form of the output."""
+
+MessageOutputFormatParam: TypeAlias = MessageJsonSchemaFormatParam | Record
+"""Form of the output; unknown kinds pass through. (ours)"""
+
+class MessageJsonSchemaFormatParam(TypedDict, total=False):
+    """JSON that follows a schema. (ours)"""
+    type: Required[Literal["json_schema"]]
+    """Kind of the form."""
+    schema: Required[Mapping[str, object]]
+    """The JSON Schema."""
+
+class Message(Record):
+    """A message of the model. (ours)"""
+    @property
+    def id(self) -> str:
+        """Id of the message."""
+    @property
+    def type(self) -> Literal["message"]:
+        """Kind of the record."""
+    @property
+    def role(self) -> Literal["assistant"] | str:
+        """Always assistant."""
+    @property
+    def model(self) -> str:
+        """Model id."""
+    @property
+    def content(self) -> list[MessageBlock]:
+        """What the model made, in order."""
+    @property
+    def stop_reason(self) -> Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"] | str | None:
+        """Why generation ended; null until it has."""
+    @property
+    def stop_sequence(self) -> str | None:
+        """The stop sequence that ended it."""
+    @property
+    def usage(self) -> MessageUsage:
+        """Tokens used. Tokens written to and read from a cache are not part of input_tokens."""
+    @property
+    def text(self) -> str:
+        """All text of the content, joined."""
+
+class MessageUsage(Record):
+    """Tokens used. Tokens written to and read from a cache are not part of input_tokens. (ours)"""
+    @property
+    def input_tokens(self) -> int:
+        """Tokens of the input that no cache holds. At least 0."""
+    @property
+    def output_tokens(self) -> int:
+        """Tokens generated. At least 0."""
+    @property
+    def cache_creation_input_tokens(self) -> int | None:
+        """Written to a cache. At least 0."""
+    @property
+    def cache_read_input_tokens(self) -> int | None:
+        """Read from a cache. At least 0."""
+    @property
+    def cache_creation(self) -> MessageCacheCreation | None:
+        """Tokens written, by how long the cache keeps them."""
+    @property
+    def server_tool_use(self) -> Mapping[str, Any] | None:
+        """How often each tool of the provider ran."""
+    @property
+    def service_tier(self) -> Literal["standard", "priority", "batch"] | str | None:
+        """Processing tier used."""
+
+class MessageCacheCreation(Record):
+    """Tokens written to a cache. (ours)"""
+    @property
+    def ephemeral_5m_input_tokens(self) -> int | None:
+        """Kept for five minutes. At least 0."""
+    @property
+    def ephemeral_1h_input_tokens(self) -> int | None:
+        """Kept for an hour. At least 0."""
+
+MessageStreamEvent: TypeAlias = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody
+"""One event of a messages stream; unknown types pass through. (ours)"""
+
+class MessageStartEvent(Record):
+    """The message exists; its content is empty. (ours)"""
+    @property
+    def type(self) -> Literal["message_start"]:
+        """Name of the event."""
+    @property
+    def message(self) -> Message:
+        """A message of the model."""
+
+class MessageBlockStartEvent(Record):
+    """A new block. (ours)"""
+    @property
+    def type(self) -> Literal["content_block_start"]:
+        """Name of the event."""
+    @property
+    def index(self) -> int:
+        """Place among the blocks. At least 0."""
+    @property
+    def content_block(self) -> MessageBlock:
+        """One block of a message's content, the same in requests and responses, so that a response's
+        content is the next turn of the assistant. Unknown kinds pass through.
+        """
+
+class MessageBlockDeltaEvent(Record):
+    """A new piece of a block. (ours)"""
+    @property
+    def type(self) -> Literal["content_block_delta"]:
+        """Name of the event."""
+    @property
+    def index(self) -> int:
+        """Place among the blocks. At least 0."""
+    @property
+    def delta(self) -> MessageBlockDelta:
+        """What is new."""
+
+MessageBlockDelta: TypeAlias = MessageTextDelta | MessageInputJsonDelta | MessageThinkingDelta | MessageSignatureDelta | MessageCitationsDelta
+"""A piece of a block; unknown kinds pass through. (ours)"""
+
+class MessageTextDelta(Record):
+    """New text. (ours)"""
+    @property
+    def type(self) -> Literal["text_delta"]:
+        """Kind of the piece."""
+    @property
+    def text(self) -> str:
+        """The new text."""
+
+class MessageInputJsonDelta(Record):
+    """New piece of a call's input. (ours)"""
+    @property
+    def type(self) -> Literal["input_json_delta"]:
+        """Kind of the piece."""
+    @property
+    def partial_json(self) -> str:
+        """The new piece of JSON text."""
+
+class MessageThinkingDelta(Record):
+    """New text of the model's thoughts. (ours)"""
+    @property
+    def type(self) -> Literal["thinking_delta"]:
+        """Kind of the piece."""
+    @property
+    def thinking(self) -> str:
+        """The new text."""
+
+class MessageSignatureDelta(Record):
+    """The signature of the thoughts before it. (ours)"""
+    @property
+    def type(self) -> Literal["signature_delta"]:
+        """Kind of the piece."""
+    @property
+    def signature(self) -> str:
+        """The whole signature."""
+
+class MessageCitationsDelta(Record):
+    """What the text before it cites. (ours)"""
+    @property
+    def type(self) -> Literal["citations_delta"]:
+        """Kind of the piece."""
+    @property
+    def citation(self) -> Mapping[str, Any]:
+        """One citation."""
+
+class MessageBlockStopEvent(Record):
+    """A block is complete. (ours)"""
+    @property
+    def type(self) -> Literal["content_block_stop"]:
+        """Name of the event."""
+    @property
+    def index(self) -> int:
+        """Place among the blocks. At least 0."""
+
+class MessageDeltaEvent(Record):
+    """What changed of the message itself. (ours)"""
+    @property
+    def type(self) -> Literal["message_delta"]:
+        """Name of the event."""
+    @property
+    def delta(self) -> MessageDelta:
+        """What is new."""
+    @property
+    def usage(self) -> MessageDeltaUsage | None:
+        """Tokens used so far; a member that is there replaces the one of message_start."""
+
+class MessageDelta(Record):
+    """Members of the message that are now known. (ours)"""
+    @property
+    def stop_reason(self) -> Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"] | str | None:
+        """Why generation ended."""
+    @property
+    def stop_sequence(self) -> str | None:
+        """The stop sequence that ended it."""
+
+class MessageDeltaUsage(Record):
+    """Tokens used so far. (ours)"""
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens of the input that no cache holds. At least 0."""
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens generated. At least 0."""
+    @property
+    def cache_creation_input_tokens(self) -> int | None:
+        """Written to a cache. At least 0."""
+    @property
+    def cache_read_input_tokens(self) -> int | None:
+        """Read from a cache. At least 0."""
+    @property
+    def server_tool_use(self) -> Mapping[str, Any] | None:
+        """How often each tool of the provider ran."""
+
+class MessageStopEvent(Record):
+    """Terminal: the message is complete. (ours)"""
+    @property
+    def type(self) -> Literal["message_stop"]:
+        """Name of the event."""
+
+class MessagePingEvent(Record):
+    """A sign of life. (ours)"""
+    @property
+    def type(self) -> Literal["ping"]:
+        """Name of the event."""
 
 class ModelList(Record):
     """Model list. (ours)"""

@@ -9,7 +9,7 @@ pub struct Family {
     pub id: &'static str,
     /// For a person.
     pub title: &'static str,
-    /// Wire protocols that serve its models: `chat`, `responses`, `native`.
+    /// Wire protocols that serve its models: `chat`, `responses`, `messages`, `native`.
     pub protocols: &'static [&'static str],
     /// Members whose value is our choice, in whole or in part, not the source's.
     pub ours: &'static [&'static str],
@@ -90,21 +90,21 @@ pub static FAMILIES: &[Family] = &[
     Family {
         id: "family_one",
         title: "First provider family",
-        protocols: &["chat", "responses", "native"],
+        protocols: &["chat", "responses", "messages", "native"],
         ours: &["id", "title", "protocols"],
         source: "1, 4 rule 1, 4 rule 2",
     },
     Family {
         id: "family_two",
         title: "Second provider family",
-        protocols: &["chat", "native"],
+        protocols: &["chat", "messages", "native"],
         ours: &["id", "title", "protocols"],
         source: "1, 4 rule 2",
     },
     Family {
         id: "family_three",
         title: "Third provider family",
-        protocols: &["chat", "native"],
+        protocols: &["chat", "messages", "native"],
         ours: &["id", "title", "protocols"],
         source: "1, 4 rule 2",
     },

@@ -12,6 +12,10 @@ impl Chunk for types::ResponseStreamEvent {
     type Whole = types::Response;
 }
 
+impl Chunk for types::MessageStreamEvent {
+    type Whole = types::Message;
+}
+
 impl Chunk for types::GenerateContentResponse {
     type Whole = types::GenerateContentResponse;
 }
@@ -21,5 +25,13 @@ impl types::Response {
     pub fn output_text(&self) -> String {
         let parts = self.output.iter().flat_map(|item| &item.content);
         parts.filter(|part| part.type_ == "output_text").filter_map(|part| part.text.as_deref()).collect()
+    }
+}
+
+impl types::Message {
+    /// All text of the content, joined.
+    pub fn text(&self) -> String {
+        let parts = self.content.iter();
+        parts.filter(|part| part.type_ == "text").filter_map(|part| part.text.as_deref()).collect()
     }
 }

@@ -14,6 +14,7 @@ pub(crate) fn chunk_form(operation: &Operation) -> &'static Form {
     match operation.id {
         "create_chat_completion" => &CHAT_COMPLETION_CHUNK,
         "create_response" => &RESPONSE_STREAM_EVENT,
+        "create_message" => &MESSAGE_STREAM_EVENT,
         "stream_generate_content" => &GENERATE_CONTENT_RESPONSE,
         _ => &Form::Any,
     }
@@ -24,10 +25,28 @@ pub(crate) fn whole_form(operation: &Operation) -> &'static Form {
     match operation.id {
         "create_chat_completion" => &CHAT_COMPLETION,
         "create_response" => &RESPONSE,
+        "create_message" => &MESSAGE,
         "stream_generate_content" => &GENERATE_CONTENT_RESPONSE,
         _ => &Form::Any,
     }
 }
+
+/// RequestViolation (ours).
+pub(crate) static REQUEST_VIOLATION: Form = Form::Object(&[
+    member("pointer", Required, &Form::Text("")),
+    member("rule", Required, &Form::Text("")),
+    member("message", Required, &Form::Text("")),
+    member("section", Nullable, &Form::Text("")),
+]);
+
+/// MessageError (ours).
+pub(crate) static MESSAGE_ERROR: Form = Form::Object(&[
+    member("type", Required, &Form::Text("")),
+    member("message", Required, &Form::Text("")),
+    member("param", Nullable, &Form::Text("")),
+    member("code", Nullable, &Form::Text("")),
+    member("violations", Optional, &Form::List(&REQUEST_VIOLATION)),
+]);
 
 /// ChatToolCall (ours).
 pub(crate) static CHAT_TOOL_CALL: Form = Form::Object(&[
@@ -314,6 +333,100 @@ pub(crate) static RESPONSE_STREAM_EVENT: Form = Form::Object(&[
     member("message", Nullable, &Form::Text("")),
     member("param", Nullable, &Form::Text("")),
     member("error", Nullable, &Form::Any),
+]);
+
+/// MessageBlock (ours).
+pub(crate) static MESSAGE_BLOCK: Form = Form::Object(&[
+    member("type", Required, &Form::Text("")),
+    member("text", Nullable, &Form::Text("")),
+    member("citations", Nullable, &Form::Any),
+    member("cache_control", Nullable, &MESSAGE_CACHE_CONTROL),
+    member("source", Nullable, &MESSAGE_SOURCE),
+    member("title", Nullable, &Form::Text("")),
+    member("context", Nullable, &Form::Text("")),
+    member("id", Nullable, &Form::Text("")),
+    member("name", Nullable, &Form::Text("")),
+    member("input", Optional, &Form::Object(&[])),
+    member("tool_use_id", Nullable, &Form::Text("")),
+    member("content", Nullable, &Form::Any),
+    member("is_error", Nullable, &Form::Flag),
+    member("thinking", Nullable, &Form::Text("")),
+    member("signature", Nullable, &Form::Text("")),
+    member("data", Nullable, &Form::Text("")),
+]);
+
+/// MessageSource (ours).
+pub(crate) static MESSAGE_SOURCE: Form = Form::Object(&[
+    member("type", Required, &Form::Text("")),
+    member("media_type", Nullable, &Form::Text("")),
+    member("data", Nullable, &Form::Text("")),
+    member("url", Nullable, &Form::Text("")),
+    member("file_id", Nullable, &Form::Text("")),
+]);
+
+/// MessageCacheControl (ours).
+pub(crate) static MESSAGE_CACHE_CONTROL: Form = Form::Object(&[
+    member("type", Required, &Form::Text("ephemeral")),
+    member("ttl", Nullable, &Form::Text("")),
+]);
+
+/// Message (ours).
+pub(crate) static MESSAGE: Form = Form::Object(&[
+    member("id", Required, &Form::Text("")),
+    member("type", Required, &Form::Text("message")),
+    member("role", Required, &Form::Text("assistant")),
+    member("model", Required, &Form::Text("")),
+    member("content", Required, &Form::List(&MESSAGE_BLOCK)),
+    member("stop_reason", Stated, &Form::Text("")),
+    member("stop_sequence", Stated, &Form::Text("")),
+    member("usage", Required, &MESSAGE_USAGE),
+]);
+
+/// MessageUsage (ours).
+pub(crate) static MESSAGE_USAGE: Form = Form::Object(&[
+    member("input_tokens", Required, &Form::Integer),
+    member("output_tokens", Required, &Form::Integer),
+    member("cache_creation_input_tokens", Nullable, &Form::Integer),
+    member("cache_read_input_tokens", Nullable, &Form::Integer),
+    member("cache_creation", Nullable, &MESSAGE_CACHE_CREATION),
+    member("server_tool_use", Nullable, &Form::Object(&[])),
+    member("service_tier", Nullable, &Form::Text("")),
+]);
+
+/// MessageCacheCreation (ours).
+pub(crate) static MESSAGE_CACHE_CREATION: Form = Form::Object(&[
+    member("ephemeral_5m_input_tokens", Nullable, &Form::Integer),
+    member("ephemeral_1h_input_tokens", Nullable, &Form::Integer),
+]);
+
+/// MessageStreamEvent (ours).
+pub(crate) static MESSAGE_STREAM_EVENT: Form = Form::Object(&[
+    member("type", Required, &Form::Text("")),
+    member("message", Nullable, &MESSAGE),
+    member("index", Nullable, &Form::Integer),
+    member("content_block", Nullable, &MESSAGE_BLOCK),
+    member("delta", Nullable, &Form::Object(&[
+        member("type", Nullable, &Form::Text("")),
+        member("text", Nullable, &Form::Text("")),
+        member("partial_json", Nullable, &Form::Text("")),
+        member("thinking", Nullable, &Form::Text("")),
+        member("signature", Nullable, &Form::Text("")),
+        member("citation", Optional, &Form::Object(&[])),
+        member("stop_reason", Nullable, &Form::Text("")),
+        member("stop_sequence", Nullable, &Form::Text("")),
+    ])),
+    member("usage", Nullable, &MESSAGE_DELTA_USAGE),
+    member("error", Nullable, &MESSAGE_ERROR),
+    member("request_id", Nullable, &Form::Text("")),
+]);
+
+/// MessageDeltaUsage (ours).
+pub(crate) static MESSAGE_DELTA_USAGE: Form = Form::Object(&[
+    member("input_tokens", Nullable, &Form::Integer),
+    member("output_tokens", Nullable, &Form::Integer),
+    member("cache_creation_input_tokens", Nullable, &Form::Integer),
+    member("cache_read_input_tokens", Nullable, &Form::Integer),
+    member("server_tool_use", Nullable, &Form::Object(&[])),
 ]);
 
 /// NativeContent (2.5).

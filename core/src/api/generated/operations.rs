@@ -159,6 +159,58 @@ pub const LIST_RESPONSE_INPUT_ITEMS: Operation = Operation {
     source: "ours",
 };
 
+/// Create a message (ours): `POST /v1/messages`.
+pub const CREATE_MESSAGE: Operation = Operation {
+    id: "create_message",
+    method: Method::Post,
+    path: "/v1/messages",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    fixed_query: &[],
+    has_body: true,
+    response: ResponseBody::Object,
+    stream: StreamMode::Parameter("stream"),
+    terminator: None,
+    protocol: Protocol::Messages,
+    error_style: ErrorStyle::Messages,
+    last_events: &["message_stop"],
+    models: Some(ModelKind::Text),
+    conversation: Some(Conversation::Blocks),
+    webhook_url: None,
+    inference: Some("chat"),
+    iterable: None,
+    resource: "messages",
+    name: "create",
+    source: "ours",
+};
+
+/// Count the tokens of a message request (ours): `POST /v1/messages/count_tokens`.
+pub const COUNT_MESSAGE_TOKENS: Operation = Operation {
+    id: "count_message_tokens",
+    method: Method::Post,
+    path: "/v1/messages/count_tokens",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    fixed_query: &[],
+    has_body: true,
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Messages,
+    error_style: ErrorStyle::Messages,
+    last_events: &[],
+    models: Some(ModelKind::Text),
+    conversation: Some(Conversation::Blocks),
+    webhook_url: None,
+    inference: Some("count_tokens"),
+    iterable: None,
+    resource: "messages",
+    name: "count_tokens",
+    source: "ours",
+};
+
 /// List models (4, 2.4): `GET /v1/models`.
 pub const LIST_MODELS: Operation = Operation {
     id: "list_models",
@@ -427,6 +479,8 @@ pub const ALL: &[&Operation] = &[
     &RETRIEVE_RESPONSE,
     &DELETE_RESPONSE,
     &LIST_RESPONSE_INPUT_ITEMS,
+    &CREATE_MESSAGE,
+    &COUNT_MESSAGE_TOKENS,
     &LIST_MODELS,
     &RETRIEVE_MODEL,
     &GENERATE_CONTENT,
@@ -448,6 +502,8 @@ pub fn by_id(id: &str) -> Option<&'static Operation> {
         "retrieve_response" => Some(&RETRIEVE_RESPONSE),
         "delete_response" => Some(&DELETE_RESPONSE),
         "list_response_input_items" => Some(&LIST_RESPONSE_INPUT_ITEMS),
+        "create_message" => Some(&CREATE_MESSAGE),
+        "count_message_tokens" => Some(&COUNT_MESSAGE_TOKENS),
         "list_models" => Some(&LIST_MODELS),
         "retrieve_model" => Some(&RETRIEVE_MODEL),
         "generate_content" => Some(&GENERATE_CONTENT),

@@ -909,6 +909,53 @@ closed_words! {
     /// Kind of the item.
     CompactionTriggerItemType { CompactionTrigger = "compaction_trigger" }
 }
+/// What to count; members as in a message request.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct CountMessageTokensRequest {
+    /// A supported model id.
+    pub model: String,
+    /// Conversation so far.
+    pub messages: Vec<MessageTurn>,
+    /// System text, as text or as blocks of text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<CountMessageTokensRequestSystem>,
+    /// Tools the model may call; unknown kinds pass through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<MessageTool>>,
+    /// Whether and which tool is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<MessageToolChoice>,
+    /// Whether and how long the model thinks before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<MessageThinking>,
+    /// Effort and form of the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_config: Option<MessageOutputConfig>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { CountMessageTokensRequest: pub fn new(model: impl Into<String>, messages: Vec<MessageTurn>);
+    system, tools, tool_choice, thinking, output_config, extra,
+}
+setters! { CountMessageTokensRequest {
+    with_system(system: impl Into<CountMessageTokensRequestSystem>), with_tools(tools: Vec<MessageTool>),
+    with_tool_choice(tool_choice: MessageToolChoice), with_thinking(thinking: MessageThinking),
+    with_output_config(output_config: MessageOutputConfig),
+} }
+untagged! {
+    /// `CountMessageTokensRequestSystem`
+    CountMessageTokensRequestSystem { String(String), Array(Vec<MessageTextBlock>) }
+}
+/// The count.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct CountMessageTokensResponse {
+    /// Tokens.
+    pub input_tokens: i64,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
 /// What to count; contents, or a whole generate-content request.
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
@@ -1419,6 +1466,1141 @@ closed_words! {
 closed_words! {
     /// `ListResponseInputItemsOrder`
     ListResponseInputItemsOrder { Asc = "asc", Desc = "desc" }
+}
+/// A message of the model.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct Message {
+    /// Id of the message.
+    pub id: String,
+    /// Kind of the record.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Always assistant.
+    pub role: MessageRole,
+    /// Model id.
+    pub model: String,
+    /// What the model made, in order.
+    pub content: Vec<MessageBlock>,
+    /// Why generation ended; null until it has.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub stop_reason: Option<MessageStopReason>,
+    /// The stop sequence that ended it.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub stop_sequence: Option<String>,
+    pub usage: MessageUsage,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// The model decides how long it thinks.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageAdaptiveThinking {
+    /// Kind of thinking.
+    #[serde(rename = "type")]
+    pub type_: MessageAdaptiveThinkingType,
+    /// How the thoughts are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display: Option<MessageAdaptiveThinkingDisplay>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// How the thoughts are shown.
+    MessageAdaptiveThinkingDisplay { SUMMARIZED = "summarized", OMITTED = "omitted" }
+}
+closed_words! {
+    /// Kind of thinking.
+    MessageAdaptiveThinkingType { Adaptive = "adaptive" }
+}
+/// The model calls a tool.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageAnyToolChoice {
+    /// Kind of the choice.
+    #[serde(rename = "type")]
+    pub type_: MessageAnyToolChoiceType,
+    /// true for exactly one call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_parallel_tool_use: Option<bool>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the choice.
+    MessageAnyToolChoiceType { Any = "any" }
+}
+/// The model decides.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageAutoToolChoice {
+    /// Kind of the choice.
+    #[serde(rename = "type")]
+    pub type_: MessageAutoToolChoiceType,
+    /// true for at most one call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_parallel_tool_use: Option<bool>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the choice.
+    MessageAutoToolChoiceType { Auto = "auto" }
+}
+/// Data with its media type.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageBase64Source {
+    /// Kind of the source.
+    #[serde(rename = "type")]
+    pub type_: MessageBase64SourceType,
+    /// Media type.
+    pub media_type: String,
+    /// The data in base64.
+    pub data: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the source.
+    MessageBase64SourceType { Base64 = "base64" }
+}
+/// One block of a message's content, the same in requests and responses, so that a response's content is the next turn of the assistant. Unknown kinds pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What the text cites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub citations: Option<Value>,
+    /// Caches up to this block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<MessageSource>,
+    /// Title of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the model is told of the document and does not cite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Send it back with the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Name of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The arguments. Where they were cut short, those that arrived whole.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub input: Map<String, Value>,
+    /// Id of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<String>,
+    /// The result, as text or blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<MessageBlockContent>,
+    /// Whether the tool failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// The text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// Opaque; send it back unchanged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// Opaque; send it back unchanged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageBlock: pub fn new(type_: impl Into<String>);
+    text, citations, cache_control, source, title, context, id, name, input, tool_use_id, content, is_error,
+    thinking, signature, data, extra,
+}
+setters! { MessageBlock {
+    with_text(text: impl Into<String>), with_citations(citations: impl Into<Value>),
+    with_cache_control(cache_control: MessageCacheControl), with_source(source: MessageSource),
+    with_title(title: impl Into<String>), with_context(context: impl Into<String>),
+    with_id(id: impl Into<String>), with_name(name: impl Into<String>),
+    with_input(input: Map<String, Value>), with_tool_use_id(tool_use_id: impl Into<String>),
+    with_content(content: impl Into<MessageBlockContent>), with_is_error(is_error: bool),
+    with_thinking(thinking: impl Into<String>), with_signature(signature: impl Into<String>),
+    with_data(data: impl Into<String>),
+} }
+untagged! {
+    /// `MessageBlockContent`
+    MessageBlockContent { String(String), Array(Vec<MessageBlock>) }
+}
+/// A piece of a block; unknown kinds pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageBlockDelta {
+    /// Kind of the piece.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The new text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The new piece of JSON text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_json: Option<String>,
+    /// The new text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// The whole signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// One citation.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub citation: Map<String, Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A new piece of a block.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageBlockDeltaEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Place among the blocks.
+    pub index: i64,
+    /// What is new.
+    pub delta: MessageBlockDelta,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A new block.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageBlockStartEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Place among the blocks.
+    pub index: i64,
+    pub content_block: MessageBlock,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A block is complete.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageBlockStopEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Place among the blocks.
+    pub index: i64,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Marks the end of a prefix to cache.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageCacheControl {
+    /// Kind of the cache.
+    #[serde(rename = "type")]
+    pub type_: MessageCacheControlType,
+    /// How long it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<MessageCacheControlTtl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageCacheControl: pub fn new(type_: impl Into<MessageCacheControlType>); ttl, extra }
+setters! { MessageCacheControl { with_ttl(ttl: impl Into<MessageCacheControlTtl>) } }
+open_words! {
+    /// How long it is kept.
+    MessageCacheControlTtl { X5M = "5m", X1H = "1h" }
+}
+open_words! {
+    /// Kind of the cache.
+    MessageCacheControlType { EPHEMERAL = "ephemeral" }
+}
+/// Tokens written to a cache.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageCacheCreation {
+    /// Kept for five minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ephemeral_5m_input_tokens: Option<i64>,
+    /// Kept for an hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ephemeral_1h_input_tokens: Option<i64>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// What the text before it cites.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageCitationsDelta {
+    /// Kind of the piece.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// One citation.
+    pub citation: Map<String, Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A tool that the caller can run; type may be left out.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageCustomTool {
+    /// Kind of the tool.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<MessageCustomToolType>,
+    /// Name of the tool.
+    pub name: String,
+    /// What it does and when to call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// JSON Schema of the input.
+    pub input_schema: Map<String, Value>,
+    /// Whether the input must follow the schema exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
+    /// Caches up to this tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the tool.
+    MessageCustomToolType { Custom = "custom" }
+}
+/// Members of the message that are now known.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageDelta {
+    /// Why generation ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<MessageDeltaStopReason>,
+    /// The stop sequence that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_sequence: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// What changed of the message itself.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageDeltaEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// What is new.
+    pub delta: MessageDelta,
+    /// Tokens used so far; a member that is there replaces the one of message_start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<MessageDeltaUsage>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Why generation ended.
+    MessageDeltaStopReason {
+        END_TURN = "end_turn", MAX_TOKENS = "max_tokens", STOP_SEQUENCE = "stop_sequence",
+        TOOL_USE = "tool_use", PAUSE_TURN = "pause_turn", REFUSAL = "refusal",
+    }
+}
+/// Tokens used so far.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageDeltaUsage {
+    /// Tokens of the input that no cache holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<i64>,
+    /// Tokens generated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<i64>,
+    /// Written to a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_creation_input_tokens: Option<i64>,
+    /// Read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_input_tokens: Option<i64>,
+    /// How often each tool of the provider ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_tool_use: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// The model does not think first.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageDisabledThinking {
+    /// Kind of thinking.
+    #[serde(rename = "type")]
+    pub type_: MessageDisabledThinkingType,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of thinking.
+    MessageDisabledThinkingType { Disabled = "disabled" }
+}
+/// A document of the caller.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageDocumentBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: MessageDocumentBlockType,
+    pub source: MessageSource,
+    /// Title of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the model is told of the document and does not cite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Whether the text may cite the document: {enabled: true}.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub citations: Option<Map<String, Value>>,
+    /// Caches up to this block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the block.
+    MessageDocumentBlockType { Document = "document" }
+}
+/// The model thinks, within a budget.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageEnabledThinking {
+    /// Kind of thinking.
+    #[serde(rename = "type")]
+    pub type_: MessageEnabledThinkingType,
+    /// Upper bound on the tokens of its thoughts, below max_tokens.
+    pub budget_tokens: i64,
+    /// How the thoughts are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display: Option<MessageEnabledThinkingDisplay>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// How the thoughts are shown.
+    MessageEnabledThinkingDisplay { SUMMARIZED = "summarized", OMITTED = "omitted" }
+}
+closed_words! {
+    /// Kind of thinking.
+    MessageEnabledThinkingType { Enabled = "enabled" }
+}
+/// What went wrong, messages form.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageError {
+    /// Class of the error.
+    #[serde(rename = "type")]
+    pub type_: MessageErrorType,
+    /// For a person.
+    pub message: String,
+    /// The field at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+    /// Machine-readable code; see errors.json.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// All violations of the request, at most 100; the message says whether there are more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<RequestViolation>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Error body of the messages endpoints; also the event that ends a stream with an error.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageErrorBody {
+    /// Kind of the record.
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub error: MessageError,
+    /// Id of the request, if the service repeats it here; the header x-request-id has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Class of the error.
+    MessageErrorType {
+        INVALID_REQUEST_ERROR = "invalid_request_error", AUTHENTICATION_ERROR = "authentication_error",
+        PERMISSION_ERROR = "permission_error", NOT_FOUND_ERROR = "not_found_error",
+        REQUEST_TOO_LARGE = "request_too_large", RATE_LIMIT_ERROR = "rate_limit_error",
+        TIMEOUT_ERROR = "timeout_error", API_ERROR = "api_error", OVERLOADED_ERROR = "overloaded_error",
+    }
+}
+/// A file that the provider keeps.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageFileSource {
+    /// Kind of the source.
+    #[serde(rename = "type")]
+    pub type_: MessageFileSourceType,
+    /// Id of the file.
+    pub file_id: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the source.
+    MessageFileSourceType { File = "file" }
+}
+/// An image of the caller.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageImageBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: MessageImageBlockType,
+    pub source: MessageSource,
+    /// Caches up to this block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the block.
+    MessageImageBlockType { Image = "image" }
+}
+/// New piece of a call's input.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageInputJsonDelta {
+    /// Kind of the piece.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The new piece of JSON text.
+    pub partial_json: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// JSON that follows a schema.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageJsonSchemaFormat {
+    /// Kind of the form.
+    #[serde(rename = "type")]
+    pub type_: MessageJsonSchemaFormatType,
+    /// The JSON Schema.
+    pub schema: Map<String, Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the form.
+    MessageJsonSchemaFormatType { JsonSchema = "json_schema" }
+}
+/// On whose behalf a request is.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageMetadata {
+    /// A stable id of the end user that reveals nothing about them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+setters! { MessageMetadata { with_user_id(user_id: impl Into<String>) } }
+/// The model calls this tool.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageNamedToolChoice {
+    /// Kind of the choice.
+    #[serde(rename = "type")]
+    pub type_: MessageNamedToolChoiceType,
+    /// Name of the tool.
+    pub name: String,
+    /// true for exactly one call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_parallel_tool_use: Option<bool>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the choice.
+    MessageNamedToolChoiceType { Tool = "tool" }
+}
+/// The model calls no tool.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageNoToolChoice {
+    /// Kind of the choice.
+    #[serde(rename = "type")]
+    pub type_: MessageNoToolChoiceType,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the choice.
+    MessageNoToolChoiceType { None = "none" }
+}
+/// Effort and form of the output.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageOutputConfig {
+    /// How thorough the model is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<MessageOutputConfigEffort>,
+    /// Form of the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<MessageOutputFormat>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+setters! { MessageOutputConfig {
+    with_effort(effort: impl Into<MessageOutputConfigEffort>), with_format(format: MessageOutputFormat),
+} }
+open_words! {
+    /// How thorough the model is.
+    MessageOutputConfigEffort { LOW = "low", MEDIUM = "medium", HIGH = "high", XHIGH = "xhigh", MAX = "max" }
+}
+/// Form of the output; unknown kinds pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageOutputFormat {
+    /// Kind of the form.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The JSON Schema.
+    pub schema: Map<String, Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageOutputFormat: pub fn new(type_: impl Into<String>, schema: Map<String, Value>); extra }
+/// A sign of life.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessagePingEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// What the model thought and does not show.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageRedactedThinkingBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: MessageRedactedThinkingBlockType,
+    /// Opaque; send it back unchanged.
+    pub data: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the block.
+    MessageRedactedThinkingBlockType { RedactedThinking = "redacted_thinking" }
+}
+/// Message request.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageRequest {
+    /// A supported model id.
+    pub model: String,
+    /// Upper bound on generated tokens.
+    pub max_tokens: i64,
+    /// Conversation so far. Consecutive turns of one role count as one.
+    pub messages: Vec<MessageTurn>,
+    /// System text, as text or as blocks of text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<MessageRequestSystem>,
+    /// Texts at which generation ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_sequences: Option<Vec<String>>,
+    /// true switches the reply to server-sent events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
+    /// Higher is more random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// How many of the likeliest tokens are sampled from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<i64>,
+    /// Tools the model may call; unknown kinds pass through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<MessageTool>>,
+    /// Whether and which tool is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<MessageToolChoice>,
+    /// Whether and how long the model thinks before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<MessageThinking>,
+    /// On whose behalf the request is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<MessageMetadata>,
+    /// Processing tier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<MessageRequestServiceTier>,
+    /// Effort and form of the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_config: Option<MessageOutputConfig>,
+    /// Form of the output; older place of output_config.format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_format: Option<MessageOutputFormat>,
+    /// Caches up to the last block that can be cached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageRequest: pub fn new(model: impl Into<String>, max_tokens: i64, messages: Vec<MessageTurn>);
+    system, stop_sequences, stream, temperature, top_p, top_k, tools, tool_choice, thinking, metadata,
+    service_tier, output_config, output_format, cache_control, extra,
+}
+setters! { MessageRequest {
+    with_system(system: impl Into<MessageRequestSystem>), with_stop_sequences(stop_sequences: Vec<String>),
+    with_stream(stream: bool), with_temperature(temperature: f64), with_top_p(top_p: f64),
+    with_top_k(top_k: i64), with_tools(tools: Vec<MessageTool>),
+    with_tool_choice(tool_choice: MessageToolChoice), with_thinking(thinking: MessageThinking),
+    with_metadata(metadata: MessageMetadata),
+    with_service_tier(service_tier: impl Into<MessageRequestServiceTier>),
+    with_output_config(output_config: MessageOutputConfig),
+    with_output_format(output_format: MessageOutputFormat),
+    with_cache_control(cache_control: MessageCacheControl),
+} }
+open_words! {
+    /// Processing tier.
+    MessageRequestServiceTier { AUTO = "auto", STANDARD_ONLY = "standard_only" }
+}
+untagged! {
+    /// `MessageRequestSystem`
+    MessageRequestSystem { String(String), Array(Vec<MessageTextBlock>) }
+}
+open_words! {
+    /// Always assistant.
+    MessageRole { ASSISTANT = "assistant" }
+}
+/// The signature of the thoughts before it.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageSignatureDelta {
+    /// Kind of the piece.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The whole signature.
+    pub signature: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Where an image or a document is; unknown kinds pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageSource {
+    /// Kind of the source.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// The data in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Id of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_id: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageSource: pub fn new(type_: impl Into<String>); media_type, data, url, file_id, extra }
+setters! { MessageSource {
+    with_media_type(media_type: impl Into<String>), with_data(data: impl Into<String>),
+    with_url(url: impl Into<String>), with_file_id(file_id: impl Into<String>),
+} }
+/// The message exists; its content is empty.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageStartEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub message: Message,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Terminal: the message is complete.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageStopEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Why generation ended; null until it has.
+    MessageStopReason {
+        END_TURN = "end_turn", MAX_TOKENS = "max_tokens", STOP_SEQUENCE = "stop_sequence",
+        TOOL_USE = "tool_use", PAUSE_TURN = "pause_turn", REFUSAL = "refusal",
+    }
+}
+/// One event of a messages stream; unknown types pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageStreamEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+    /// Place among the blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_block: Option<MessageBlock>,
+    /// What is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<MessageStreamEventDelta>,
+    /// Tokens used so far; a member that is there replaces the one of message_start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<MessageDeltaUsage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<MessageError>,
+    /// Id of the request, if the service repeats it here; the header x-request-id has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// What is new.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageStreamEventDelta {
+    /// Kind of the piece.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// The new text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The new piece of JSON text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_json: Option<String>,
+    /// The new text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// The whole signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// One citation.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub citation: Map<String, Value>,
+    /// Why generation ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<MessageStreamEventDeltaStopReason>,
+    /// The stop sequence that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_sequence: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Why generation ended.
+    MessageStreamEventDeltaStopReason {
+        END_TURN = "end_turn", MAX_TOKENS = "max_tokens", STOP_SEQUENCE = "stop_sequence",
+        TOOL_USE = "tool_use", PAUSE_TURN = "pause_turn", REFUSAL = "refusal",
+    }
+}
+/// Text.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageTextBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: MessageTextBlockType,
+    /// The text.
+    pub text: String,
+    /// What the text cites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub citations: Option<Vec<Map<String, Value>>>,
+    /// Caches up to this block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageTextBlock: pub fn new(text: impl Into<String>); type_, citations, cache_control, extra }
+setters! { MessageTextBlock {
+    with_citations(citations: Vec<Map<String, Value>>),
+    with_cache_control(cache_control: MessageCacheControl),
+} }
+closed_words! {
+    /// Kind of the block.
+    MessageTextBlockType { Text = "text" }
+}
+/// New text.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageTextDelta {
+    /// Kind of the piece.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The new text.
+    pub text: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A document as plain text.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageTextSource {
+    /// Kind of the source.
+    #[serde(rename = "type")]
+    pub type_: MessageTextSourceType,
+    /// Media type.
+    pub media_type: String,
+    /// The text.
+    pub data: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the source.
+    MessageTextSourceType { Text = "text" }
+}
+/// Whether and how long the model thinks; unknown kinds pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageThinking {
+    /// Kind of thinking.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Upper bound on the tokens of its thoughts, below max_tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<i64>,
+    /// How the thoughts are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display: Option<MessageThinkingDisplay>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageThinking: pub fn new(type_: impl Into<String>); budget_tokens, display, extra }
+setters! { MessageThinking {
+    with_budget_tokens(budget_tokens: i64), with_display(display: impl Into<MessageThinkingDisplay>),
+} }
+/// What the model thought.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageThinkingBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: MessageThinkingBlockType,
+    /// The text.
+    pub thinking: String,
+    /// Opaque; send it back unchanged.
+    pub signature: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the block.
+    MessageThinkingBlockType { Thinking = "thinking" }
+}
+/// New text of the model's thoughts.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageThinkingDelta {
+    /// Kind of the piece.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The new text.
+    pub thinking: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// How the thoughts are shown.
+    MessageThinkingDisplay { SUMMARIZED = "summarized", OMITTED = "omitted" }
+}
+/// A tool the model may call; unknown kinds pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageTool {
+    /// Kind of the tool.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// Name of the tool.
+    pub name: String,
+    /// What it does and when to call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// JSON Schema of the input.
+    pub input_schema: Map<String, Value>,
+    /// Whether the input must follow the schema exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
+    /// Caches up to this tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageTool: pub fn new(name: impl Into<String>, input_schema: Map<String, Value>);
+    type_, description, strict, cache_control, extra,
+}
+setters! { MessageTool {
+    with_type(type_: impl Into<String>), with_description(description: impl Into<String>),
+    with_strict(strict: bool), with_cache_control(cache_control: MessageCacheControl),
+} }
+/// Which tools are called; unknown kinds pass through.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageToolChoice {
+    /// Kind of the choice.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// true for at most one call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_parallel_tool_use: Option<bool>,
+    /// Name of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageToolChoice: pub fn new(type_: impl Into<String>);
+    disable_parallel_tool_use, name, extra,
+}
+setters! { MessageToolChoice {
+    with_disable_parallel_tool_use(disable_parallel_tool_use: bool), with_name(name: impl Into<String>),
+} }
+/// The result of a call.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageToolResultBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: MessageToolResultBlockType,
+    /// Id of the call.
+    pub tool_use_id: String,
+    /// The result, as text or blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<MessageToolResultBlockContent>,
+    /// Whether the tool failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// Caches up to this block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+untagged! {
+    /// `MessageToolResultBlockContent`
+    MessageToolResultBlockContent { String(String), Array(Vec<MessageBlock>) }
+}
+closed_words! {
+    /// Kind of the block.
+    MessageToolResultBlockType { ToolResult = "tool_result" }
+}
+/// A call of a tool.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageToolUseBlock {
+    /// Kind of the block.
+    #[serde(rename = "type")]
+    pub type_: MessageToolUseBlockType,
+    /// Send it back with the result.
+    pub id: String,
+    /// Name of the tool.
+    pub name: String,
+    /// The arguments. Where they were cut short, those that arrived whole.
+    pub input: Map<String, Value>,
+    /// Caches up to this block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<MessageCacheControl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the block.
+    MessageToolUseBlockType { ToolUse = "tool_use" }
+}
+/// One turn of the conversation.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageTurn {
+    /// Who speaks.
+    pub role: MessageTurnRole,
+    /// The text or its blocks.
+    pub content: MessageTurnContent,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! { MessageTurn: pub fn new(role: MessageTurnRole, content: impl Into<MessageTurnContent>); extra }
+untagged! {
+    /// The text or its blocks.
+    MessageTurnContent { String(String), Array(Vec<MessageBlock>) }
+}
+closed_words! {
+    /// Who speaks.
+    MessageTurnRole { User = "user", Assistant = "assistant", System = "system" }
+}
+/// An address.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageUrlSource {
+    /// Kind of the source.
+    #[serde(rename = "type")]
+    pub type_: MessageUrlSourceType,
+    /// The address.
+    pub url: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the source.
+    MessageUrlSourceType { Url = "url" }
+}
+/// Tokens used. Tokens written to and read from a cache are not part of input_tokens.
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct MessageUsage {
+    /// Tokens of the input that no cache holds.
+    pub input_tokens: i64,
+    /// Tokens generated.
+    pub output_tokens: i64,
+    /// Written to a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_creation_input_tokens: Option<i64>,
+    /// Read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_input_tokens: Option<i64>,
+    /// Tokens written, by how long the cache keeps them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_creation: Option<MessageCacheCreation>,
+    /// How often each tool of the provider ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_tool_use: Option<Map<String, Value>>,
+    /// Processing tier used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<MessageUsageServiceTier>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Processing tier used.
+    MessageUsageServiceTier { STANDARD = "standard", PRIORITY = "priority", BATCH = "batch" }
 }
 /// A model.
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
@@ -3282,16 +4464,17 @@ open_words! {
 #[cfg(test)]
 crate::api::schemas::schemas! {
     StandardErrorBody, StandardErrorType, StandardError, RequestViolation, NativeErrorBody,
-    NativeErrorStatus, NativeError, NativeErrorDetail, ChatCompletionRequestReasoningEffort,
-    ChatCompletionRequest, ChatMessage, ChatContentPart, ChatTextPart, ChatImagePart, ChatImageUrlDetail,
-    ChatImageUrl, ChatStreamOptions, ChatTool, ChatFunctionTool, ChatCustomTool, ChatCustom,
-    ChatCustomFormat, CustomTextFormat, ChatGrammarFormat, CustomGrammar, ChatFunction, ChatToolChoice,
-    ChatNamedToolChoice, ChatNamedCustomToolChoice, ChatAllowedToolsChoice, ChatAllowedTools, ChatToolName,
-    ChatResponseFormat, TextFormat, JsonObjectFormat, ChatJsonSchemaResponseFormat, ChatJsonSchemaFormat,
-    ChatToolCall, ChatFunctionToolCall, ChatCustomToolCall, ChatCustomCall, ChatFunctionCall, ChatCompletion,
-    ChatChoiceFinishReason, ChatChoice, ChatCompletionMessageRole, ChatCompletionMessage, ChatUsage,
-    ChatPromptTokensDetails, ChatCompletionTokensDetails, ChatCompletionChunk, ChatChunkChoiceFinishReason,
-    ChatChunkChoice, ChatLogprobs, TokenLogprob, TopLogprob, ChatDeltaRole, ChatDelta, ChatToolCallDeltaType,
+    NativeErrorStatus, NativeError, NativeErrorDetail, MessageErrorBody, MessageErrorType, MessageError,
+    ChatCompletionRequestReasoningEffort, ChatCompletionRequest, ChatMessage, ChatContentPart, ChatTextPart,
+    ChatImagePart, ChatImageUrlDetail, ChatImageUrl, ChatStreamOptions, ChatTool, ChatFunctionTool,
+    ChatCustomTool, ChatCustom, ChatCustomFormat, CustomTextFormat, ChatGrammarFormat, CustomGrammar,
+    ChatFunction, ChatToolChoice, ChatNamedToolChoice, ChatNamedCustomToolChoice, ChatAllowedToolsChoice,
+    ChatAllowedTools, ChatToolName, ChatResponseFormat, TextFormat, JsonObjectFormat,
+    ChatJsonSchemaResponseFormat, ChatJsonSchemaFormat, ChatToolCall, ChatFunctionToolCall,
+    ChatCustomToolCall, ChatCustomCall, ChatFunctionCall, ChatCompletion, ChatChoiceFinishReason, ChatChoice,
+    ChatCompletionMessageRole, ChatCompletionMessage, ChatUsage, ChatPromptTokensDetails,
+    ChatCompletionTokensDetails, ChatCompletionChunk, ChatChunkChoiceFinishReason, ChatChunkChoice,
+    ChatLogprobs, TokenLogprob, TopLogprob, ChatDeltaRole, ChatDelta, ChatToolCallDeltaType,
     ChatToolCallDelta, ChatFunctionCallDelta, ChatCustomCallDelta, ResponseRequestTruncation,
     ResponseRequest, InputItem, InputMessage, InputContentDetail, InputContent, InputTextContent,
     InputImageContentDetail, InputImageContent, OutputTextContent, RefusalContent, FunctionCallOutputItem,
@@ -3311,11 +4494,26 @@ crate::api::schemas::schemas! {
     ResponseContentPartDoneEvent, ResponseTextDeltaEvent, ResponseTextDoneEvent,
     ResponseFunctionCallArgumentsDeltaEvent, ResponseFunctionCallArgumentsDoneEvent,
     ResponseCustomToolCallInputDeltaEvent, ResponseCustomToolCallInputDoneEvent, ResponseErrorEvent,
-    ModelList, Model, GenerateContentRequest, NativeContentRole, NativeContent, NativePart, NativeBlob,
-    NativeFunctionCall, NativeFunctionResponse, NativeTool, NativeFunctionDeclaration, NativeToolConfig,
-    NativeFunctionCallingConfigMode, NativeFunctionCallingConfig, NativeGenerationConfigResponseMimeType,
-    NativeGenerationConfig, NativeSchema, GenerateContentResponse, NativeCandidateFinishReason,
-    NativeCandidate, NativeUsage, CountTokensRequest, CountTokensResponse, NativeModelList, NativeModel,
-    VideoGenerationRequest, VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput, VideoError,
-    ImageGenerationRequest, ImageGenerationResponse, Image,
+    MessageRequestServiceTier, MessageRequest, CountMessageTokensRequest, CountMessageTokensResponse,
+    MessageTurn, MessageBlock, MessageTextBlock, MessageImageBlock, MessageDocumentBlock, MessageSource,
+    MessageBase64Source, MessageUrlSource, MessageFileSource, MessageTextSource, MessageToolUseBlock,
+    MessageToolResultBlock, MessageThinkingBlock, MessageRedactedThinkingBlock, MessageCacheControlType,
+    MessageCacheControlTtl, MessageCacheControl, MessageTool, MessageCustomTool, MessageToolChoice,
+    MessageAutoToolChoice, MessageAnyToolChoice, MessageNamedToolChoice, MessageNoToolChoice,
+    MessageThinkingDisplay, MessageThinking, MessageEnabledThinkingDisplay, MessageEnabledThinking,
+    MessageAdaptiveThinkingDisplay, MessageAdaptiveThinking, MessageDisabledThinking, MessageMetadata,
+    MessageOutputConfigEffort, MessageOutputConfig, MessageOutputFormat, MessageJsonSchemaFormat,
+    MessageRole, MessageStopReason, Message, MessageUsageServiceTier, MessageUsage, MessageCacheCreation,
+    MessageStreamEventDeltaStopReason, MessageStreamEventDelta, MessageStreamEvent, MessageStartEvent,
+    MessageBlockStartEvent, MessageBlockDeltaEvent, MessageBlockDelta, MessageTextDelta,
+    MessageInputJsonDelta, MessageThinkingDelta, MessageSignatureDelta, MessageCitationsDelta,
+    MessageBlockStopEvent, MessageDeltaEvent, MessageDeltaStopReason, MessageDelta, MessageDeltaUsage,
+    MessageStopEvent, MessagePingEvent, ModelList, Model, GenerateContentRequest, NativeContentRole,
+    NativeContent, NativePart, NativeBlob, NativeFunctionCall, NativeFunctionResponse, NativeTool,
+    NativeFunctionDeclaration, NativeToolConfig, NativeFunctionCallingConfigMode,
+    NativeFunctionCallingConfig, NativeGenerationConfigResponseMimeType, NativeGenerationConfig,
+    NativeSchema, GenerateContentResponse, NativeCandidateFinishReason, NativeCandidate, NativeUsage,
+    CountTokensRequest, CountTokensResponse, NativeModelList, NativeModel, VideoGenerationRequest,
+    VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput, VideoError, ImageGenerationRequest,
+    ImageGenerationResponse, Image,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::transport::clock::{Clock, bounded};
 use crate::transport::connecting::ProxyOption;
 #[expect(unused_imports, reason = "the documentation names all of them")]
-use crate::transport::generated::options::{API_KEY_VARIABLE, BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE, DEFAULT_BASE_URL, DEFAULT_CONNECT_TIMEOUT, DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_MAX_RETRIES, DEFAULT_POOL_TIMEOUT, DEFAULT_TIMEOUT};
+use crate::transport::generated::options::{API_KEY_VARIABLE, BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE, DEFAULT_BASE_URL, DEFAULT_CONNECT_TIMEOUT, DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_MAX_RETRIES, DEFAULT_POOL_TIMEOUT, DEFAULT_TIMEOUT, Settled};
 use crate::transport::middleware::Middleware;
 use crate::transport::secret::ApiKeyProvider;
 
@@ -222,22 +222,6 @@ impl ClientBuilder {
         self.user_agent = Some(user_agent.into());
         self
     }
-}
-
-/// The times and numbers that hold, given or by default; no time is longer than the longest.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settled {
-    pub(crate) timeout: Duration,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) first_byte_timeout: Option<Duration>,
-    pub(crate) idle_timeout: Option<Duration>,
-    pub(crate) event_timeout: Duration,
-    pub(crate) max_retries: u32,
-    pub(crate) max_body_bytes: usize,
-    pub(crate) max_connections: usize,
-    pub(crate) pool_timeout: Duration,
-    pub(crate) max_idle_connections: usize,
-    pub(crate) idle_connection_timeout: Duration,
 }
 
 impl ClientBuilder {

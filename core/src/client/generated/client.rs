@@ -19,7 +19,7 @@ use progenitor_client::{encode_path, ClientHooks, OperationInfo, RequestBuilderE
 #[derive(Clone, Debug)]
 /**Client for Multi-provider model gateway
 
-One API key reaches text models of three provider families over three wire protocols (chat completions, responses, native generate-content), and image and video models. The version is part of the path (9): /v1 for everything but the native protocol, which is /v1beta. The video and image endpoints are announced as a preview (1).
+One API key reaches text models of three provider families over three wire protocols (chat completions, responses, native generate-content), and a fourth of ours (messages), and image and video models. The version is part of the path (9): /v1 for everything but the native protocol, which is /v1beta. The video and image endpoints are announced as a preview (1).
 
 Version: 1.0.0*/
 pub struct Client {
@@ -391,6 +391,120 @@ Arguments:
             .build()?;
         let info = OperationInfo {
             operation_id: "list_response_input_items",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Create a message
+
+Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
+
+Sends a `POST` request to `/v1/messages`
+
+*/
+    pub async fn create_message<'a>(
+        &'a self,
+        body: &'a types::MessageRequest,
+    ) -> Result<ResponseValue<types::Message>, Error<()>> {
+        let url = format!("{}/v1/messages", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_message",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Create a message
+
+Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
+
+Sends a `POST` request to `/v1/messages`
+
+*/
+    pub async fn create_message_stream<'a>(
+        &'a self,
+        body: &'a types::MessageRequest,
+    ) -> Result<ResponseValue<ByteStream>, Error<()>> {
+        let url = format!("{}/v1/messages", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self.client.post(url).json(&body).headers(header_map).build()?;
+        let info = OperationInfo {
+            operation_id: "create_message_stream",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => Ok(ResponseValue::stream(response)),
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Count the tokens of a message request
+
+Counts the tokens that a conversation in the messages protocol takes as input of the model.
+
+Sends a `POST` request to `/v1/messages/count_tokens`
+
+*/
+    pub async fn count_message_tokens<'a>(
+        &'a self,
+        body: &'a types::CountMessageTokensRequest,
+    ) -> Result<ResponseValue<types::CountMessageTokensResponse>, Error<()>> {
+        let url = format!("{}/v1/messages/count_tokens", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "count_message_tokens",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;

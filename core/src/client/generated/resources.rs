@@ -21,6 +21,11 @@ impl Client {
         Responses { client: self }
     }
 
+    /// The operations of `messages`.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages { client: self }
+    }
+
     /// The operations of `models`.
     pub fn models(&self) -> Models<'_> {
         Models { client: self }
@@ -189,6 +194,49 @@ impl ResponsesInputItems<'_> {
     pub async fn list(&self, response_id: &str, after: Option<&str>, before: Option<&str>, limit: Option<i64>, order: Option<types::ListResponseInputItemsOrder>) -> Result<Response<types::ResponseItemList>, Error> {
         let call = TypedCall::new(self.client, &operations::LIST_RESPONSE_INPUT_ITEMS, &[("response_id", response_id)])?;
         let answer = client::Client::of(&call).list_response_input_items(response_id, after, before, limit, order).await;
+        call.value(answer)
+    }
+}
+
+/// The operations of `messages`.
+#[derive(Debug, Clone, Copy)]
+pub struct Messages<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl Messages<'_> {
+    /// Create a message.
+    ///
+    /// Generates the next message of a conversation in the messages protocol, with a model of any provider
+    /// family. With stream true the response arrives as named events, and ends with message_stop.
+    ///
+    /// Source: ours.
+    pub async fn create(&self, body: &types::MessageRequest) -> Result<Response<types::Message>, Error> {
+        let call = TypedCall::new(self.client, &operations::CREATE_MESSAGE, &[])?;
+        let answer = client::Client::of(&call).create_message(body).await;
+        call.value(answer)
+    }
+
+    /// Create a message. The answer is streamed.
+    ///
+    /// Generates the next message of a conversation in the messages protocol, with a model of any provider
+    /// family. With stream true the response arrives as named events, and ends with message_stop.
+    ///
+    /// Source: ours.
+    pub async fn stream(&self, body: &types::MessageRequest) -> Result<EventStream<types::MessageStreamEvent>, Error> {
+        let call = TypedCall::new(self.client, &operations::CREATE_MESSAGE, &[])?;
+        let answer = client::Client::of(&call).create_message_stream(body).await;
+        call.stream(answer)
+    }
+
+    /// Count the tokens of a message request.
+    ///
+    /// Counts the tokens that a conversation in the messages protocol takes as input of the model.
+    ///
+    /// Source: ours.
+    pub async fn count_tokens(&self, body: &types::CountMessageTokensRequest) -> Result<Response<types::CountMessageTokensResponse>, Error> {
+        let call = TypedCall::new(self.client, &operations::COUNT_MESSAGE_TOKENS, &[])?;
+        let answer = client::Client::of(&call).count_message_tokens(body).await;
         call.value(answer)
     }
 }

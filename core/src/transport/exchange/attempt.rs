@@ -113,7 +113,7 @@ impl Transport {
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
         let lease = self.pool.lease(deadline.remaining()).await?;
-        let first_byte = options.first_byte_timeout.or(self.settings.first_byte_timeout);
+        let first_byte = options.first_byte_timeout.or(self.settings.settled.first_byte_timeout);
         let remaining = deadline.remaining();
         let limit = first_byte.map_or(remaining, |first_byte| first_byte.min(remaining));
         let response = match timeout(limit, self.http.execute(request)).await {
@@ -142,7 +142,7 @@ impl Transport {
             return Ok((head, Success::Open(response, lease)));
         }
         let idle = self.silence(options).limit;
-        let reading = read_whole(response, idle, self.settings.max_body_bytes);
+        let reading = read_whole(response, idle, self.settings.settled.max_body_bytes);
         let read = timeout(deadline.remaining(), reading).await.unwrap_or_else(|_| Err(deadline.passed()));
         match read {
             Ok(body) => Ok((head, Success::Whole(body))),

@@ -2,6 +2,7 @@
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
 
 use super::{Form, Transport, body};
 use crate::api::operation::{Method, Operation, StreamMode};
@@ -67,6 +68,7 @@ impl Transport {
             _ => {}
         }
         if let Some(extra) = &options.extra_body {
+            check_switch(operation, form, extra)?;
             edit_body(request, |body| body::with_members(body, extra))?;
         }
         if let StreamMode::Parameter(name) = operation.stream {
@@ -109,6 +111,26 @@ impl Transport {
         }
         set_extra_headers(headers, &options.extra_headers)
     }
+}
+
+/// The way of calling decides whether a response streams: its method has the types for the one or the other.
+fn check_switch(operation: &Operation, form: Form, extra: &Map<String, Value>) -> Result<(), Error> {
+    let StreamMode::Parameter(name) = operation.stream else { return Ok(()) };
+    if extra.get(name).is_none_or(|value| *value == Value::Bool(form == Form::Stream)) {
+        return Ok(());
+    }
+    let (method, resource) = (operation.qualified_name(), operation.resource);
+    let message = match form {
+        Form::Document => format!(
+            "extra_body cannot set {name:?} of a call for a whole response; to stream, give {name} to {method} \
+             itself (in Rust, call {resource}.stream)"
+        ),
+        Form::Stream => format!(
+            "extra_body cannot set {name:?} of a call for a stream; for a whole response, call {method} without \
+             {name}"
+        ),
+    };
+    Err(Error::new(ErrorKind::InvalidRequest, message))
 }
 
 pub(super) fn is_framing(name: &HeaderName) -> bool {
@@ -162,7 +184,7 @@ fn set_extra_headers(headers: &mut HeaderMap, extra: &[(String, String)]) -> Res
 fn check_limits(request: &reqwest::Request, operation: &Operation) -> Result<(), Error> {
     refuse(limits::check_query(operation, request.url().query_pairs()))?;
     let Some(body) = request.body().and_then(reqwest::Body::as_bytes) else { return Ok(()) };
-    let value: serde_json::Value = serde_json::from_slice(body).map_err(|error| {
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
         Error::new(ErrorKind::InvalidRequest, format!("the body is not JSON: {error}")).with_source(error)
     })?;
     if !limits::is_catalogued(&value) {

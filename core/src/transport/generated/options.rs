@@ -49,6 +49,22 @@ pub const DEFAULT_IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 /// Environment variable that stands in for [`ClientBuilder::ca_bundle`](crate::ClientBuilder::ca_bundle).
 pub const CA_BUNDLE_VARIABLE: &str = "GATEWRIGHT_CA_BUNDLE";
 
+/// The times and numbers that hold, given or by default; no time is longer than the longest.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled {
+    pub(crate) timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) first_byte_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) event_timeout: Duration,
+    pub(crate) max_retries: u32,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) pool_timeout: Duration,
+    pub(crate) max_idle_connections: usize,
+    pub(crate) idle_connection_timeout: Duration,
+}
+
 /// Options of one call, or of all calls of a derived client. An option that is not set is that of the client.
 /// A time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,8 +86,9 @@ pub struct RequestOptions {
     pub extra_headers: Vec<(String, String)>,
     /// Query parameters to send beside the operation's own; one of the same name replaces the client's.
     pub extra_query: Vec<(String, String)>,
-    /// Members to add to the JSON body; one of the same name is replaced, whole. The streaming switch stays
-    /// as the way of calling wants it. Of no effect on operations without a body.
+    /// Members to add to the JSON body; one of the same name is replaced, whole. It cannot set the member
+    /// that makes a response stream: the call fails with `ErrorKind::InvalidRequest`. It has no effect on
+    /// operations without a body.
     pub extra_body: Option<Map<String, Value>>,
     /// The key that makes the attempts of a call one and the same to the gateway. It names a single call: not
     /// for a client that makes several. Default: made up for each call.

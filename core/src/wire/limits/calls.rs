@@ -18,6 +18,7 @@ const MOST: usize = MOST_VIOLATIONS + 1;
 pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
     let found = match operation.conversation {
         Some(Conversation::Messages) => body["messages"].as_array().map(|messages| of_messages(messages)),
+        Some(Conversation::Blocks) => body["messages"].as_array().map(|turns| of_turns(turns)),
         Some(Conversation::Items) => body["input"].as_array().map(|items| {
             // Only the gateway knows the earlier items.
             let goes_on = !body["previous_response_id"].is_null() || !body["conversation"].is_null();
@@ -93,12 +94,82 @@ impl<'m> Open<'m> {
     fn unanswered(&self) -> Option<Violation> {
         let left = || self.calls.iter().filter(|(_, answered)| !**answered).map(|(id, _)| *id);
         let first = left().min()?;
-        let others = match left().count() - 1 {
-            0 => String::new(),
-            others => format!(" and {others} more"),
-        };
+        let others = others(left().count() - 1);
         let message = format!("no tool message after it answers the call {}{others}", quoted(first));
         Some(violation(format!("/messages/{}/tool_calls", self.message), message))
+    }
+}
+
+/// How many more calls there are than the one that is named.
+fn others(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    }
+}
+
+/// Messages: a result answers a call of the assistant's turn before it, and every call is answered in the user's turn
+/// after it. Consecutive messages of one role are one turn.
+fn of_turns(messages: &[Value]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut open = OpenTurn::default();
+    let mut was_assistant = false;
+    for (index, message) in messages.iter().enumerate() {
+        if found.len() >= MOST {
+            return found;
+        }
+        let is_assistant = message["role"] == "assistant";
+        if is_assistant && !was_assistant {
+            found.extend(open.unanswered());
+            open = OpenTurn::default();
+        }
+        was_assistant = is_assistant;
+        let blocks = message["content"].as_array().into_iter().flatten();
+        for (place, block) in blocks.enumerate() {
+            match block["type"].as_str() {
+                Some("tool_use") if is_assistant => {
+                    if let Some(id) = block["id"].as_str() {
+                        open.calls.entry(id).or_insert((index, false));
+                    }
+                }
+                Some("tool_result") if found.len() < MOST => {
+                    let Some(id) = block["tool_use_id"].as_str() else { continue };
+                    match open.calls.get_mut(id) {
+                        Some((_, answered)) if !is_assistant => *answered = true,
+                        _ => {
+                            let id = quoted(id);
+                            let message = format!(
+                                "tool_use_id is {id}, but the assistant's turn before it has no such call"
+                            );
+                            found.push(violation(
+                                format!("/messages/{index}/content/{place}/tool_use_id"),
+                                message,
+                            ));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    found.extend(open.unanswered());
+    found
+}
+
+/// The calls of the assistant's last turn, each with the message it is in and whether it has been answered.
+#[derive(Default)]
+struct OpenTurn<'m> {
+    calls: HashMap<&'m str, (usize, bool)>,
+}
+
+impl OpenTurn<'_> {
+    /// One violation for all calls of the turn.
+    fn unanswered(&self) -> Option<Violation> {
+        let left = || self.calls.iter().filter(|(_, (_, answered))| !answered);
+        let (message, first) = left().map(|(id, (message, _))| (*message, *id)).min()?;
+        let others = others(left().count() - 1);
+        let told = format!("no tool_result after it answers the call {}{others}", quoted(first));
+        Some(violation(format!("/messages/{message}/content"), told))
     }
 }
 

@@ -102,6 +102,7 @@ fn serves(model: &TextModel, protocol: Protocol) -> bool {
     let name = match protocol {
         Protocol::Chat => "chat",
         Protocol::Responses => "responses",
+        Protocol::Messages => "messages",
         Protocol::Native => "native",
         Protocol::Media | Protocol::Models => return false,
     };
@@ -235,6 +236,7 @@ mod tests {
             (operations::CREATE_IMAGE, "video_model_1", "/v1/videos/generations"),
             (operations::CREATE_IMAGE, "model-sol", "/v1/chat/completions"),
             (operations::CREATE_CHAT_COMPLETION, "video_model_1", "/v1/videos/generations"),
+            (operations::CREATE_MESSAGE, "video_model_1", "/v1/videos/generations"),
             (operations::GENERATE_CONTENT, "image_model_1", "/v1/images/generations"),
         ] {
             let said = said(operation, id).unwrap_or_default();
@@ -243,6 +245,8 @@ mod tests {
         for (operation, id) in [
             (operations::CREATE_RESPONSE, "model-sol"),
             (operations::CREATE_CHAT_COMPLETION, "model-cedar"),
+            (operations::CREATE_MESSAGE, "model-sol"),
+            (operations::COUNT_MESSAGE_TOKENS, "model-breeze"),
             (operations::GENERATE_CONTENT, "model-breeze"),
             (operations::CREATE_VIDEO, "video_model_1"),
             (operations::CREATE_IMAGE, "image_model_5"),

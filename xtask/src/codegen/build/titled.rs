@@ -1,6 +1,6 @@
-//! The model of a JSON Schema that stands alone (that of the report, that of the catalog): the same kind of named types as
-//! those of the API, in a list of their own. A type is named by its `title`; an inline enum with a title is a type of
-//! its own.
+//! The model of a JSON Schema that stands alone (that of the report, that of the catalog): the same kind of named types
+//! as those of the API, in a list of their own. A type is named by its `title`; an inline enum with a title is a type
+//! of its own.
 
 use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;

@@ -1,7 +1,8 @@
 //! Emits the reference documentation: `docs/reference/*.md`.
 
-use std::fmt::{Display, Write as _};
-use std::num::NonZeroU32;
+mod catalog;
+
+use std::fmt::Write as _;
 
 use super::header;
 use crate::codegen::model::{
@@ -19,7 +20,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         page("operations", "spec/openapi.yaml", operations(api)),
         page("types", "spec/openapi.yaml", types(api)),
         page("errors", "spec/errors.json", errors(api)),
-        page("catalog", "spec/catalog.json", catalog(api)),
+        page("catalog", "spec/catalog.json", catalog::page(api)),
         page("report", "spec/report.schema.json", report_page(api)),
     ]
 }
@@ -233,98 +234,26 @@ fn errors(api: &Api) -> String {
         );
     }
     out.push_str(
-        "\n## Codes\n\nWhat the gateway puts into error bodies, in the standard form (type, code, status) and the native form.\n\n\
-         | Code | Type | Status | Native status | Native HTTP | Meaning | Source |\n|---|---|---|---|---|---|---|\n",
+        "\n## Codes\n\nWhat the gateway puts into error bodies, in the standard form (type, code, status), the native form and the messages form.\n\n\
+         | Code | Type | Status | Native status | Native HTTP | Messages type | Meaning | Source |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
     for code in &api.errors.codes {
         let reason = code.native_reason.as_ref().map_or(String::new(), |reason| format!(" (`{reason}`)"));
         _ = writeln!(
             out,
-            "| `{}` | `{}` | {} | `{}`{reason} | {} | {} | {} |",
+            "| `{}` | `{}` | {} | `{}`{reason} | {} | `{}` | {} | {} |",
             code.code,
             code.type_,
             code.status,
             code.native_status,
             code.native_http,
+            code.messages_type,
             cell(&code.meaning),
             code.x_source
         );
     }
     out
-}
-
-fn catalog(api: &Api) -> String {
-    let catalog = &api.catalog;
-    let number = |value: Option<NonZeroU32>| value.map_or("not stated".to_owned(), |value| value.to_string());
-    let mut out = "# Model catalog\n\nWhat is not stated by the source is said to be, never guessed. Members whose value \
-                   is our choice, in whole or in part, are named as ours; [gaps](../../spec/gaps.md) says why.\n\n\
-                   ## Families\n\n| Family | Name | Protocols | Source | Ours |\n|---|---|---|---|---|\n"
-        .to_owned();
-    for family in &catalog.families {
-        _ = writeln!(
-            out,
-            "| `{}` | {} | {} | {} | {} |",
-            family.id,
-            family.title,
-            words(&family.protocols),
-            family.x_source,
-            words(&family.x_ours)
-        );
-    }
-    out.push_str("\n## Text models\n\n| Model | Family | Source | Ours |\n|---|---|---|---|\n");
-    for model in &catalog.text_models {
-        _ = writeln!(
-            out,
-            "| `{}` | `{}` | {} | {} |",
-            model.id,
-            model.family,
-            model.x_source,
-            words(&model.x_ours)
-        );
-    }
-    out.push_str(
-        "\n## Video models\n\n| Model | Duration, seconds | Resolutions | Aspect ratios | Features | Source | Ours |\n|---|---|---|---|---|---|---|\n",
-    );
-    for model in &catalog.video_models {
-        let shortest = number(model.min_duration_s);
-        let longest = number(model.max_duration_s);
-        _ = writeln!(
-            out,
-            "| `{}` | least {shortest}, most {longest} | {} | {} | {} | {} | {} |",
-            model.id,
-            words(&model.resolutions),
-            words(&model.aspect_ratios),
-            model.features.join(", "),
-            model.x_source,
-            words(&model.x_ours)
-        );
-    }
-    out.push_str(
-        "\n## Image models\n\n| Model | Sizes | Largest | Images | Prompt, characters | Quality | Style | Features | Source | Ours |\n|---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    let yes = |flag| if flag { "yes" } else { "no" };
-    for model in &catalog.image_models {
-        _ = writeln!(
-            out,
-            "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            model.id,
-            model.sizes.as_ref().map_or("not stated".to_owned(), |sizes| words(sizes)),
-            model.max_resolution,
-            model.max_n,
-            number(model.max_prompt_characters),
-            yes(model.quality),
-            yes(model.style),
-            model.features.join(", "),
-            model.x_source,
-            words(&model.x_ours)
-        );
-    }
-    out
-}
-
-/// Words as code, after one another.
-fn words(list: &[impl Display]) -> String {
-    list.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Every member of the report with its rules.

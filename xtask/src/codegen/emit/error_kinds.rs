@@ -28,7 +28,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     for entry in &api.errors.codes {
         _ = writeln!(
             code,
-            "    {} = {:?}, {:?}, {}; {:?}, {}, {:?};\n        {:?};",
+            "    {} = {:?}, {:?}, {}; {:?}, {}, {:?}; {:?};\n        {:?};",
             names::constant(&entry.code),
             entry.code,
             entry.type_,
@@ -36,6 +36,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
             entry.native_status,
             entry.native_http,
             entry.native_reason,
+            entry.messages_type,
             entry.meaning,
         );
     }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::header;
-use crate::codegen::model::{Api, File, Kind, Operation, Part, Type};
+use crate::codegen::model::{Api, File, Kind, Operation, Part, Type, Union};
 use crate::codegen::names;
 
 /// `core/src/api/generated/forms.rs`.
@@ -92,6 +92,11 @@ impl Forms<'_> {
                     }
                 }
             },
+            Type::Union(union) => {
+                for part in self.inline(union).into_iter().flatten() {
+                    self.reach(&part.ty, reached);
+                }
+            }
             _ => {}
         }
     }
@@ -102,17 +107,27 @@ impl Forms<'_> {
             Kind::Union(union) => union.discriminator.as_deref().zip(union.assumed.as_deref()),
             _ => None,
         };
+        Some(self.of_parts(&self.api.parts(name)?, assumed))
+    }
+
+    /// assumed: the member that tells kinds apart, and the kind that is assumed.
+    fn of_parts(&self, parts: &[Part], assumed: Option<(&str, &str)>) -> String {
         let mut code = "Form::Object(&[\n".to_owned();
-        for part in self.api.parts(name)? {
+        for part in parts {
             let form = match assumed {
                 Some((discriminator, kind)) if part.name == discriminator => format!("Form::Text({kind:?})"),
                 _ if part.position => "Form::Position".to_owned(),
                 _ => self.of_type(&part.ty),
             };
-            _ = writeln!(code, "    member({:?}, {}, &{form}),", part.name, self.presence(&part));
+            _ = writeln!(code, "    member({:?}, {}, &{form}),", part.name, self.presence(part));
         }
         code.push_str("])");
-        Some(code)
+        code
+    }
+
+    /// The members of an inline open union that is one object to a reader.
+    fn inline(&self, union: &Union) -> Option<Vec<Part>> {
+        union.open.then(|| self.api.merged(union)).flatten()
     }
 
     /// As an expression.
@@ -128,7 +143,11 @@ impl Forms<'_> {
             Type::Integer => "Form::Integer".to_owned(),
             Type::Number => "Form::Number".to_owned(),
             Type::Boolean | Type::Const(Value::Bool(_)) => "Form::Flag".to_owned(),
-            Type::Any | Type::Union(_) | Type::Const(_) => "Form::Any".to_owned(),
+            Type::Union(union) => match self.inline(union) {
+                Some(parts) => self.of_parts(&parts, None).replace('\n', "\n    "),
+                None => "Form::Any".to_owned(),
+            },
+            Type::Any | Type::Const(_) => "Form::Any".to_owned(),
             Type::Nullable(inner) => self.of_type(inner),
             Type::Array(inner) => format!("Form::List(&{})", self.of_type(inner)),
             Type::Map(inner) if **inner == Type::Any => "Form::Object(&[])".to_owned(),

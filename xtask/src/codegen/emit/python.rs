@@ -1,12 +1,11 @@
 //! Emits the Python surface: types, resources with their stubs, exceptions. Nothing here knows an operation
 //! or a type by name.
 //!
-//! How an operation becomes a method (`resources.rs`): path parameters may be given by position, everything
-//! else by keyword; members of the request body are arguments under their wire names, a Python keyword with
-//! `_` after it; options of the call are the rest, `**options`. How a stream becomes a class (`streams.rs`): one
-//! for each whole document that events add up to. How a schema becomes a type (`types.rs`): what a response holds is a class over `Record`;
-//! what a request holds is a `TypedDict`, named as the schema for a request body and `…Param` within one,
-//! since a schema can be both.
+//! An operation becomes a method (`resources.rs`). Path parameters are positional, everything else is a keyword.
+//! Members of the request body are arguments with their wire names; a Python keyword gets a trailing `_`. `**options`
+//! are the options of the call. Each whole document that events add up to becomes a class of streams (`streams.rs`). A
+//! schema becomes a type (`types.rs`): in responses, a class based on `Record`; in requests, a `TypedDict`, named like
+//! the schema if it is a request body and `…Param` within one, since a schema can be both.
 
 mod conveniences;
 mod errors;
@@ -27,7 +26,7 @@ use crate::codegen::options::Language;
 const NATIVE: &str = "bindings-python/src/generated";
 const SPEC: &str = "spec/openapi.yaml";
 
-/// Widest line of prose.
+/// Maximum width of prose.
 const WIDTH: usize = 100;
 
 const KEYWORDS: &[&str] = &[
@@ -57,7 +56,7 @@ fn python(api: &Api, name: &str, source: &str, body: &str) -> File {
     File { path: format!("{}/{name}", api.home.python), contents: format!("# {}\n{body}", header(source)) }
 }
 
-/// Files that the hand-written half of the package is built with: exceptions, tables of the native module.
+/// Files that the hand-written half of the package uses: exceptions, tables of the engine.
 fn package(api: &Api) -> Vec<File> {
     let rust = |name: &str, body: String| File {
         path: format!("{NATIVE}/{name}"),
@@ -76,7 +75,7 @@ fn package(api: &Api) -> Vec<File> {
     ]
 }
 
-/// Which way a value goes: the same schema is written differently to and read from the gateway.
+/// The direction of a value: a schema has different types in requests and in responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Request,
@@ -88,9 +87,9 @@ enum Direction {
 struct Types<'a> {
     api: &'a Api,
     direction: Direction,
-    /// Put before the names of builtins: `builtins.` where a member of the class hides one.
+    /// Prefix of the names of builtins: `builtins.` if a member of the class hides one.
     builtins: &'static str,
-    /// Put before the names of schemas: `types.` outside their module.
+    /// Prefix of the names of schemas: `types.` outside their module.
     schemas: &'static str,
 }
 
@@ -119,7 +118,7 @@ impl Types<'_> {
         }
     }
 
-    /// A member that may be left out of a response reads as None.
+    /// A member that a response may omit is None.
     fn optional(self, ty: &Type) -> String {
         let text = self.expression(ty);
         if ty.is_nullable() || *ty == Type::Any { text } else { format!("{text} | None") }
@@ -131,7 +130,7 @@ impl Types<'_> {
         if values.open { format!("{known} | {}str", self.builtins) } else { known }
     }
 
-    /// The variants, and where one of them may be given as a record `Record` once, at the end.
+    /// The variants; if one of them may be a record, `Record` is added once at the end.
     fn union(self, union: &Union) -> String {
         let mut record = union.open && self.direction == Direction::Request;
         let mut variants: Vec<String> = Vec::new();
@@ -147,7 +146,7 @@ impl Types<'_> {
         variants.join(" | ")
     }
 
-    /// A named type. A request takes a result back in place of a dict.
+    /// A named type. A request also takes a record instead of a dict.
     fn reference(self, name: &str) -> String {
         let schema = &self.api.schemas[name];
         let spelled = format!("{}{}", self.schemas, schema_name(self.api, schema, self.direction));
@@ -157,7 +156,7 @@ impl Types<'_> {
         }
     }
 
-    /// A name that the module imports: with `_` before it where a schema has it.
+    /// An imported name: with a leading `_` if a schema has the same name.
     fn imported(self, name: &str) -> String {
         if self.schemas.is_empty() { spelled(self.api, name) } else { name.to_owned() }
     }
@@ -168,7 +167,7 @@ impl Types<'_> {
     }
 }
 
-/// `Literal["a", "b"]`, by the name that `Literal` has in the module.
+/// `Literal["a", "b"]`, with the name of `Literal` in the module.
 fn literal(name: &str, values: &[serde_json::Value]) -> String {
     let words: Vec<String> = values
         .iter()
@@ -192,12 +191,12 @@ fn schema_name(api: &Api, schema: &Schema, direction: Direction) -> String {
     }
 }
 
-/// What the module of types calls something it imports: with `_` before it where a schema has its name.
+/// The name of an import in the module of types: with a leading `_` if a schema has the same name.
 fn spelled(api: &Api, name: &str) -> String {
     if api.schemas.contains_key(name) { format!("_{name}") } else { name.to_owned() }
 }
 
-/// Names as they follow `import`, renamed where a schema has one of them.
+/// Names as they follow `import`, renamed if a schema has the same name.
 fn import_list(api: &Api, names: &[&str]) -> String {
     let import = |name: &&str| match spelled(api, name) {
         own if own == **name => own,
@@ -206,7 +205,7 @@ fn import_list(api: &Api, names: &[&str]) -> String {
     names.iter().map(import).collect::<Vec<_>>().join(", ")
 }
 
-/// A wire name as an argument. Every method takes the options of a call beside its own, and `options` collects them.
+/// A wire name as an argument. Every method also takes the options of a call, in `options`.
 fn argument(api: &Api, name: &str) -> String {
     let spelled: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let is_option = api.options.call.of(Language::Python).any(|option| option.name == name);
@@ -219,7 +218,7 @@ fn argument(api: &Api, name: &str) -> String {
     }
 }
 
-/// The name of a method or of a place on the client: a keyword with `_` after it.
+/// The name of a method or of a place on the client: a keyword gets a trailing `_`.
 fn member(name: &str) -> String {
     if KEYWORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
@@ -232,7 +231,7 @@ fn is_attribute(name: &str) -> bool {
         && !name.is_empty()
 }
 
-/// What is known of a field beside its description: bounds, default, section.
+/// Facts about a field besides its description: bounds, default, section.
 fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, source: Option<&str>) -> String {
     let mut facts = Vec::new();
     let bounds = constraints.in_words();
@@ -262,7 +261,7 @@ fn described(description: &str, facts: &str) -> String {
     }
 }
 
-/// A docstring of paragraphs, each wrapped, on its own lines; with `indent` before each.
+/// A docstring of wrapped paragraphs; every line has this indentation.
 fn docstring(paragraphs: &[String], indent: &str) -> String {
     let mut text = String::new();
     for paragraph in paragraphs.iter().filter(|paragraph| !paragraph.trim().is_empty()) {
@@ -273,12 +272,12 @@ fn docstring(paragraphs: &[String], indent: &str) -> String {
     }
     let text = text.trim().replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
     let end = if text.contains('\n') { format!("\n{indent}") } else { String::new() };
-    // A quote at the very end would run into the closing ones.
+    // A quote at the end would join the closing quotes.
     let gap = if end.is_empty() && text.ends_with('"') { " " } else { "" };
     format!("{indent}\"\"\"{text}{gap}{end}\"\"\"\n")
 }
 
-/// Text in lines of at most [`WIDTH`] columns: the first after `first`, the others after `rest`.
+/// Text in lines of at most [`WIDTH`] columns. `first` precedes the first line, `rest` the others.
 fn wrapped(text: &str, first: &str, rest: &str) -> String {
     super::wrapped(text, first, rest, WIDTH)
 }

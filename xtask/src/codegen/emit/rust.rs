@@ -1,4 +1,4 @@
-//! Emits the Rust types and the client underneath the facade: typify and progenitor on the lowered document.
+//! Emits the Rust types and the client below the facade, from the lowered document by typify and progenitor.
 
 mod client;
 mod fields;
@@ -23,7 +23,7 @@ use crate::codegen::model::{Api, File};
 
 const SOURCE: &str = "spec/openapi.yaml";
 
-/// `types.rs`, `client.rs` and the lists of modules beside them, and what the client's functions look like.
+/// `types.rs`, `client.rs` and the lists of their modules, and the signatures of the client's functions.
 pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signatures)> {
     let document: openapiv3::OpenAPI =
         serde_json::from_value(lowered.document.clone()).context("the lowered document is no OpenAPI 3.0")?;
@@ -33,7 +33,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
     let types = types::emit(&whole, api, lowered)?;
     let (client, signatures) = client::emit(home, whole)?;
     let mut files = vec![types, client];
-    // The root of another crate is its own affair.
+    // Another crate writes its root itself.
     if home.is_own_crate() {
         files.push(module(
             home.rust_api,
@@ -42,7 +42,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
                 ("catalog", "pub"),
                 ("conveniences", ""),
                 ("error_kinds", "pub"),
-                // Streams alone are mended.
+                // Only streams are corrected.
                 ("forms", "#[cfg(feature = \"client\")]\npub(crate)"),
                 ("operations", "pub"),
                 ("presence", "pub(crate)"),
@@ -58,7 +58,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
     Ok((files, signatures))
 }
 
-/// A `mod.rs`: its modules by name and visibility, for rustfmt to leave alone.
+/// A `mod.rs` with its modules by name and visibility, which rustfmt skips.
 fn module(folder: &str, doc: &str, modules: &[(&str, &str)]) -> File {
     let mut code = format!("// {}\n//! {doc}\n", header("spec/"));
     for (name, visibility) in modules {
@@ -68,7 +68,7 @@ fn module(folder: &str, doc: &str, modules: &[(&str, &str)]) -> File {
     File { path: format!("{folder}/mod.rs"), contents: code }
 }
 
-/// Positional: a third of the builder style's size, and no builders for the types, which get setters of ours.
+/// The positional style has a third of the size of the builder style, and no builders for types, which get our setters.
 fn settings(home: &Home) -> Result<GenerationSettings> {
     let context: syn::Path = syn::parse_str(&home.rust_path("CallContext"))?;
     let mut settings = GenerationSettings::new();

@@ -1,10 +1,10 @@
 //! Emits the TypeScript surface of the Node package: types, operation table, resource classes and error
 //! classes. Nothing here knows an operation or a type by name.
 //!
-//! How an operation becomes a method (`operations.rs`, `resources.rs`):
+//! An operation becomes a method (`operations.rs`, `resources.rs`):
 //! - without a request body, path parameters are positional, in path order: `retrieve(taskId, options?)`;
 //!   query and header parameters are members of a `params` object: `list({ pageSize: 5 }, options?)`;
-//! - with a request body, path, query and header parameters are members of `params` beside those of the
+//! - with a request body, path, query and header parameters are members of `params`, together with those of the
 //!   body: `generateContent({ model, contents }, options?)`;
 //! - method and resource names are camelCase; members keep their wire names.
 
@@ -135,12 +135,12 @@ fn enumeration(string_enum: &StringEnum) -> String {
     words.join(" | ")
 }
 
-/// What a module calls something it imports of the hand-written half: another name where a schema has its own.
+/// The name of an import from the hand-written half in a module: another one if a schema has the same name.
 fn imported(api: &Api, name: &str) -> String {
     if api.schemas.contains_key(name) { format!("Client{name}") } else { name.to_owned() }
 }
 
-/// A name as it follows `import {`, renamed where a schema has it.
+/// A name as it follows `import {`, renamed if a schema has the same name.
 fn import(api: &Api, name: &str) -> String {
     match imported(api, name) {
         own if own == name => own,

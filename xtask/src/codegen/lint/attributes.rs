@@ -7,18 +7,24 @@ use crate::codegen::load::{child, text};
 
 const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
 const STREAM: &[&str] = &["parameter", "always", "terminator", "last_events", "final"];
+/// Protocols whose requests go to text models.
+const TEXT_PROTOCOLS: &[&str] = &["chat", "responses", "messages", "native"];
+/// Protocols whose streams end with an event of a certain name.
+const NAMED_ENDS: &[&str] = &["responses", "messages"];
 const FINAL: &[&str] = &["python", "node"];
 
 impl Lint<'_> {
     /// What else decides how an operation is treated, where it is given.
     pub(super) fn routing(&mut self, node: &Value, at: &str) {
-        for (key, words) in
-            [("x-models", &["text", "image", "video"][..]), ("x-conversation", &["messages", "items"])]
-        {
+        for (key, words) in [
+            ("x-models", &["text", "image", "video"][..]),
+            ("x-conversation", &["messages", "items", "blocks"]),
+        ] {
             if node.get(key).is_some() {
                 self.one_of(node, at, key, words);
             }
         }
+        self.asked_of_models(node, at);
         if node.get("x-inference").is_some_and(|name| name.as_str().is_none_or(str::is_empty)) {
             self.report(&child(at, "x-inference"), "x-inference is a name, such as `chat`; correct it");
         }
@@ -31,6 +37,23 @@ impl Lint<'_> {
                 &child(at, "x-webhook-url"),
                 "x-webhook-url names a property of the request body; correct it",
             );
+        }
+    }
+
+    /// What an operation with a body says of models: nothing checks its model without `x-models`, and no trace names a
+    /// call of a text model without `x-inference`.
+    fn asked_of_models(&mut self, node: &Value, at: &str) {
+        let is_of_text = TEXT_PROTOCOLS.contains(&text(node, "x-protocol"));
+        if !is_of_text || node.get("requestBody").is_none() {
+            return;
+        }
+        for (key, why) in [
+            ("x-models", "without it nothing checks the model; add `text`"),
+            ("x-inference", "without it no trace names the call; add a name, such as `chat`"),
+        ] {
+            if node.get(key).is_none() {
+                self.report(&child(at, key), format!("{key} is missing: {why}"));
+            }
         }
     }
 
@@ -59,6 +82,13 @@ impl Lint<'_> {
         }
         if !stream.as_object().is_some_and(|members| members.contains_key("terminator")) {
             self.report(&at, "terminator is missing; give the last data line (`\"[DONE]\"`) or null");
+        }
+        let needs_last = NAMED_ENDS.contains(&text(operation, "x-protocol"));
+        if needs_last && stream.get("last_events").is_none() {
+            self.report(
+                &at,
+                "last_events is missing: in this protocol only the name of an event tells that a stream is whole; add it",
+            );
         }
         if let Some(names) = stream.get("last_events") {
             let kinds = operation.get("responses").and_then(Value::as_object).into_iter().flatten();

@@ -115,6 +115,7 @@ fn program(option: &Entry, report: &mut impl FnMut(&str, String)) {
             option.kind(),
             Kind::Text
                 | Kind::Path
+                | Kind::Time
                 | Kind::Milliseconds
                 | Kind::Boolean
                 | Kind::Names
@@ -196,7 +197,7 @@ mod tests {
                 format!("{place}/node: {{error.lost}} is no option and no kind of error; correct it"),
             ),
             (
-                json!({"flag": "SECONDS"}),
+                json!({"type": "headers", "flag": "PAIRS"}),
                 format!("{place}/flag: the program cannot read a value of this type from a flag; remove it"),
             ),
         ];

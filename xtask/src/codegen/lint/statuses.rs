@@ -27,7 +27,7 @@ pub(crate) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
             continue;
         }
         let codes = api.errors.codes.iter().map(|code| match operation.error_style {
-            ErrorStyle::Standard => code.status,
+            ErrorStyle::Standard | ErrorStyle::Messages => code.status,
             ErrorStyle::Native => code.native_http,
         });
         let sent: BTreeSet<u16> = codes

@@ -24,6 +24,38 @@ fn the_fixture_keeps_every_rule() {
 }
 
 #[test]
+fn an_operation_of_text_models_says_which_models_it_serves_and_its_name_in_traces() {
+    let at = "/paths/~1v1~1lines/post";
+    for (key, why) in [
+        ("x-models", "without it nothing checks the model; add `text`"),
+        ("x-inference", "without it no trace names the call; add a name, such as `chat`"),
+    ] {
+        let mut edited = sources();
+        let operation =
+            edited.openapi.0.pointer_mut(at).and_then(Value::as_object_mut).expect("an operation");
+        operation.shift_remove(key);
+        let problems = lint(&edited.openapi);
+        let [problem] = problems.as_slice() else { panic!("{problems:#?}") };
+        assert_eq!(problem.place, format!("spec/openapi.yaml#{at}/{key}"));
+        assert_eq!(problem.message, format!("{key} is missing: {why}"));
+    }
+    // Without a body no model is named.
+    assert_eq!(lint(&edited("/paths/~1v1~1lines~1{line_id}/get/x-protocol", json!("chat")).openapi), []);
+}
+
+#[test]
+fn a_stream_that_only_the_name_of_an_event_ends_names_it() {
+    let at = "/paths/~1v1~1lines/post/x-protocol";
+    for protocol in ["responses", "messages"] {
+        assert_eq!(
+            problem(at, json!(protocol)),
+            "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream: last_events is missing: in this protocol only the name \
+             of an event tells that a stream is whole; add it"
+        );
+    }
+}
+
+#[test]
 fn a_schema_without_a_source_is_reported() {
     assert_eq!(
         problem("/components/schemas/Line/x-source", Value::Null),
@@ -252,7 +284,7 @@ fn attributes_that_name_nothing_are_reported() {
         (
             &format!("{line}/x-conversation"),
             json!("letters"),
-            "x-conversation must be one of messages, items; add it",
+            "x-conversation must be one of messages, items, blocks; add it",
         ),
         (
             &format!("{line}/x-webhook-url"),

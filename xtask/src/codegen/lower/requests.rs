@@ -11,12 +11,12 @@ use crate::codegen::model::{Api, Operation};
 use crate::codegen::names;
 use crate::codegen::schema::variants;
 
-/// One document of all: `operations` names each operation's body in `$defs` and gives the
-/// schemas of its parameters.
+/// One document for all operations: `operations` names the body of each in `$defs`, and holds the schemas of its
+/// parameters.
 pub(super) fn requests(document: &Document, api: &Api) -> Result<Value> {
     let mut definitions = Map::new();
     for (name, schema) in api.schemas.iter().filter(|(_, schema)| schema.in_request) {
-        // Hoisted inline objects stay where they are written.
+        // Hoisted inline objects stay inline here.
         if let Some(node) = document.schema(name) {
             definitions.insert(schema.name.clone(), enforceable(node, document)?);
         }
@@ -59,8 +59,7 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
                 out.extend(open_union(node, document)?);
                 continue;
             }
-            // For generators: what the conditions made of the oneOf tell validators, how answers are read, what is
-            // written by hand in Rust.
+            // For generators only: the oneOf as conditions, the reading of responses, Rust code written by hand.
             "x-discriminator" | "x-assumed-kind" | "x-new" => continue,
             "properties" => {
                 let mut inner = Map::new();
@@ -91,8 +90,8 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
     Ok(Value::Object(out))
 }
 
-/// What the JSON mapping of protocol buffers adds to an object: `x-spellings`, the other name of each member by which
-/// it may be given, and a rule for each that both are not given at once.
+/// Adds the JSON mapping of protocol buffers to an object: `x-spellings`, the other name of each member, and a rule for
+/// each member that excludes both names at once.
 fn add_spellings(schema: &mut Map<String, Value>) {
     let names = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let spellings: Map<String, Value> = names
@@ -109,7 +108,7 @@ fn add_spellings(schema: &mut Map<String, Value>) {
     schema.insert("x-spellings".to_owned(), Value::Object(spellings));
 }
 
-/// The described forms of an open union, in the place of a union among them its own.
+/// The described variants of an open union; a nested union is replaced by its variants.
 fn forms<'doc>(node: &'doc Value, document: &'doc Document) -> Result<Vec<&'doc Value>> {
     let mut found = Vec::new();
     for variant in variants(node) {
@@ -123,12 +122,12 @@ fn forms<'doc>(node: &'doc Value, document: &'doc Document) -> Result<Vec<&'doc 
     Ok(found)
 }
 
-/// An open union as conditions: a known discriminator brings its variant's rules, an unknown one passes.
+/// An open union as conditions: a known discriminator selects the rules of its variant, an unknown one passes.
 fn open_union(node: &Value, document: &Document) -> Result<Map<String, Value>> {
     let mut out = Map::new();
     out.insert("type".to_owned(), json!("object"));
     let Some(property) = node.pointer("/x-discriminator/propertyName").and_then(Value::as_str) else {
-        // Variants told apart by their keys: any object may be a variant that is not known yet.
+        // Keys distinguish the variants: any object may be an unknown variant.
         return Ok(out);
     };
     let mut conditions = Vec::new();

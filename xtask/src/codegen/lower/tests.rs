@@ -6,6 +6,7 @@ use super::{Dropped, EnforcedBy, Lowered, lower};
 use crate::codegen::build::build;
 use crate::codegen::fixture::{edited, sources};
 use crate::codegen::load::Sources;
+use crate::codegen::model::Type;
 
 fn lowered(sources: &Sources) -> Lowered {
     lower(&sources.openapi, &build(sources).expect("the fixture builds")).expect("the fixture lowers")
@@ -96,6 +97,22 @@ fn members_that_differ_between_variants_become_any_value() {
     let sources = edited("/components/schemas/Dot/properties/length", json!({"type": "boolean"}));
     let length = &lowered(&sources).document["components"]["schemas"]["Mark"]["properties"]["length"];
     assert_eq!(length.get("type"), None);
+}
+
+#[test]
+fn objects_that_differ_between_variants_become_one_object_with_the_members_of_both() {
+    let place = |name: &str| json!({"$ref": format!("#/components/schemas/{name}"), "description": "Where."});
+    let mut sources = edited("/components/schemas/Dot/properties/place", place("Line"));
+    sources.openapi.0["components"]["schemas"]["Dash"]["properties"]["place"] = place("Failure");
+    let schemas = &lowered(&sources).document["components"]["schemas"];
+    let merged = &schemas["MarkPlace"]["properties"];
+    assert!(merged.get("object").is_some() && merged.get("message").is_some(), "{schemas:#}");
+    let api = build(&sources).expect("it builds");
+    let parts = api.parts("Mark").expect("an open union");
+    let place = parts.iter().find(|part| part.name == "place").expect("the member");
+    let Type::Union(union) = &place.ty else { panic!("{:?}", place.ty) };
+    let names: Vec<String> = api.merged(union).into_iter().flatten().map(|part| part.name).collect();
+    assert!(["object", "message"].iter().all(|name| names.iter().any(|known| known == name)), "{names:?}");
 }
 
 #[test]

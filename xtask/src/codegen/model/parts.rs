@@ -33,8 +33,9 @@ impl Api {
         }
     }
 
-    /// The members of all variants: required is what all of them require, and what differs is any value.
-    fn merged(&self, union: &Union) -> Option<Vec<Part>> {
+    /// The members of all variants: required is what all of them require. What differs is any string, an object with the
+    /// members of both, or any value.
+    pub(crate) fn merged(&self, union: &Union) -> Option<Vec<Part>> {
         let mut merged: Vec<Part> = Vec::new();
         let mut variants = Vec::new();
         for variant in &union.variants {
@@ -43,7 +44,7 @@ impl Api {
         }
         for part in variants.iter().flatten() {
             match merged.iter_mut().find(|known| known.name == part.name) {
-                Some(known) => known.ty = unified(&known.ty, &part.ty),
+                Some(known) => known.ty = self.unified(&known.ty, &part.ty),
                 None => merged.push(part.clone()),
             }
         }
@@ -58,17 +59,24 @@ impl Api {
         }
         Some(merged)
     }
-}
 
-/// One type for a member that two variants have: the same, any string, or any value.
-fn unified(one: &Type, other: &Type) -> Type {
-    match (one, other) {
-        _ if one == other => one.clone(),
-        _ => match (string_like(one), string_like(other)) {
+    /// One type for a member that two variants have.
+    fn unified(&self, one: &Type, other: &Type) -> Type {
+        if one == other {
+            return one.clone();
+        }
+        let is_object = |ty: &Type| matches!(ty, Type::Ref(name) if self.parts(name).is_some());
+        match (string_like(one), string_like(other)) {
             (Some(a), Some(b)) if a || b => Type::Nullable(Box::new(Type::String)),
             (Some(_), Some(_)) => Type::String,
+            _ if is_object(one) && is_object(other) => Type::Union(Union {
+                variants: vec![one.clone(), other.clone()],
+                discriminator: None,
+                open: true,
+                assumed: None,
+            }),
             _ => Type::Any,
-        },
+        }
     }
 }
 

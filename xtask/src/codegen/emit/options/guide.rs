@@ -11,8 +11,9 @@ pub(super) fn parts(all: All<'_>) -> Vec<Part> {
     let mut parts = Vec::new();
     for (name, scope) in all.options.scopes() {
         let Some(path) = &scope.guide else { continue };
-        let table =
-            if scope.of(Language::Program).next().is_some() { flags(all, scope) } else { names(all, scope) };
+        // Options that the program alone has make it a table of flags.
+        let of_program = scope.options.iter().any(|option| option.only == [Language::Program]);
+        let table = if of_program { flags(all, scope) } else { names(all, scope) };
         parts.push(Part { path: path.clone(), name: format!("options of {name}"), contents: table });
     }
     parts

@@ -1,4 +1,5 @@
-//! The program: the flags of `gatewright check`, and the kit's options made of them.
+//! The program: flags, and the options made of them. `gatewright check` has those of the kit, `gatewright video` those
+//! of a wait.
 
 use std::fmt::Write as _;
 
@@ -7,18 +8,39 @@ use super::{All, digits, rust_file};
 use crate::codegen::model::File;
 use crate::codegen::options::{Entry, Kind, Language};
 
-const FOLDER: &str = "cli/src/check/generated";
-
 pub(super) fn emit(all: All<'_>) -> Vec<File> {
-    let modules =
-        "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod check_flags;\n";
-    vec![
-        rust_file(&format!("{FOLDER}/mod.rs"), modules),
-        rust_file(&format!("{FOLDER}/check_flags.rs"), &flags(all)),
-    ]
+    [flags_of("check", "check_flags", &check_flags(all)), flags_of("video", "wait_flags", &wait_flags(all))]
+        .concat()
 }
 
-fn flags(all: All<'_>) -> String {
+/// The files of one command.
+fn flags_of(command: &str, module: &str, code: &str) -> Vec<File> {
+    let folder = format!("cli/src/{command}/generated");
+    let modules =
+        format!("//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod {module};\n");
+    vec![rust_file(&format!("{folder}/mod.rs"), &modules), rust_file(&format!("{folder}/{module}.rs"), code)]
+}
+
+fn wait_flags(all: All<'_>) -> String {
+    let words = all.words(&all.options.wait, Language::Program);
+    let mut code = "//! The flags of `gatewright video` for its wait.\n\n\
+         use std::time::Duration;\n\nuse clap::Args;\nuse gatewright::WaitOptions;\n\nuse crate::seconds::seconds;\n\n\
+         /// How long the command waits.\n#[derive(Debug, Args)]\npub(crate) struct WaitFlags {\n"
+        .to_owned();
+    for option in words.scope.of(Language::Program) {
+        field(&mut code, words, option);
+    }
+    code.push_str(
+        "}\n\nimpl WaitFlags {\n    pub(crate) fn options(&self) -> WaitOptions {\n        WaitOptions {\n",
+    );
+    for option in words.scope.of(Language::Program) {
+        _ = writeln!(code, "            {0}: self.{0},", option.name);
+    }
+    code.push_str("            ..WaitOptions::default()\n        }\n    }\n}\n");
+    code
+}
+
+fn check_flags(all: All<'_>) -> String {
     let words = all.words(&all.options.check, Language::Program);
     let options: Vec<&Entry> = words.scope.of(Language::Program).collect();
     let mut code = "//! The flags of `gatewright check`.\n\n\
@@ -86,6 +108,13 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
             arg.push(format!("value_parser = milliseconds::<{}, {}>", digits(least), digits(most)));
             "u64".to_owned()
         }
+        Kind::Time => {
+            let default = option.default.as_ref().map(|seconds| format!("default_value = \"{seconds}\""));
+            let is_given = default.is_some();
+            arg.extend(default);
+            arg.push("value_parser = seconds".to_owned());
+            if is_given { "Duration" } else { "Option<Duration>" }.to_owned()
+        }
         Kind::Names => {
             arg.push("value_delimiter = ','".to_owned());
             "Vec<String>".to_owned()
@@ -120,14 +149,15 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
 /// What the help says: no sentence that ends, and the default where it is no value that the parser shows by itself.
 fn help(words: Words<'_>, option: &Entry) -> String {
     let mut text = words.meaning(option);
-    if !option.more.is_empty() && option.more_only.is_empty() {
+    if !option.more.is_empty() {
         text = format!("{text} {}", words.text(&option.more));
     }
-    let text = text.trim_end_matches('.');
+    let unit = if option.kind() == Kind::Time { ", in seconds" } else { "" };
+    let text = format!("{}{unit}", text.trim_end_matches('.'));
     match words.default(option) {
         Some(default) if option.default.is_none() && !option.required => {
             format!("{text} [default: {default}]")
         }
-        _ => text.to_owned(),
+        _ => text,
     }
 }

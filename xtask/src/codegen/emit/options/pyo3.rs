@@ -11,7 +11,7 @@ const PATH: &str = "bindings-python/src/generated/options.rs";
 
 pub(super) fn emit(all: All<'_>) -> Vec<File> {
     let mut code = "//! Options by the names that Python has for them.\n\n\
-         use gatewright::{ClientBuilder, RequestOptions};\nuse pyo3::prelude::*;\nuse pyo3::types::PyDict;\n\n\
+         use gatewright::{ClientBuilder, RequestOptions, SaveOptions, WaitOptions};\nuse pyo3::prelude::*;\nuse pyo3::types::PyDict;\n\n\
          use crate::values::{count, json, members, pairs, path, proxy, seconds, set_pairs, set_seconds, switch, text, unknown};\n"
         .to_owned();
     code.push_str(
@@ -31,20 +31,27 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
         _ = writeln!(code, "        {name:?} => builder.{name}({value}?),");
     }
     code.push_str("        _ => return Err(unknown(name)),\n    })\n}\n");
-    code.push_str(
-        "\n/// Sets one option of a call.\n\
-         pub(crate) fn set(options: &mut RequestOptions, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {\n    match name {\n",
-    );
-    for option in read(&all.options.call) {
-        let name = &option.name;
-        let value = reader(option.kind());
-        let value = match option.kind() {
-            Kind::Headers | Kind::Query => format!("{value}?"),
-            _ => format!("Some({value}?)"),
-        };
-        _ = writeln!(code, "        {name:?} => options.{name} = {value},");
+    for (function, ty, what, scope) in [
+        ("set", "RequestOptions", "a call", &all.options.call),
+        ("set_wait", "WaitOptions", "a wait", &all.options.wait),
+        ("set_save", "SaveOptions", "saving a file", &all.options.save),
+    ] {
+        _ = write!(
+            code,
+            "\n/// Sets one option of {what}.\n\
+             pub(crate) fn {function}(options: &mut {ty}, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {{\n    match name {{\n",
+        );
+        for option in read(scope) {
+            let name = &option.name;
+            let value = reader(option.kind());
+            let is_list = matches!(option.kind(), Kind::Headers | Kind::Query);
+            // Of a wait and of saving, what has a default has no state for "not given".
+            let is_settled = ty != "RequestOptions" && option.default.is_some();
+            let value = if is_list || is_settled { format!("{value}?") } else { format!("Some({value}?)") };
+            _ = writeln!(code, "        {name:?} => options.{name} = {value},");
+        }
+        code.push_str("        _ => return Err(unknown(name)),\n    }\n    Ok(())\n}\n");
     }
-    code.push_str("        _ => return Err(unknown(name)),\n    }\n    Ok(())\n}\n");
     code.push_str(
         "\n/// The options of a call as Python gives them; what is not given is left out. keeps: whether a pair of this name\n\
          /// goes along.\n\
@@ -74,7 +81,7 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
 fn read(scope: &Scope) -> impl Iterator<Item = &Entry> {
     scope.options.iter().filter(|option| {
         (option.bindings || option.is_of(Language::Python) && option.is_of(Language::Rust))
-            && !matches!(option.kind(), Kind::Key | Kind::Middleware | Kind::Signal)
+            && !matches!(option.kind(), Kind::Key | Kind::Middleware | Kind::Progress | Kind::Signal)
     })
 }
 

@@ -1,4 +1,5 @@
-//! The Python package: the arguments of a client, and the dictionaries that type the options of a call and of the kit.
+//! The Python package: the arguments of a client, and the dictionaries that type the options of a call, of a wait, of
+//! saving a file and of the kit.
 
 use std::fmt::Write as _;
 
@@ -25,33 +26,40 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
 fn options(all: All<'_>) -> String {
     let client = all.words(&all.options.client, Language::Python);
     let call = all.words(&all.options.call, Language::Python);
-    let mut code = "\"\"\"Options of clients and calls: arguments, their types, and what they mean.\"\"\"\n\n\
+    let wait = all.words(&all.options.wait, Language::Python);
+    let save = all.words(&all.options.save, Language::Python);
+    let mut code = "\"\"\"Options of clients, calls, waits and saving: their types, and what they mean.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          TYPE_CHECKING = False\n\
          if TYPE_CHECKING:\n    import os\n    from collections.abc import Awaitable, Callable, Mapping, Sequence\n\
          \x20   from typing import Any, Literal, TypedDict\n\n\
-         \x20   from gatewright.middleware import After, Before\n\n"
+         \x20   from gatewright.middleware import After, Before\n    from gatewright.types import VideoTask\n\n"
         .to_owned();
-    dictionary(&mut code, "CallOptions", call, "    ");
-    code.push_str("\nelse:\n    CallOptions = dict\n\n");
+    for (name, words) in [("CallOptions", call), ("WaitOptions", wait), ("SaveOptions", save)] {
+        dictionary(&mut code, name, words, "    ");
+        code.push('\n');
+    }
+    code.push_str("else:\n    CallOptions = WaitOptions = SaveOptions = dict\n\n");
     let of_kind = |kinds: &[Kind]| {
         let scopes = [client.scope, call.scope];
         let all = scopes.into_iter().flat_map(|scope| scope.of(Language::Python));
-        let names: Vec<String> = all
-            .filter(|option| kinds.contains(&option.kind()))
-            .map(|option| format!("{:?}", option.name))
-            .collect();
-        names.join(", ")
+        names(all.filter(|option| kinds.contains(&option.kind())))
     };
     _ = write!(
         code,
         "PAIRS = ({},)\n\"\"\"Options that are names and values.\"\"\"\n\n\
-         ADDRESSES = ({},)\n\"\"\"Options that are addresses, in which a user and a password may stand.\"\"\"\n",
+         ADDRESSES = ({},)\n\"\"\"Options that are addresses, in which a user and a password may stand.\"\"\"\n\n\
+         WAITS = ({},)\n\"\"\"Options of a wait.\"\"\"\n",
         of_kind(&[Kind::Headers, Kind::Query]),
         of_kind(&[Kind::Proxy]),
+        names(wait.scope.of(Language::Python)),
     );
     arguments(&mut code, client);
     code
+}
+
+fn names<'a>(options: impl Iterator<Item = &'a Entry>) -> String {
+    options.map(|option| format!("{:?}", option.name)).collect::<Vec<_>>().join(", ")
 }
 
 fn check_options(all: All<'_>) -> String {
@@ -154,6 +162,7 @@ fn type_of(option: &Entry) -> String {
         Kind::Key => "str | Callable[..., str | Awaitable[str]]",
         Kind::Proxy => "str | Literal[False]",
         Kind::Middleware => "Sequence[Before | After]",
+        Kind::Progress => "Callable[[VideoTask], object]",
         Kind::AgentMode => {
             let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
             return format!("Literal[{}]", words.join(", "));

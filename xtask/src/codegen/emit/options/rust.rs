@@ -40,6 +40,7 @@ fn transport_file(all: All<'_>) -> String {
         "ClientBuilder",
         "crate::ClientBuilder",
     );
+    settled(&mut code, all.words(&all.options.client, Language::Rust));
     request_options(&mut code, all.words(&all.options.call, Language::Rust));
     code
 }
@@ -51,6 +52,7 @@ fn builder_file(all: All<'_>) -> String {
         named.extend(option.constant.as_deref());
         named.extend(option.variable_constant.as_deref());
     }
+    named.push("Settled");
     named.sort_unstable();
     let mut code = format!(
         "//! The options of a client.\n\n\
@@ -62,7 +64,7 @@ fn builder_file(all: All<'_>) -> String {
         named.join(", ")
     );
     builder(&mut code, client);
-    settled(&mut code, client);
+    settling(&mut code, client);
     code
 }
 
@@ -266,18 +268,27 @@ fn setter(option: &Entry) -> (String, String) {
     }
 }
 
-/// Times, counts and switches with their defaults put in, times no longer than the longest.
+/// The options of a client that are times or numbers.
+fn numbers(words: Words<'_>) -> impl Iterator<Item = &Entry> {
+    let is_number = |option: &&Entry| matches!(option.kind(), Kind::Time | Kind::Count | Kind::Bytes);
+    words.scope.of(Language::Rust).filter(is_number)
+}
+
+/// Times and numbers with their defaults put in, times no longer than the longest.
 fn settled(code: &mut String, words: Words<'_>) {
-    let is_settled = |option: &&Entry| matches!(option.kind(), Kind::Time | Kind::Count | Kind::Bytes);
-    let options: Vec<&Entry> = words.scope.of(Language::Rust).filter(is_settled).collect();
     code.push_str("\n/// The times and numbers that hold, given or by default; no time is longer than the longest.\n#[derive(Debug, Clone, Copy)]\npub(crate) struct Settled {\n");
-    for option in &options {
+    for option in numbers(words) {
         _ = writeln!(code, "    pub(crate) {}: {},", option.name, settled_of_client(option));
     }
+    code.push_str("}\n");
+}
+
+/// How the builder settles them.
+fn settling(code: &mut String, words: Words<'_>) {
     code.push_str(
-        "}\n\nimpl ClientBuilder {\n    pub(crate) fn settled(&self) -> Settled {\n        Settled {\n",
+        "\nimpl ClientBuilder {\n    pub(crate) fn settled(&self) -> Settled {\n        Settled {\n",
     );
-    for option in &options {
+    for option in numbers(words) {
         let name = &option.name;
         let default =
             option.default.as_ref().filter(|_| !follows(option)).map(|value| literal(option, value, true));

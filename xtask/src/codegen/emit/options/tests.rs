@@ -38,6 +38,11 @@ fn the_program_gets_flags_within_the_bounds_of_the_report() {
 }
 
 #[test]
+fn the_program_gets_the_flags_of_a_wait() {
+    assert_snapshot!(file("wait_flags.rs"));
+}
+
+#[test]
 fn python_gets_keywords_with_units_and_defaults() {
     assert_snapshot!(file("generated/options.py"));
 }

@@ -59,12 +59,12 @@ impl Words<'_> {
 
     /// Its full documentation: description, further sentences, unit and default.
     pub(crate) fn whole(self, option: &Entry) -> String {
-        let mut said = vec![self.meaning(option)];
-        if option.more_only.is_empty() || option.more_only.contains(&self.language) {
-            said.push(self.text(&option.more));
-        }
-        said.push(self.text(option.own_words(self.language)));
-        said.push(self.unit(option).to_owned());
+        let mut said = vec![
+            self.meaning(option),
+            self.text(&option.more),
+            self.text(option.own_words(self.language)),
+            self.unit(option).to_owned(),
+        ];
         if let Some(default) = self.default(option) {
             said.push(format!("Default: {default}."));
         }

@@ -30,7 +30,7 @@ enum Place {
     Body,
 }
 
-/// Arguments in the order of the signature: path, then what is required, then the rest.
+/// Arguments in the order of the signature: path, then required ones, then optional ones.
 fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
     let parameter = |parameter: &'a Parameter, place| Argument {
         name: argument(api, &parameter.name),
@@ -123,7 +123,7 @@ fn title(resource: &Resource<'_>) -> String {
     format!("client.{}", spelled_path(&resource.path))
 }
 
-/// The property by which a resource is reached.
+/// The property that holds a resource.
 fn property(resource: &Resource<'_>) -> String {
     resource.path.last().map_or_else(String::new, |name| member(name))
 }
@@ -165,7 +165,7 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
             .collect();
         if pairs.is_empty() { "None".to_owned() } else { format!("{{{}}}", pairs.join(", ")) }
     };
-    // An argument may have the name of what the method keeps.
+    // An argument may have the name of a local variable of the method.
     let fresh = |name: &str| {
         let is_taken = arguments.iter().any(|argument| argument.name == name);
         if is_taken { format!("{name}_") } else { name.to_owned() }
@@ -210,7 +210,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> 
         list.push_str(&wrapped(&text, "    ", "        "));
     }
     list.push_str("    options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.\n");
-    // Examples are run as they stand, which asks for a place where `await` may stand.
+    // Tests run the examples unchanged, so `await` needs a function around it.
     if face == Face::Sync {
         list.push_str(&example(operation, arguments));
     }
@@ -221,7 +221,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> 
         format!("Source: specification {}.", operation.source)
     };
     let doc = docstring(&[summary, operation.description.clone(), "@ARGUMENTS@".to_owned(), source], indent);
-    // Already wrapped and indented below its own heading; wrapping it again would undo that.
+    // Already wrapped and indented below its heading; wrapping it again would undo that.
     let list: String =
         list.lines().flat_map(|line| [if line.is_empty() { "" } else { indent }, line, "\n"]).collect();
     doc.replace(
@@ -230,7 +230,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> 
     )
 }
 
-/// A call that can be run, for documentation; none where the specification has no value for a required argument.
+/// An example call for the documentation; none if the specification has no value for a required argument.
 fn example(operation: &Operation, arguments: &[Argument<'_>]) -> String {
     let mut given = Vec::new();
     for argument in arguments {
@@ -254,7 +254,7 @@ fn value_expression(value: &Value) -> String {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        // Escapes of JSON mean the same in Python, but for surrogates, which the specification has none of.
+        // Escapes of JSON mean the same in Python, except surrogates, which the specification does not contain.
         Value::Number(_) | Value::String(_) => value.to_string(),
         Value::Array(elements) => {
             let elements: Vec<_> = elements.iter().map(value_expression).collect();
@@ -303,7 +303,7 @@ pub(super) fn stub(api: &Api) -> String {
     out
 }
 
-/// The method's signature; overloads by the switch where one decides between a document and a stream.
+/// The method's signature; overloads if a member switches between a document and a stream.
 fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
     // A method may hide a builtin: `list` does.
     let received = Types { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };

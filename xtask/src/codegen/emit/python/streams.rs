@@ -1,5 +1,5 @@
-//! `streams.py`: a class for each whole document that the events of a stream add up to, so that type checkers know
-//! what its final method gives. A stream without one is a plain `Stream`.
+//! `streams.py`: a class for each whole document that the events of a stream add up to, so that type checkers know the
+//! result of its final method. A stream without a document is a plain `Stream`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use super::{Direction, Types, docstring};
 use crate::codegen::model::{Api, Final, Operation, Stream, Type};
 use crate::codegen::names::pascal;
 
-/// The two faces of the package.
+/// The two variants of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Face {
     Sync,
@@ -31,7 +31,7 @@ impl Face {
     }
 }
 
-/// `AsyncChatCompletionStream`; `AsyncStream` where no whole document is known.
+/// `AsyncChatCompletionStream`; `AsyncStream` if there is no whole document.
 pub(super) fn class_name(face: Face, operation: &Operation, stream: &Stream) -> String {
     let document = match &stream.last {
         Some(Final { ty: Type::Ref(name), .. }) => name.clone(),
@@ -47,7 +47,7 @@ pub(super) fn annotation(types: Types<'_>, face: Face, operation: &Operation, st
     if stream.last.is_some() { class } else { format!("{class}[{}]", types.expression(&stream.item)) }
 }
 
-/// What the resources import to hand streams out.
+/// The imports of the resources for streams.
 pub(super) fn imports(api: &Api) -> String {
     let plain = api
         .operations

@@ -1,5 +1,5 @@
-//! `types.pyi`: the types of requests and responses; `types.py`: what stands for them at run time, where every
-//! response object is a `Record` and every request object a dict.
+//! `types.pyi`: the types of requests and responses. `types.py`: the same names at run time, where every response
+//! object is a `Record` and every request object a dict.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ const RECORD_MEMBERS: &[&str] = &["get", "items", "keys", "values", "to_dict", "
 /// Builtins the stubs use, which a field of the same name would hide in its class.
 const BUILTINS: &[&str] = &["bool", "float", "int", "list", "property", "str"];
 
-/// A type the module offers and what it is at run time.
+/// A type of the module, and its form at run time.
 fn offered(api: &Api) -> BTreeMap<String, &'static str> {
     let mut names = BTreeMap::new();
     for schema in api.schemas.values() {

@@ -1,4 +1,4 @@
-//! Emits the client underneath the facade: what progenitor makes of operations.
+//! Emits the client below the facade, from the output of progenitor.
 
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -10,10 +10,10 @@ use crate::codegen::emit::header;
 use crate::codegen::home::Home;
 use crate::codegen::model::File;
 
-/// The generated client's functions by name: the facade has the signatures of what it calls.
+/// The generated client's functions by name: the facade has their signatures.
 pub(crate) type Signatures = IndexMap<String, Signature>;
 
-/// What a function of the generated client takes and gives.
+/// The signature of a function of the generated client.
 #[derive(Debug)]
 pub(crate) struct Signature {
     /// The function's name.
@@ -36,7 +36,7 @@ impl Signature {
     }
 }
 
-/// `client.rs`, from the whole of progenitor's output, and what its functions look like.
+/// `client.rs`, from progenitor's output, and the signatures of its functions.
 pub(super) fn emit(home: &Home, mut file: syn::File) -> Result<(File, Signatures)> {
     file.items.retain(
         |item| !matches!(item, Item::Mod(module) if module.ident == "types" || module.ident == "prelude"),
@@ -51,7 +51,7 @@ pub(super) fn emit(home: &Home, mut file: syn::File) -> Result<(File, Signatures
                     signatures.insert(function.sig.ident.to_string(), signature);
                 }
             }
-            // `new` sets a total timeout of 15 s, which kills streams; only `new_with_client` stays.
+            // `new` sets a total timeout of 15 s, which ends streams; only `new_with_client` is kept.
             block.items.retain(|item| !matches!(item, ImplItem::Fn(function) if function.sig.ident == "new"));
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn emit(home: &Home, mut file: syn::File) -> Result<(File, Signatures
     Ok((File { path: format!("{}/client.rs", home.rust_client), contents }, signatures))
 }
 
-/// How a client is made of a call, and what its hooks do.
+/// The creation of a client for a call, and its hooks.
 fn hooks(home: &Home) -> Result<Vec<Item>> {
     let path = |name| syn::parse_str::<syn::Path>(&home.rust_path(name));
     let (call, context) = (path("TypedCall")?, path("CallContext")?);

@@ -1,13 +1,13 @@
-//! What a field of a generated type is called.
+//! Names of the fields of generated types.
 
 use syn::{Attribute, Ident};
 
-/// What a field is called in Rust.
+/// The name of a field in Rust.
 pub(super) fn name(field: &syn::Field) -> String {
     field.ident.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// What a field or a variant is called in JSON.
+/// The name of a field or a variant in JSON.
 pub(super) fn wire_name(attrs: &[Attribute], ident: &Ident) -> String {
     let mut name = ident.to_string();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("serde")) {

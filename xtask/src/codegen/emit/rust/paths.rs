@@ -1,4 +1,4 @@
-//! Short paths in what typify and progenitor write: `Option<String>`, as a person would write it.
+//! Shortens the paths in the output of typify and progenitor: `Option<String>`, as a person would write it.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,7 +6,7 @@ use quote::ToTokens as _;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprLit, Item, Lit, Meta};
 
-/// What is shortened: the full path, and whether its last segment has to be imported.
+/// The paths to shorten, and whether the last segment needs an import.
 const LONG: &[(&str, bool)] = &[
     ("::indexmap::IndexMap", true),
     ("::serde::Deserialize", true),
@@ -19,7 +19,7 @@ const LONG: &[(&str, bool)] = &[
     ("::std::vec::Vec", false),
 ];
 
-/// Shortens paths, but those whose last segment is the name of a type of the specification.
+/// Shortens paths, except those whose last segment is the name of a type of the specification.
 pub(super) struct Shortener {
     taken: HashSet<String>,
     imports: BTreeSet<&'static str>,
@@ -36,12 +36,12 @@ impl Shortener {
         Self { taken: names.collect(), imports: BTreeSet::new() }
     }
 
-    /// The `use` lines for what was shortened.
+    /// The `use` lines for the shortened paths.
     pub(super) fn imports(&self) -> String {
         self.imports.iter().flat_map(|path| ["use ", path.trim_start_matches("::"), ";\n"]).collect()
     }
 
-    /// The path's last segment, if the path is long and may be short.
+    /// The path's last segment, if the path can be shortened.
     fn short(&mut self, path: &str) -> Option<&'static str> {
         let (long, imported) = LONG.iter().find(|(long, _)| *long == path)?;
         let (_, short) = long.rsplit_once("::")?;
@@ -54,7 +54,7 @@ impl Shortener {
         Some(short)
     }
 
-    /// Text with long paths in it: the argument of an attribute.
+    /// Text with long paths: the argument of an attribute.
     fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (long, _) in LONG {

@@ -1,5 +1,5 @@
-//! Emits what makes a type pleasant to build: `new` with what must be given, and a setter for each other member, as
-//! calls of the macros of `core/src/api/setters.rs`.
+//! Emits constructors and setters: `new` with the required members, and a setter for each other member, as calls of the
+//! macros of `core/src/api/setters.rs`.
 
 use std::collections::HashSet;
 
@@ -9,18 +9,18 @@ use syn::{Field, Fields, Item, ItemStruct, Type};
 use super::{fields, paths};
 use crate::codegen::emit::{block, filled};
 
-/// What is known of the types when setters are written.
+/// Facts about the types that setters depend on.
 pub(super) struct Known {
-    /// Types that people build: those of requests, and what they hold.
+    /// Types that people build: those of requests, and the types within them.
     built: HashSet<String>,
-    /// Sets of one word, which need not be said.
+    /// Sets of a single word, which is never an argument.
     single: HashSet<String>,
-    /// Types that are made from text or from other types.
+    /// Types with conversions from text or from other types.
     converted: HashSet<String>,
 }
 
 impl Known {
-    /// document: the lowered one, whose request bodies are what people build.
+    /// document: the lowered one; people build its request bodies.
     pub(super) fn new(items: &[Item], document: &Value, open: &HashSet<&str>) -> Self {
         let mut known = Self { built: HashSet::new(), single: HashSet::new(), converted: HashSet::new() };
         for item in items {
@@ -48,14 +48,14 @@ impl Known {
         known
     }
 
-    /// Whether a field need not be given: it may be left out, is a list, or has one word to say.
+    /// Whether a field is no argument of `new`: it is optional, a list, or has only one possible word.
     pub(super) fn spare(&self, field: &Field) -> bool {
         ["Option", "Vec", "Map", "IndexMap"].iter().any(|name| is(&field.ty, name) && !required(field))
             || is_boxed_option(&field.ty)
             || matches!(last(&field.ty), Some(name) if self.single.contains(&name))
     }
 
-    /// `constructor!` and `setters!` of a type that people build; nothing for another.
+    /// `constructor!` and `setters!` of a type that people build; nothing for other types.
     pub(super) fn emit(&self, item: &ItemStruct, by_hand: bool) -> String {
         let name = item.ident.to_string();
         if !self.built.contains(&name) {
@@ -103,7 +103,7 @@ impl Known {
         code
     }
 
-    /// `name: type` of what is given for a field.
+    /// `name: type` of the argument for a field.
     fn parameter(&self, field: &Field) -> String {
         let held = is(&field.ty, "Option") || is_boxed_option(&field.ty);
         let ty = if held { inner(&field.ty).unwrap_or(&field.ty) } else { &field.ty };
@@ -156,7 +156,7 @@ fn is(ty: &Type, name: &str) -> bool {
     last(ty).is_some_and(|last| last == name)
 }
 
-/// Whether a type is `Box<Option<T>>`, as typify writes what may be left out of a type that holds itself.
+/// Whether a type is `Box<Option<T>>`: typify writes an optional member of a recursive type like this.
 fn is_boxed_option(ty: &Type) -> bool {
     is(ty, "Box") && inner(ty).is_some_and(|inner| is(inner, "Option"))
 }

@@ -1,4 +1,4 @@
-//! Emits the types: typify's structs as they are, its enums as calls of our macros, and setters.
+//! Emits the types: the structs of typify unchanged, its enums as calls of our macros, and setters.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::codegen::emit::{filled, header};
 use crate::codegen::lower::Lowered;
 use crate::codegen::model::{Api, File, Kind};
 
-/// What the file begins with, after its first line.
+/// The beginning of the file, after its first line.
 const HEAD: &str = "\
 //! Types of requests, responses and events. Each keeps members it does not know in `extra`.
 
@@ -25,7 +25,7 @@ const HEAD: &str = "\
 
 ";
 
-/// What refers to the macros, after the other imports.
+/// The imports of the macros, after the other imports.
 const MACROS: &str = "
 use crate::api::setters::{constructor, setters};
 use crate::api::words::{closed_words, open_words, untagged};
@@ -103,7 +103,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
     Ok(File { path: format!("{}/types.rs", api.home.rust_api), contents })
 }
 
-/// A struct, with `Default` where nothing has to be given.
+/// A struct, with `Default` if no member is required.
 fn structure(mut item: ItemStruct, known: &Known) -> String {
     if is_spare(&item, known) {
         for attr in item.attrs.iter_mut().filter(|attr| attr.path().is_ident("derive")) {
@@ -116,7 +116,7 @@ fn structure(mut item: ItemStruct, known: &Known) -> String {
     printed(Item::Struct(item))
 }
 
-/// Whether nothing of a struct has to be given.
+/// Whether no member of a struct is required.
 fn is_spare(item: &ItemStruct, known: &Known) -> bool {
     matches!(item.fields, syn::Fields::Named(_)) && item.fields.iter().all(|field| known.spare(field))
 }
@@ -161,21 +161,21 @@ fn document(attr: &mut Attribute) {
     *attr = parse_quote!(#[doc = #kept]);
 }
 
-/// What gives the types' own JSON Schemas, for the test that compares them with the specification's.
+/// The JSON Schemas of the types, for the test that compares them with the specification's.
 fn schemas(document: &Value) -> String {
     let names = document["components"]["schemas"].as_object().into_iter().flatten();
     let names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
     format!("#[cfg(test)]\ncrate::api::schemas::schemas! {{\n{}}}\n", filled("    ", &names))
 }
 
-/// Puts fields in the order of the specification, in which they are then written; typify sorts them by name.
+/// Sorts fields in the order of the specification; typify sorts them by name.
 fn reorder(item: &mut Item, document: &Value) {
     let Item::Struct(item) = item else { return };
     let syn::Fields::Named(fields) = &mut item.fields else { return };
     let properties = &document["components"]["schemas"][item.ident.to_string()]["properties"];
     let order: Vec<&String> = properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
     let mut sorted: Vec<syn::Field> = std::mem::take(&mut fields.named).into_iter().collect();
-    // A name that is no property (`extra`, members of inline objects) goes last, as it stood.
+    // A name that is no property (`extra`, members of inline objects) stays at the end.
     sorted.sort_by_key(|field| {
         let wire = field.ident.as_ref().map(|ident| wire_name(&field.attrs, ident)).unwrap_or_default();
         order.iter().position(|name| **name == wire).unwrap_or(usize::MAX)

@@ -1,5 +1,4 @@
-//! Emits sets of words and unions as calls of the macros of `core/src/api/words.rs`, which hold what every one of them
-//! can do.
+//! Emits sets of words and unions as calls of the macros of `core/src/api/words.rs`, which implement their conversions.
 
 use std::fmt::Write as _;
 
@@ -30,7 +29,7 @@ pub(super) fn open(attrs: &[Attribute], name: &str, values: &[String]) -> String
     call("open_words", attrs, name, &words)
 }
 
-/// The enum of forms that are told apart by what they look like; none if the enum is something else.
+/// The enum of forms that differ in structure; none if the enum is something else.
 pub(super) fn union(item: &ItemEnum) -> Option<String> {
     let untagged = item.attrs.iter().any(|attr| {
         matches!(&attr.meta, Meta::List(list) if list.path.is_ident("serde") && list.tokens.to_string() == "untagged")

@@ -1,4 +1,4 @@
-//! `operations.ts`: how the members of a call's parameters travel, for each operation.
+//! `operations.ts`: where the members of a call's parameters are sent, for each operation.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -64,7 +64,7 @@ fn entry(api: &Api, operation: &Operation) -> String {
     out
 }
 
-/// The type of the whole document that the operation gives, at once or when its stream has ended.
+/// The type of the whole document that the operation returns, at once or after its stream.
 fn whole(operation: &Operation) -> Option<&Type> {
     let last = || operation.stream.as_ref()?.last.as_ref().map(|last| &last.ty);
     operation.response.as_ref().or_else(last)

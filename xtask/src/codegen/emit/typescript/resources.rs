@@ -65,13 +65,13 @@ fn imports(api: &Api) -> String {
     out
 }
 
-/// Parameters that are members of `params`: beside a body all of them, else those outside the path.
+/// Parameters that are members of `params`: all of them if there is a body, else those outside the path.
 fn named(operation: &Operation) -> Vec<&Parameter> {
     let in_path = operation.path_parameters().filter(|_| operation.request.is_some());
     in_path.chain(operation.free_parameters()).collect()
 }
 
-/// The type of `params`: the body's own, or an interface of this operation if more than the body goes in.
+/// The type of `params`: that of the body, or an interface of this operation if it has further members.
 fn params_type(operation: &Operation) -> Option<String> {
     if named(operation).is_empty() {
         operation.request.clone()
@@ -110,12 +110,12 @@ fn class_name(resource: &Resource<'_>) -> String {
     format!("{}Resource", pascal(&resource.path.join("_")))
 }
 
-/// The property a resource is reached by from the one above it.
+/// The property of the parent resource that holds a resource.
 fn property_name(resource: &Resource<'_>) -> String {
     resource.path.last().map_or_else(String::new, |word| camel(word))
 }
 
-/// Classes of everything below a resource, children before those that hold them.
+/// Classes of all resources below a resource, children before parents.
 fn classes(api: &Api, resource: &Resource<'_>, out: &mut String) {
     for child in &resource.children {
         classes(api, child, out);
@@ -143,7 +143,7 @@ fn root_class(api: &Api, root: &Resource<'_>) -> String {
     out
 }
 
-/// A method: its overloads where the answer depends on a member of the body, and its body.
+/// A method: its overloads if the result depends on a member of the body, and its body.
 fn method(api: &Api, operation: &Operation) -> String {
     let name = camel(&operation.name);
     let positional: Vec<String> = match operation.request {
@@ -217,7 +217,7 @@ fn method(api: &Api, operation: &Operation) -> String {
     out
 }
 
-/// `@param` lines of the positional parameters, whose type has no place for a comment.
+/// `@param` lines of the positional parameters, whose types have no comments.
 fn parameter_docs(operation: &Operation) -> String {
     if operation.request.is_some() {
         return String::new();

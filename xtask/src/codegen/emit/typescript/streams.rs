@@ -7,7 +7,7 @@ use super::{doc, expression, import, imported, references};
 use crate::codegen::model::{Api, Final, Operation, Stream};
 use crate::codegen::names::pascal;
 
-/// The stream's class, where its events add up to a document: `ChatCompletionStream`, after the document.
+/// The stream's class, if its events add up to a document: `ChatCompletionStream`, named after the document.
 pub(super) fn class_name(operation: &Operation) -> Option<String> {
     let last = operation.stream.as_ref()?.last.as_ref()?;
     Some(format!("{}Stream", pascal(&expression(&last.ty))))
@@ -19,7 +19,7 @@ pub(super) fn emit(api: &Api) -> String {
         if let (Some(name), Some(stream)) = (class_name(operation), &operation.stream)
             && let Some(last) = &stream.last
         {
-            // Operations with the same document stream the same events: one class does for them.
+            // Operations with the same document stream the same events, and share a class.
             classes.entry(name).or_insert((stream, last));
         }
     }

@@ -36,8 +36,7 @@ fn interface(out: &mut String, schema: &Schema, object: &Object) {
     }
     out.push_str(&conveniences(object));
     match &object.additional {
-        // Members that are no field are kept, yet not declared: an index signature would let every
-        // misspelt name pass.
+        // Unknown members are kept but not declared: an index signature would accept every misspelt name.
         Additional::Keep if object.fields.is_empty() => out.push_str("  [key: string]: unknown;\n"),
         Additional::Keep | Additional::Deny => {}
         // Beside fields, the signature must cover their types too.
@@ -49,7 +48,7 @@ fn interface(out: &mut String, schema: &Schema, object: &Object) {
     out.push_str("}\n");
 }
 
-/// What clients add to an object that arrived.
+/// The members that clients add to an object of a response.
 fn conveniences(object: &Object) -> String {
     let mut out = String::new();
     if let Some(text) = &object.text {
@@ -69,7 +68,7 @@ fn conveniences(object: &Object) -> String {
     out
 }
 
-/// One member with its comment; the section is named where it differs from the interface's own.
+/// One member with its comment, which names the section if it differs from that of the interface.
 pub(super) fn property(field: &Field, section: &str) -> String {
     let origin = if field.source == section { String::new() } else { source(&field.source) };
     let mut out = comment(
@@ -82,7 +81,7 @@ pub(super) fn property(field: &Field, section: &str) -> String {
     out
 }
 
-/// A member's comment: what it is, then what holds for it, in one line.
+/// The comment of a member in one line: its description, then its constraints.
 pub(super) fn comment(description: &str, facts: &[String], deprecated: bool) -> String {
     let facts: Vec<&str> = facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
     let deprecation = if deprecated { "@deprecated The specification marks it as deprecated." } else { "" };
@@ -99,7 +98,7 @@ pub(super) fn constraints(constraints: &Constraints) -> String {
     }
 }
 
-/// What the gateway assumes when the member is missing; the client never sends it.
+/// The value that the gateway assumes if the member is missing; the client never sends it.
 pub(super) fn assumed(default: Option<&Value>) -> String {
     default.map_or_else(String::new, |value| format!("Default: `{value}`."))
 }

@@ -1,0 +1,23 @@
+//! Hand-written methods of the messages types: shortcuts to build a request and to read a stream.
+
+use crate::api::types::{MessageStreamEvent, MessageTurn, MessageTurnContent, MessageTurnRole};
+
+impl MessageTurn {
+    /// A turn of the user.
+    pub fn user(content: impl Into<MessageTurnContent>) -> Self {
+        Self::new(MessageTurnRole::User, content)
+    }
+
+    /// An earlier turn of the model: its text, or the content of its message.
+    pub fn assistant(content: impl Into<MessageTurnContent>) -> Self {
+        Self::new(MessageTurnRole::Assistant, content)
+    }
+}
+
+impl MessageStreamEvent {
+    /// The new text, if this is an event with text.
+    pub fn text_delta(&self) -> Option<&str> {
+        let delta = self.delta.as_ref().filter(|delta| delta.type_.as_deref() == Some("text_delta"))?;
+        delta.text.as_deref()
+    }
+}

@@ -1,0 +1,160 @@
+//! Merges events of the messages protocol into a message. The first event carries the message without content; blocks
+//! and their pieces follow, then what is known at the end.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{index_of, members_memory, merge_members};
+use crate::api::generated::forms;
+use crate::stream::mend;
+use crate::stream::shape::{self, Mending};
+use crate::stream::text::text_of;
+use crate::wire::json_weight;
+
+/// The document takes at most this many times the text of a call's input: `1e15` is written out.
+const WRITTEN_OUT: usize = 4;
+
+/// The message so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Building {
+    /// Every member except the content.
+    message: Map<String, Value>,
+    /// The blocks by `index`, which need not arrive in order.
+    content: BTreeMap<u64, Block>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Block {
+    members: Map<String, Value>,
+    /// The text of the input of a call. Empty if the input came as an object.
+    input: String,
+}
+
+impl Building {
+    pub(super) fn push(&mut self, event: Value) {
+        let Value::Object(mut event) = event else { return };
+        let kind = event.shift_remove("type");
+        match kind.as_ref().and_then(Value::as_str).unwrap_or_default() {
+            "message_start" => self.begin(event.shift_remove("message")),
+            "content_block_start" => {
+                let Some(Value::Object(members)) = event.shift_remove("content_block") else { return };
+                let next = || self.content.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+                let index = index_of(&event, "index").unwrap_or_else(next);
+                self.content.insert(index, Block::from(members));
+            }
+            "content_block_delta" => {
+                let Some(Value::Object(delta)) = event.shift_remove("delta") else { return };
+                let last = || self.content.last_key_value().map_or(0, |(last, _)| *last);
+                let index = index_of(&event, "index").unwrap_or_else(last);
+                self.content.entry(index).or_default().push(delta);
+            }
+            "message_delta" => self.settle(event),
+            _ => {}
+        }
+    }
+
+    /// Begins the message. A server that does not stream sends it whole.
+    fn begin(&mut self, message: Option<Value>) {
+        let Some(Value::Object(mut message)) = message else { return };
+        if let Some(Value::Array(blocks)) = message.shift_remove("content") {
+            let blocks = blocks.into_iter().filter_map(|block| match block {
+                Value::Object(members) => Some(Block::from(members)),
+                _ => None,
+            });
+            self.content = (0..).zip(blocks).collect();
+        }
+        self.message = message;
+    }
+
+    /// Adds what is known at the end. A usage tells again what has changed.
+    fn settle(&mut self, mut event: Map<String, Value>) {
+        if let Some(Value::Object(delta)) = event.shift_remove("delta") {
+            keep_known(&mut self.message, delta);
+        }
+        if let Some(Value::Object(newer)) = event.shift_remove("usage") {
+            match self.message.get_mut("usage") {
+                Some(Value::Object(usage)) => keep_known(usage, newer),
+                _ => _ = self.message.insert("usage".to_owned(), newer.into()),
+            }
+        }
+        keep_known(&mut self.message, event);
+    }
+
+    pub(super) fn document(&self) -> Value {
+        let mut message = self.message.clone();
+        message.insert("content".to_owned(), self.content.values().map(Block::document).collect());
+        shape::mend(&forms::MESSAGE, Value::Object(message), Mending::Whole)
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let block = |block: &Block| {
+            size_of::<Block>() + members_memory(&block.members) + WRITTEN_OUT * block.input.len()
+        };
+        members_memory(&self.message) + self.content.values().map(block).sum::<usize>()
+    }
+}
+
+impl From<Map<String, Value>> for Block {
+    fn from(members: Map<String, Value>) -> Self {
+        Self { members, input: String::new() }
+    }
+}
+
+impl Block {
+    /// Adds a piece. The block begins with it if its own event did not arrive.
+    fn push(&mut self, mut delta: Map<String, Value>) {
+        let kind = delta.shift_remove("type");
+        let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+        if self.members.is_empty() {
+            let begun = match kind {
+                "input_json_delta" => "tool_use",
+                "signature_delta" => "thinking",
+                "citations_delta" => "text",
+                other => other.trim_end_matches("_delta"),
+            };
+            self.members.insert("type".to_owned(), begun.into());
+        }
+        match kind {
+            "input_json_delta" => {
+                self.input.extend(delta.shift_remove("partial_json").and_then(text_of));
+            }
+            // A signature comes whole.
+            "signature_delta" => keep_known(&mut self.members, delta),
+            "citations_delta" => {
+                let Some(citation) = delta.shift_remove("citation") else { return };
+                match self.members.get_mut("citations") {
+                    Some(Value::Array(citations)) => citations.push(citation),
+                    _ => _ = self.members.insert("citations".to_owned(), vec![citation].into()),
+                }
+            }
+            _ => merge_members(&mut self.members, delta),
+        }
+    }
+
+    fn document(&self) -> Value {
+        let mut members = self.members.clone();
+        if !self.input.trim().is_empty() {
+            members.insert("input".to_owned(), input_of(&self.input));
+        } else if members.get("type").is_some_and(|kind| kind == "tool_use") {
+            members.entry("input").or_insert_with(|| Map::new().into());
+        }
+        Value::Object(members)
+    }
+}
+
+/// The input of a call. A text that was cut short, or that is no JSON, is kept as it arrived.
+fn input_of(text: &str) -> Value {
+    let is_light = json_weight::check(text.as_bytes()).is_ok();
+    let input = is_light.then(|| mend::value(text).ok()).flatten();
+    input.unwrap_or_else(|| text.into())
+}
+
+/// Replaces members by newer ones that say something.
+fn keep_known(members: &mut Map<String, Value>, newer: Map<String, Value>) {
+    for (name, value) in newer {
+        if !value.is_null() {
+            members.insert(name, value);
+        }
+    }
+}

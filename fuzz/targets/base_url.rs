@@ -1,5 +1,5 @@
-//! Base URLs: whatever somebody writes into a variable, it is refused or it is an address that stays what it is; no path
-//! parameter leads anywhere but below it.
+//! Base URLs: whatever somebody writes into a variable, it is refused or it is an address that stays what it is; no
+//! path parameter leads anywhere but below it.
 //!
 //! An input is the base URL, a line end, and the parameter.
 

@@ -1,5 +1,5 @@
-//! Webhooks: no signature but that of a secret is taken, whatever is written beside it; a body that is signed rightly is
-//! judged as an unsigned one is.
+//! Webhooks: no signature but that of a secret is taken, whatever is written beside it; a body that is signed rightly
+//! is judged as an unsigned one is.
 //!
 //! An input is the id, a line end, the signature header, a line end, and the body.
 

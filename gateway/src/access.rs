@@ -1,27 +1,20 @@
-//! Access control: the API key.
+//! Access: who may call the gateway, what, and how much.
 
+mod data;
 mod gatekeeper;
+mod keyring;
+mod pepper;
+mod presented;
+mod refusal;
+mod registry;
+mod settling;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 pub use gatewright::{ApiKey, InvalidKey};
 
-pub(crate) use self::gatekeeper::{Gatekeeper, is_native};
-use crate::random::random_bytes;
-
-/// Generates a random 256-bit key.
-pub(crate) fn random_key() -> ApiKey {
-    ApiKey::new(format!("gw-{}", BASE64_URL_SAFE_NO_PAD.encode(random_bytes()))).expect("visible ASCII")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn random_keys_differ_and_have_256_bits() {
-        let (one, other) = (random_key(), random_key());
-        assert_ne!(one.expose(), other.expose());
-        assert_eq!(one.expose().len(), "gw-".len() + 43);
-    }
-}
+pub(crate) use self::data::Data;
+pub use self::data::InvalidData;
+pub(crate) use self::gatekeeper::Gatekeeper;
+pub(crate) use self::presented::is_native;
+pub(crate) use self::refusal::{model_refused, refused};
+pub use self::registry::{Registry, RegistryError};
+pub(crate) use self::settling::{Writer, start};

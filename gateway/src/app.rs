@@ -2,21 +2,35 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use arc_swap::ArcSwap;
 use gatewright::webhook::Secret;
-use http::{HeaderMap, header};
+use http::header;
 
-use crate::access::{ApiKey, Gatekeeper, random_key};
+use crate::access::{ApiKey, Data, Gatekeeper, Registry, Writer, start};
 use crate::config::Config;
+use crate::keys::random_key;
+use crate::observe::Metrics;
 use crate::outgoing::{Deliveries, random_secret};
+use crate::routing::{InvalidRoutes, Routes};
 use crate::store::{Files, History, Replays, Tasks};
+use crate::usage::Ledger;
+use crate::wire::Call;
 use crate::work::Workshop;
 
 /// The state of a gateway, without its socket.
 pub(crate) struct App {
+    /// As the gateway was started. What may change while it runs is beside it.
     pub(crate) config: Config,
+    pub(crate) routes: ArcSwap<Routes>,
     pub(crate) key: ApiKey,
-    pub(crate) gatekeeper: Gatekeeper,
+    pub(crate) gatekeeper: Arc<Gatekeeper>,
+    pub(crate) registry: Registry,
+    /// What metrics say about usage is in its counters.
+    pub(crate) ledger: Arc<Ledger>,
+    /// Writes usage into the store.
+    pub(crate) writer: Arc<Writer>,
     pub(crate) webhook_secret: Secret,
     pub(crate) deliveries: Arc<Deliveries>,
     pub(crate) replays: Arc<Replays>,
@@ -26,18 +40,35 @@ pub(crate) struct App {
     pub(crate) workshop: Workshop,
     /// The workers that draw images: an image takes a processor for longer than other work.
     pub(crate) studio: Workshop,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether the gateway is about to stop.
+    pub(crate) draining: AtomicBool,
     address: SocketAddr,
 }
 
 impl App {
-    /// `address`: the address that the gateway is bound to.
-    pub(crate) fn new(config: Config, address: SocketAddr) -> Self {
+    /// `address`: the address that the gateway is bound to. Needs a Tokio runtime.
+    ///
+    /// Errors: upstreams and models contradict each other.
+    pub(crate) fn new(config: Config, data: Data, address: SocketAddr) -> Result<Self, InvalidRoutes> {
+        let routes = Routes::new(&config.upstreams, &config.models)?;
         let webhook_secret = config.webhook_secret.clone().unwrap_or_else(random_secret);
         let deliveries =
             Deliveries::new(webhook_secret.clone(), config.webhook_backoff, config.allow_private_webhooks);
         let key = config.key.clone().unwrap_or_else(random_key);
-        Self {
-            gatekeeper: Gatekeeper::new(&key),
+        let ledger = Arc::<Ledger>::default();
+        let gatekeeper = Arc::new(Gatekeeper::new(data.clone(), &key, config.admin_key.as_ref(), &ledger));
+        let metrics = Arc::<Metrics>::default();
+        let (store, measured) = (Arc::clone(&data.store), Arc::clone(&metrics));
+        let writer = Arc::new(Writer::new(Arc::clone(&ledger), store, measured));
+        let registry = Registry::new(data);
+        start(&gatekeeper, &writer);
+        Ok(Self {
+            routes: ArcSwap::from_pointee(routes),
+            gatekeeper,
+            registry,
+            ledger,
+            writer,
             key,
             webhook_secret,
             deliveries: Arc::new(deliveries),
@@ -47,21 +78,32 @@ impl App {
             history: History::default(),
             workshop: Workshop::default(),
             studio: Workshop::default(),
+            metrics,
+            draining: AtomicBool::new(false),
             config,
             address,
-        }
+        })
     }
 
-    /// Scheme, host and port for file URLs: as configured, else from the `Host` header.
-    pub(crate) fn public_url(&self, headers: &HeaderMap) -> String {
+    /// Takes over the upstreams and models of a changed configuration. Errors: they contradict each other; those before
+    /// stay.
+    pub(crate) fn reload(&self, config: &Config) -> Result<(), InvalidRoutes> {
+        let routes = self.routes.load().renewed(&config.upstreams, &config.models)?;
+        self.routes.store(Arc::new(routes));
+        Ok(())
+    }
+
+    /// Scheme, host and port for file URLs: as configured, else as the client called the gateway.
+    pub(crate) fn public_url(&self, call: &Call) -> String {
         if let Some(public) = &self.config.public_url {
             return public.trim_end_matches('/').to_owned();
         }
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let scheme = if call.is_tls { "https" } else { "http" };
+        let host = call.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let authority = host.and_then(|host| host.parse::<http::uri::Authority>().ok());
         match authority.filter(|authority| !authority.as_str().contains('@')) {
-            Some(authority) => format!("http://{authority}"),
-            None => format!("http://{}", self.address),
+            Some(authority) => format!("{scheme}://{authority}"),
+            None => format!("{scheme}://{}", self.address),
         }
     }
 }

@@ -1,20 +1,59 @@
-//! Configuration of a gateway.
+//! Configuration of a gateway: the structure that a gateway takes, and the file that it is read from.
+//!
+//! `reading` turns text into a [`ConfigFile`] in three steps: TOML, the JSON Schema of `file`'s types, and `settling`,
+//! which knows the rules between keys and looks secrets up. Each step tells all that it finds, with its place.
 
+mod addresses;
+mod file;
+mod log;
+mod places;
+mod problem;
+mod reading;
+#[cfg(test)]
+mod reading_tests;
+mod schema;
+mod secret;
+mod settling;
+mod tls;
+mod units;
+mod upstreams;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use gatewright::webhook::Secret;
+use gatewright::{ApiKey, catalog};
 
-use crate::access::ApiKey;
+pub(crate) use self::addresses::is_origin;
+pub use self::log::{Log, LogFormat, LogLevel};
+pub use self::problem::{Problem, Problems};
+pub use self::reading::ConfigFile;
+pub use self::schema::schema;
+pub use self::tls::{Tls, TlsError};
+pub use self::upstreams::{Kind, Model, Price, Target, Upstream};
+
 use crate::fault::Faults;
+
+/// A configuration file to start from: everything in it is a comment and states the default.
+pub const STARTING_FILE: &str = include_str!("config/starting.toml");
+
+/// Name of the simulator among the upstreams of the default configuration.
+const SIMULATOR: &str = "simulator";
 
 /// Configuration of a gateway. Start from [`Config::default`] and change fields.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Address to listen on, such as `127.0.0.1:8080`; port 0 picks a free port. Default: `127.0.0.1:8080`.
-    pub listen: String,
+    /// Addresses to listen on, such as `127.0.0.1:8080`; port 0 picks a free port. Default: `127.0.0.1:8080`.
+    pub listen: Vec<String>,
+    /// Further addresses, served with TLS. Default: none.
+    pub tls: Option<Tls>,
     /// The key that clients must send (section 5). Default: a new random one, see
     /// [`Gateway::key`](crate::Gateway::key).
     pub key: Option<ApiKey>,
+    /// The key of `/admin`, through which keys are managed. Default: none; `/admin` is not served.
+    pub admin_key: Option<ApiKey>,
+    /// Folder of the database, which keeps keys and usage; created if it is missing. Default: none; both are in memory.
+    pub data: Option<PathBuf>,
     /// Scheme, host and port under which clients reach the gateway, for file URLs (4 rule 4). Default: from the
     /// `Host` header of the request.
     pub public_url: Option<String>,
@@ -37,6 +76,11 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// Time that requests, video tasks and their webhooks get to finish at shutdown. Default: 5 s.
     pub shutdown_grace: Duration,
+    /// Time from the signal to stop until no further connection is accepted. Meanwhile `/health/ready` answers 503, so
+    /// that a load balancer sends no further requests. Default: none.
+    pub drain_delay: Duration,
+    /// Serves `/metrics` to everyone who reaches the gateway. Default: false.
+    pub open_metrics: bool,
     /// Pause of the simulated provider before each event of a stream. Default: none.
     pub event_delay: Duration,
     /// Minimum time that a simulated video task is `processing` (section 3). Default: 1.5 s.
@@ -53,13 +97,20 @@ pub struct Config {
     pub allow_private_webhooks: bool,
     /// Faults to inject into every response, besides those that requests ask for. Default: none.
     pub faults: Faults,
+    /// The providers. Default: the simulator alone.
+    pub upstreams: Vec<Upstream>,
+    /// The text models. Default: those of the catalog, answered by the simulator.
+    pub models: Vec<Model>,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: "127.0.0.1:8080".to_owned(),
+            listen: vec!["127.0.0.1:8080".to_owned()],
+            tls: None,
             key: None,
+            admin_key: None,
+            data: None,
             public_url: None,
             max_body_bytes: 10 * 1024 * 1024,
             max_connections: 1024,
@@ -69,6 +120,8 @@ impl Default for Config {
             write_timeout: Duration::from_mins(1),
             allowed_origins: Vec::new(),
             shutdown_grace: Duration::from_secs(5),
+            drain_delay: Duration::ZERO,
+            open_metrics: false,
             event_delay: Duration::ZERO,
             video_time: Duration::from_millis(1500),
             max_file_bytes: 256 * 1024 * 1024,
@@ -76,6 +129,11 @@ impl Default for Config {
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,
             faults: Faults::default(),
+            upstreams: vec![Upstream::new(SIMULATOR, Kind::Simulator, "")],
+            models: catalog::TEXT_MODELS
+                .iter()
+                .map(|model| Model::new(model.id, model.family, Target::new(SIMULATOR, model.id)))
+                .collect(),
         }
     }
 }

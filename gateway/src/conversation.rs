@@ -1,159 +1,432 @@
-//! A conversation and its answer, independent of the protocol.
+//! The neutral form of a request, its answer and its stream, in which the four wire protocols meet. Each protocol
+//! translates to it and from it (`protocols/`); no protocol knows another.
+//!
+//! What a protocol cannot say is never lost in silence: every part of a conversation knows where the client wrote it
+//! ([`Given::at`], `at`), and writing a request reports the places that the target has no words for.
 
-use crate::bounds::client_schema::ClientSchema;
+use std::borrow::Cow;
 
-/// Maximum length of a tool's name beside its result, in bytes.
-const LONGEST_NAME: usize = 256;
-/// Overhead of a tool call in memory and in a response, in bytes, besides its texts.
-const CALL: usize = 512;
+use serde_json::{Map, Number, Value};
 
-/// A conversation to answer.
-#[derive(Debug, Default)]
-pub(crate) struct Prompt {
+/// A wire protocol of text models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Protocol {
+    /// `POST /v1/chat/completions`.
+    #[default]
+    Chat,
+    /// `POST /v1/responses`.
+    Responses,
+    /// `POST /v1/messages`.
+    Messages,
+    /// `POST /v1beta/models/{model}:generateContent`.
+    Native,
+}
+
+/// Where the client wrote something: a JSON Pointer into its request.
+pub(crate) type Place = Cow<'static, str>;
+
+/// A value and where the client wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Given<T> {
+    pub(crate) value: T,
+    pub(crate) at: Place,
+}
+
+impl<T> Given<T> {
+    pub(crate) fn new(value: T, at: impl Into<Place>) -> Self {
+        Self { value, at: at.into() }
+    }
+}
+
+/// A request for the next turn of a conversation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Conversation {
+    /// The protocol of the request; [`extra`](Self::extra) and unknown kinds are of it.
+    pub(crate) source: Protocol,
+    /// The model, as the target calls it.
+    pub(crate) model: String,
+    /// All turns in order, instructions among them.
     pub(crate) turns: Vec<Turn>,
     pub(crate) tools: Vec<Tool>,
-    pub(crate) tool_choice: ToolChoice,
-    /// Whether several tools may be called in one answer.
-    pub(crate) parallel_tool_calls: bool,
-    pub(crate) format: Format,
-    /// Maximum number of tokens of a text answer (2.1). Tool calls are never truncated.
-    pub(crate) max_tokens: Option<usize>,
-    /// Stop sequences: they end the answer and are not part of it (2.1).
-    pub(crate) stop: Vec<String>,
-    /// Tokens of non-text input, such as images.
-    pub(crate) media_tokens: usize,
+    pub(crate) tool_choice: Option<Given<ToolChoice>>,
+    pub(crate) parallel_tool_calls: Option<Given<bool>>,
+    pub(crate) format: Option<Given<Format>>,
+    /// Maximum number of tokens to write.
+    pub(crate) max_tokens: Option<Given<u64>>,
+    pub(crate) stop: Vec<Given<String>>,
+    pub(crate) sampling: Sampling,
+    pub(crate) reasoning: Reasoning,
+    /// Number of answers.
+    pub(crate) choices: Option<Given<u64>>,
+    /// Log probabilities of the text, with this many alternatives for each token.
+    pub(crate) logprobs: Option<Given<u64>>,
+    /// Names and values that the provider keeps with the answer.
+    pub(crate) metadata: Option<Given<Map<String, Value>>>,
+    /// An id of the person on whose behalf the request is made.
+    pub(crate) user: Option<Given<String>>,
+    pub(crate) service_tier: Option<Given<String>>,
+    /// Whether the answer arrives as events.
+    pub(crate) stream: bool,
+    /// Members that the neutral form has no place for, which only the protocol of the request understands.
+    pub(crate) extra: Vec<Given<Value>>,
+    /// Members that say nothing to another protocol, such as the state of an item, null, or what the gateway does itself.
+    /// They are written back to the protocol of the request, and their loss is not reported.
+    pub(crate) own: Vec<Given<Value>>,
 }
 
-/// One turn of the conversation.
-#[derive(Debug, Clone)]
-pub(crate) enum Turn {
-    /// A system or developer message.
-    Instruction(String),
-    User(String),
-    /// An earlier answer or call of the model; only counted as input.
-    Assistant(String),
-    /// The summary that replaced compacted turns.
-    Summary(String),
-    /// The result of a tool call.
-    ToolResult {
-        name: Option<String>,
-        output: String,
-    },
+/// How tokens are drawn: numbers as the client wrote them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Sampling {
+    pub(crate) temperature: Option<Given<Number>>,
+    pub(crate) top_p: Option<Given<Number>>,
+    pub(crate) top_k: Option<Given<Number>>,
+    pub(crate) frequency_penalty: Option<Given<Number>>,
+    pub(crate) presence_penalty: Option<Given<Number>>,
+    pub(crate) seed: Option<Given<Number>>,
 }
 
-impl Turn {
-    /// The result of a tool call. A call may have many results, so each holds only the beginning of a long name.
-    pub(crate) fn tool_result(name: Option<&str>, output: String) -> Self {
-        let name = name.map(|name| name[..name.floor_char_boundary(LONGEST_NAME)].to_owned());
-        Self::ToolResult { name, output }
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Instruction(text) | Self::User(text) | Self::Assistant(text) | Self::Summary(text) => text,
-            Self::ToolResult { output, .. } => output,
-        }
-    }
+/// How much a model thinks before it answers, and how much of that it shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Reasoning {
+    /// `none`, `minimal`, `low`, `medium`, `high`, or a word of the client's own.
+    pub(crate) effort: Option<Given<String>>,
+    pub(crate) budget: Option<Given<Budget>>,
+    /// Whether the answer contains the reasoning, or a summary: `auto`, `concise`, `detailed`, `none`.
+    pub(crate) summary: Option<Given<String>>,
 }
 
-/// A function the model may call.
-#[derive(Debug, Clone)]
-pub(crate) struct Tool {
+/// How many tokens a model may think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Budget {
+    /// It does not think.
+    Off,
+    Tokens(u64),
+    /// As many as it finds right.
+    Adaptive,
+}
+
+/// A turn of the conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Turn {
+    pub(crate) at: Place,
+    pub(crate) role: Role,
+    /// Name of the author, where there are several of a role.
+    pub(crate) name: Option<Given<String>>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    System,
+    Developer,
+    User,
+    Assistant,
+    /// Results of tool calls.
+    Tool,
+}
+
+/// A part of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) at: Place,
+    pub(crate) kind: PartKind,
+    /// How long the provider should cache the conversation up to here, as a member of the messages protocol.
+    pub(crate) cache: Option<Given<Value>>,
+}
+
+/// The content of a part.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PartKind {
+    Text(String),
+    Refusal(String),
+    Image(Media),
+    Audio(Media),
+    File(Media),
+    Call(ToolCall),
+    Result(ToolResult),
+    Thought(Thought),
+    /// A kind that only the protocol of the request knows.
+    Other(Value),
+}
+
+/// An image, a sound or a document.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "media type is the term of the field")]
+pub(crate) struct Media {
+    pub(crate) source: Source,
+    /// Media type, such as `image/png`, where it is known.
+    pub(crate) media_type: Option<String>,
+    /// Name of a file.
+    pub(crate) name: Option<Given<String>>,
+    /// `low`, `high` or `auto`, for images.
+    pub(crate) detail: Option<Given<String>>,
+}
+
+/// Where a medium is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Source {
+    /// In the request, as base64.
+    Inline(String),
+    /// At an address that the provider fetches.
+    Url(String),
+    /// A file that the provider has.
+    FileId(String),
+}
+
+/// A call of a tool by the model.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolCall {
+    pub(crate) id: String,
     pub(crate) name: String,
-    /// JSON Schema of the arguments.
-    pub(crate) parameters: ClientSchema,
+    pub(crate) input: Input,
+    /// Opaque proof of the thoughts that led to the call, which has to come back unchanged.
+    pub(crate) signature: Option<String>,
 }
 
-/// The tool choice.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What a tool is called with.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Input {
+    /// Arguments of a function: JSON text, as the model wrote it.
+    Json(String),
+    /// Text of a custom tool.
+    Text(String),
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolResult {
+    pub(crate) call_id: String,
+    /// The tool's name, where the conversation tells it.
+    pub(crate) name: Option<String>,
+    /// Text, images and files.
+    pub(crate) parts: Vec<Part>,
+    /// Where the client says that the tool failed.
+    pub(crate) failed: Option<Place>,
+    /// Whether a custom tool answered.
+    pub(crate) custom: bool,
+}
+
+/// What the model thought before it answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Thought {
+    pub(crate) id: Option<String>,
+    /// As far as the provider shows it: texts of one thought, in order.
+    pub(crate) text: Vec<String>,
+    /// Whether the text is a summary.
+    pub(crate) summary: bool,
+    /// Opaque content, or the proof of it, which has to come back unchanged.
+    pub(crate) signature: Option<String>,
+    /// Whether the content is hidden and only the opaque form exists.
+    pub(crate) redacted: bool,
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tool {
+    pub(crate) at: Place,
+    pub(crate) kind: ToolKind,
+    pub(crate) cache: Option<Given<Value>>,
+}
+
+/// The kind of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ToolKind {
+    Function {
+        name: String,
+        description: Option<String>,
+        /// JSON Schema of the arguments.
+        parameters: Option<Value>,
+        strict: Option<Given<bool>>,
+    },
+    /// A tool that takes text, in the form of a grammar where one is given.
+    Custom { name: String, description: Option<String>, format: Option<Value> },
+    /// A tool that only the protocol of the request knows, such as a search of the provider.
+    Other(Value),
+}
+
+/// Which tools the model may or has to call.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ToolChoice {
-    /// The model decides: it calls the tools that the prompt names.
-    #[default]
     Auto,
-    /// No tool.
     None,
-    /// At least one tool.
+    /// At least one.
     Required,
-    /// This tool.
-    Named(String),
+    Function(String),
+    Custom(String),
+    /// Some of the tools.
+    Allowed {
+        names: Vec<String>,
+        required: bool,
+    },
+    Other(Value),
 }
 
-/// The form of a text answer.
-#[derive(Debug, Clone, Default)]
+/// The form of the text.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Format {
-    #[default]
     Text,
     /// Any JSON object.
     JsonObject,
-    /// JSON that matches this schema.
-    JsonSchema(ClientSchema),
-    /// One of the words that this schema allows, without quotes.
-    Word(ClientSchema),
+    JsonSchema {
+        name: Option<String>,
+        description: Option<Given<String>>,
+        schema: Value,
+        strict: Option<Given<bool>>,
+    },
+    Other(Value),
 }
 
-/// The answer of the model.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) content: Content,
-    pub(crate) finish: Finish,
-    pub(crate) usage: Usage,
+/// A whole answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Answer {
+    /// The protocol of the provider; unknown kinds are of it.
+    pub(crate) source: Protocol,
+    /// The provider's id of it.
+    pub(crate) id: Option<String>,
+    /// The model that answered, as the provider calls it.
+    pub(crate) model: Option<String>,
+    /// Unix time in seconds.
+    pub(crate) created: Option<u64>,
+    pub(crate) choices: Vec<Choice>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) service_tier: Option<String>,
 }
 
-/// Text, or calls of tools.
-#[derive(Debug, Clone)]
-pub(crate) enum Content {
-    Text(String),
-    ToolCalls(Vec<ToolCall>),
+/// One of the answers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Choice {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) end: Option<End>,
+    /// Log probabilities in the form of the chat protocol: an array of tokens.
+    pub(crate) logprobs: Option<Value>,
 }
 
-/// One call of a tool.
-#[derive(Debug, Clone)]
-pub(crate) struct ToolCall {
-    pub(crate) name: String,
-    /// A JSON document.
-    pub(crate) arguments: String,
-}
-
-/// Why the answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
-    /// Complete, or a stop sequence was reached.
+/// Why an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is complete.
     Stop,
-    /// `max_tokens` was reached.
+    /// A stop sequence was reached: this one, where the provider tells.
+    StopSequence(Option<String>),
     Length,
     ToolCalls,
+    /// The provider withheld content.
+    Filtered,
+    /// The model refused.
+    Refusal,
+    /// The turn is not over: the client sends it back to go on.
+    Paused,
+    /// A word of the provider's own, which only its protocol, the `source`, knows. To others the answer is complete.
+    Other {
+        source: Protocol,
+        word: String,
+    },
 }
 
-/// Tokens read and written.
-#[derive(Debug, Clone, Copy, Default)]
+/// Tokens, as far as the provider counted them. `input` contains the cached ones, `output` those of reasoning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    pub(crate) input: usize,
-    pub(crate) output: usize,
+    pub(crate) input: Option<u64>,
+    pub(crate) output: Option<u64>,
+    /// Tokens of the input that came from a cache.
+    pub(crate) cached: Option<u64>,
+    /// Tokens of the input that were written to a cache.
+    pub(crate) cache_write: Option<u64>,
+    pub(crate) reasoning: Option<u64>,
 }
 
-impl Content {
-    /// Estimated memory, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::ToolCalls(calls) => calls.iter().map(ToolCall::bytes).sum(),
-        }
-    }
+/// A piece of a stream. Pieces of one part follow each other; a part ends where another begins or the choice ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Delta {
+    /// The first of all.
+    Started {
+        id: Option<String>,
+        model: Option<String>,
+        created: Option<u64>,
+    },
+    Text {
+        choice: u32,
+        text: String,
+        logprobs: Option<Value>,
+    },
+    Refusal {
+        choice: u32,
+        text: String,
+    },
+    /// Text of a thought. `part`: which of its texts.
+    Thought {
+        choice: u32,
+        part: u32,
+        text: String,
+        summary: bool,
+    },
+    /// The opaque end of a thought.
+    ThoughtSigned {
+        choice: u32,
+        id: Option<String>,
+        signature: String,
+        redacted: bool,
+    },
+    /// A call begins. `call`: its place among the calls of the choice.
+    Call {
+        choice: u32,
+        call: u32,
+        id: String,
+        name: String,
+        custom: bool,
+        signature: Option<String>,
+    },
+    /// Text of the call's input.
+    CallInput {
+        choice: u32,
+        call: u32,
+        text: String,
+    },
+    /// A part that only the protocol of the provider, the `source`, knows, whole.
+    Other {
+        choice: u32,
+        source: Protocol,
+        value: Value,
+    },
+    /// What is known of the usage so far; the last one counts.
+    Usage(Usage),
+    /// A choice is complete.
+    Ended {
+        choice: u32,
+        end: End,
+    },
+    /// The provider failed in mid-stream: nothing follows.
+    Failed(Failure),
+    /// The stream is complete.
+    Done,
 }
 
-impl ToolCall {
-    pub(crate) fn bytes(&self) -> usize {
-        CALL + self.name.len() + self.arguments.len()
-    }
+/// An error of a provider, in neutral words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    /// In the provider's words; foreign text.
+    pub(crate) message: String,
+    /// The provider's code for it, where it has one.
+    pub(crate) code: Option<String>,
+    /// The member of the request at fault, in the provider's words.
+    pub(crate) param: Option<String>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_name_is_not_told_whole_with_each_result() {
-        let turn = Turn::tool_result(Some(&"n".repeat(100_000)), "done".to_owned());
-        assert!(matches!(turn, Turn::ToolResult { name: Some(name), .. } if name.len() == LONGEST_NAME));
-    }
+/// What kind of error it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    InvalidRequest,
+    /// The provider does not accept the gateway's key.
+    Authentication,
+    PermissionDenied,
+    NotFound,
+    TooLarge,
+    RateLimited,
+    /// The account has no money or quota left.
+    QuotaExceeded,
+    Timeout,
+    Overloaded,
+    Server,
 }

@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::client_schema::ClientSchema;
-use crate::conversation::{Content, Format, Prompt, Tool, ToolChoice, Turn};
+use crate::conversation::{Delta, Protocol};
+use crate::protocols::{Asked, Defaults};
 use crate::simulator;
+use crate::simulator::conversation::{Content, Format, Prompt, Tool, ToolChoice, Turn};
 
 /// The cost of an answer.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +45,73 @@ pub fn answer_by_schema(
     }))
 }
 
+/// The wire protocols, as the first byte of an input of [`translate`] names them.
+const PROTOCOLS: [Protocol; 4] = [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native];
+
+/// Translates a document of a protocol to every protocol. The first byte names the protocol, the second says whether a
+/// request, an answer, an error or a stream follows, which is an event a line. Returns the bytes that were written; `None`:
+/// the document is none of the protocol.
+///
+/// # Panics
+/// If a request is said to lose what it does not have, or something follows the end of a stream.
+pub fn translate(input: &[u8]) -> Option<usize> {
+    let (&[protocol, kind], text) = input.split_first_chunk()?;
+    let source = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
+    let text = str::from_utf8(text).ok()?;
+    let asked = Asked {
+        model: "m".to_owned(),
+        request: Value::Object(serde_json::Map::new()),
+        include_usage: true,
+        id: "id".to_owned(),
+        created: 1,
+    };
+    match kind % 4 {
+        0 => translate_request(source, &serde_json::from_str(text).ok()?),
+        1 => {
+            let answer = source.answer_in(serde_json::from_str(text).ok()?).ok()?;
+            let written = PROTOCOLS.map(|target| target.answer_out(answer.clone(), &asked).to_string().len());
+            Some(written.iter().sum())
+        }
+        2 => Some(source.failure_in(500, text.as_bytes()).message.len()),
+        _ => {
+            let deltas = read_stream(source, text)?;
+            let written = PROTOCOLS.map(|target| {
+                let (mut writer, mut bytes) = (target.stream_out(asked.clone()), Vec::new());
+                for delta in &deltas {
+                    writer.delta(delta.clone(), &mut bytes);
+                }
+                bytes.len()
+            });
+            Some(written.iter().sum())
+        }
+    }
+}
+
+fn translate_request(source: Protocol, body: &Value) -> Option<usize> {
+    let stream = body["stream"] == true;
+    let conversation = source.request_in(body.clone(), "m", stream).ok()?;
+    let written = PROTOCOLS.map(|target| {
+        let outgoing = target.request_out(&conversation, Defaults { max_tokens: 4096 });
+        for at in &outgoing.dropped {
+            assert!(body.pointer(at).is_some(), "{target:?} reports {at}, which is nowhere");
+        }
+        outgoing.body.to_string().len()
+    });
+    Some(written.iter().sum())
+}
+
+fn read_stream(source: Protocol, text: &str) -> Option<Vec<Delta>> {
+    let (mut reader, mut deltas) = (source.stream_in(), Vec::new());
+    for line in text.lines() {
+        let (name, data) = line.split_once('\t').map_or((None, line), |(name, data)| (Some(name), data));
+        reader.event(name, data, &mut deltas).ok()?;
+    }
+    reader.end(&mut deltas).ok()?;
+    let end = deltas.iter().position(|delta| matches!(delta, Delta::Done | Delta::Failed(_)));
+    assert_eq!(end, deltas.len().checked_sub(1), "a stream ends once, with its last word");
+    Some(deltas)
+}
+
 fn length(content: &Content) -> usize {
     match content {
         Content::Text(text) => text.len(),
@@ -53,6 +122,18 @@ fn length(content: &Content) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documents_of_every_kind_are_translated() {
+        let request = r#"{"messages":[{"role":"user","content":"x"}],"input":"x","contents":[{"parts":[{"text":"x"}]}]}"#;
+        for protocol in 0..4 {
+            assert!(translate(&[&[protocol, 0], request.as_bytes()].concat()).is_some(), "{protocol}");
+            assert!(translate(&[&[protocol, 2], &b"{"[..]].concat()).is_some(), "{protocol}");
+        }
+        let chunk = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
+        assert!(translate(&[&[0, 3], chunk.as_bytes()].concat()).is_some());
+        assert!(translate(&[&[0, 3], &b"{}"[..]].concat()).is_none());
+    }
 
     #[test]
     fn the_worst_schemas_are_answered_or_refused_within_the_budget() {

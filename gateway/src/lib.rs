@@ -5,7 +5,7 @@
 //! use gatewright_gateway::{Config, Gateway};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let gateway = Gateway::bind(Config { listen: "127.0.0.1:0".to_owned(), ..Config::default() }).await?;
+//! let gateway = Gateway::bind(Config { listen: vec!["127.0.0.1:0".to_owned()], ..Config::default() }).await?;
 //! println!("{} {}", gateway.url(), gateway.key().expose());
 //! gateway.serve(std::future::pending()).await;
 //! # Ok(())
@@ -39,25 +39,37 @@ mod fault;
 pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
+mod kept;
+mod keys;
 mod media;
+mod models;
+mod observe;
 mod outgoing;
 mod protocols;
 mod random;
+mod relay;
 mod routing;
 mod server;
 mod service;
 mod simulator;
 mod store;
+mod upstream;
+mod usage;
 #[cfg(test)]
 mod video_task_tests;
 mod wire;
 mod work;
 
-pub use crate::access::{ApiKey, InvalidKey};
-pub use crate::config::Config;
+pub use crate::access::{ApiKey, InvalidData, InvalidKey, Registry, RegistryError};
+pub use crate::config::schema as config_schema;
+pub use crate::config::{Config, Kind, Model, Price, Target, Tls, TlsError, Upstream};
+pub use crate::config::{ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::routes::{Service, dispatch};
+pub use crate::keys::{InvalidMember, IssuedKey, Key, Limits, NewKey, Rotation, Scopes};
 pub use crate::media::FAILURE_MARKER;
-pub use crate::routing::{Match, match_route};
-pub use crate::server::{BindError, Embedded, Gateway};
+pub use crate::observe::{Traces, TracesError};
+pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
+pub use crate::server::{Match, match_route};
+pub use crate::usage::{UsageQuery, UsageRow};
 pub use crate::wire::{Call, Response, not_implemented};

@@ -1,11 +1,164 @@
-//! The protocols: parses requests and writes responses. Each protocol has a file; shared code has files of its own.
+//! The wire protocols: each translates to the neutral form (`conversation.rs`) and from it, in both directions. Six pure
+//! functions a protocol, never one for a pair of them.
+//!
+//! | function | from | to |
+//! |---|---|---|
+//! | `request_in` | a client's request | the conversation |
+//! | `request_out` | the conversation | a provider's request |
+//! | `answer_in` | a provider's answer | the answer |
+//! | `answer_out` | the answer | a client's answer |
+//! | `StreamIn` | a provider's events | deltas |
+//! | `StreamOut` | deltas | a client's events |
+//!
+//! Errors have the same two directions: `failure_in`, and `wire::ApiError` for the client.
 
-mod answer_format;
-pub(crate) mod chat;
-mod logprobs;
-mod media_tokens;
-pub(crate) mod models;
-pub(crate) mod native;
-pub(crate) mod responses;
-mod service_tier;
-mod tools;
+mod calls;
+mod chat;
+mod effort;
+mod failure;
+mod frames;
+mod media;
+mod members;
+mod messages;
+mod native;
+mod responses;
+
+use serde_json::Value;
+
+pub(crate) use self::failure::code_of;
+use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
+
+/// A request as a provider takes it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outgoing {
+    /// The body. In the native protocol the model and the streaming stand in the path, which `upstream/` writes.
+    pub(crate) body: Value,
+    /// Where the client wrote what this protocol has no words for.
+    pub(crate) dropped: Vec<Place>,
+}
+
+/// What the neutral form needs and a request may lack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Defaults {
+    /// `max_tokens` for protocols that require it.
+    pub(crate) max_tokens: u64,
+}
+
+/// A document of a provider that does not have the form of its protocol. The text says what is wrong and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Malformed(pub(crate) String);
+
+/// What a client's answer repeats of its request, or the gateway decides.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// The model as the client called it.
+    pub(crate) model: String,
+    /// The client's request, for answers that repeat parts of it (responses).
+    pub(crate) request: Value,
+    /// Whether the last chunk of a stream has the usage (chat).
+    pub(crate) include_usage: bool,
+    /// Id and time of the answer, where the provider gives none.
+    pub(crate) id: String,
+    pub(crate) created: u64,
+}
+
+/// Translates a provider's stream, event by event.
+pub(crate) trait StreamIn: Send {
+    /// Takes one event. `name`: its `event` line, where there is one.
+    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed>;
+
+    /// The connection ended. Gives what a stream still owes if it is complete without a word for its end.
+    /// Errors: the stream ended early.
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed>;
+}
+
+/// Writes a client's stream, delta by delta.
+pub(crate) trait StreamOut: Send {
+    /// Writes the events of a delta, framed as server-sent events.
+    fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>);
+
+    /// Writes the end of a stream that failed, as the protocol says it, without the sign of success.
+    fn fail(&mut self, failure: &Failure, bytes: &mut Vec<u8>);
+}
+
+impl Protocol {
+    /// Reads a client's request, which has passed the checks of the specification. `model` and `stream`: as the path says
+    /// in the native protocol, as the body says in the others.
+    pub(crate) fn request_in(
+        self,
+        body: Value,
+        model: &str,
+        stream: bool,
+    ) -> Result<Conversation, Malformed> {
+        match self {
+            Self::Chat => chat::request_in(body, model, stream),
+            Self::Responses => responses::request_in(body, model, stream),
+            Self::Messages => messages::request_in(body, model, stream),
+            Self::Native => native::request_in(body, model, stream),
+        }
+    }
+
+    /// Writes a provider's request.
+    pub(crate) fn request_out(self, conversation: &Conversation, defaults: Defaults) -> Outgoing {
+        match self {
+            Self::Chat => chat::request_out(conversation, defaults),
+            Self::Responses => responses::request_out(conversation, defaults),
+            Self::Messages => messages::request_out(conversation, defaults),
+            Self::Native => native::request_out(conversation, defaults),
+        }
+    }
+
+    /// Reads a provider's answer.
+    pub(crate) fn answer_in(self, body: Value) -> Result<Answer, Malformed> {
+        match self {
+            Self::Chat => chat::answer_in(body),
+            Self::Responses => responses::answer_in(body),
+            Self::Messages => messages::answer_in(body),
+            Self::Native => native::answer_in(body),
+        }
+    }
+
+    /// Writes a client's answer.
+    pub(crate) fn answer_out(self, answer: Answer, asked: &Asked) -> Value {
+        match self {
+            Self::Chat => chat::answer_out(answer, asked),
+            Self::Responses => responses::answer_out(answer, asked),
+            Self::Messages => messages::answer_out(answer, asked),
+            Self::Native => native::answer_out(answer, asked),
+        }
+    }
+
+    /// Reads a provider's stream.
+    pub(crate) fn stream_in(self) -> Box<dyn StreamIn> {
+        match self {
+            Self::Chat => chat::stream_in(),
+            Self::Responses => responses::stream_in(),
+            Self::Messages => messages::stream_in(),
+            Self::Native => native::stream_in(),
+        }
+    }
+
+    /// Writes a client's stream.
+    pub(crate) fn stream_out(self, asked: Asked) -> Box<dyn StreamOut> {
+        match self {
+            Self::Chat => chat::stream_out(asked),
+            Self::Responses => responses::stream_out(asked),
+            Self::Messages => messages::stream_out(asked),
+            Self::Native => native::stream_out(asked),
+        }
+    }
+
+    /// Reads a provider's error. `body`: as received, which may be anything.
+    pub(crate) fn failure_in(self, status: u16, body: &[u8]) -> Failure {
+        match self {
+            Self::Chat => chat::failure_in(status, body),
+            Self::Responses => responses::failure_in(status, body),
+            Self::Messages => messages::failure_in(status, body),
+            Self::Native => native::failure_in(status, body),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,65 +1,335 @@
-//! Finds the operation for a method and a path. The table of routes is generated (`generated/routes.rs`).
+//! Model to upstreams: aliases, weights, order, failover and breakers. Decides over a snapshot of the configuration and
+//! does no I/O; time and chance are passed in.
 
-use gatewright::operations::Operation;
+mod breaker;
+mod health;
+mod keys;
+mod load;
+mod plan;
 
-use crate::generated::routes::ROUTES;
-use crate::wire::Segment;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-/// The result of routing a method and a path.
+use gatewright::catalog;
+
+use self::breaker::Breaker;
+use self::keys::Keys;
+use self::load::Load;
+pub(crate) use self::plan::{Claim, Plan, Unavailable, Why};
+use crate::config::{Kind, Model, Price, Target, Upstream};
+use crate::conversation::Protocol;
+use crate::upstream::Endpoint;
+
+/// Maximum number of targets of a model.
+const MOST_TARGETS: usize = 64;
+
+/// The models that the gateway offers and where their requests go: replaced as a whole when the configuration changes.
 #[derive(Debug)]
-pub enum Match<'path> {
-    /// An operation, with its path parameters as they are in the path, still percent-encoded.
-    Found {
-        /// The operation called.
-        operation: &'static Operation,
-        /// Name and raw value.
-        path: Vec<(&'static str, &'path str)>,
-    },
-    /// The path is known, but not the method: the operations of the path.
-    MethodNotAllowed(Vec<&'static Operation>),
-    /// No operation has this path.
-    NotFound,
+pub(crate) struct Routes {
+    /// In the order of the configuration.
+    listed: Vec<Arc<Route>>,
+    /// By id and alias.
+    by_name: HashMap<Arc<str>, Arc<Route>>,
+    providers: HashMap<String, Arc<Provider>>,
 }
 
-/// Finds the operation of a method and a path (without its query). Literal segments take precedence over parameters,
-/// and the most specific matching path determines the allowed methods.
-pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'path> {
-    let mut others: Vec<&'static Operation> = Vec::new();
-    for route in ROUTES {
-        if others.first().is_some_and(|other| other.path != route.operation.path) {
-            continue;
-        }
-        let Some(parameters) = parameters(route.segments, path) else { continue };
-        if route.operation.method.as_str() == method.as_str() {
-            return Match::Found { operation: route.operation, path: parameters };
-        }
-        others.push(route.operation);
+/// Why a configuration makes no routes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct InvalidRoutes(pub(crate) String);
+
+/// A model and its upstreams.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) model: Model,
+    /// The id of the model.
+    pub(crate) id: Arc<str>,
+    /// By order.
+    destinations: Vec<Arc<Destination>>,
+}
+
+/// An upstream and what it calls a model. Its state is that of the pair.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    pub(crate) provider: Arc<Provider>,
+    /// What the upstream calls the model.
+    pub(crate) model: Arc<str>,
+    pub(crate) price: Option<Price>,
+    weight: u32,
+    order: u32,
+    breaker: Arc<Breaker>,
+    keys: Arc<Keys>,
+}
+
+/// An upstream and how busy it is.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    pub(crate) endpoint: Endpoint,
+    upstream: Upstream,
+    load: Arc<Load>,
+}
+
+impl Routes {
+    /// Errors: a target names an upstream that does not exist; an id or alias stands twice; an address is none.
+    pub(crate) fn new(upstreams: &[Upstream], models: &[Model]) -> Result<Self, InvalidRoutes> {
+        Self::build(upstreams, models, None)
     }
-    if others.is_empty() { Match::NotFound } else { Match::MethodNotAllowed(others) }
-}
 
-/// The parameters of a path, if it matches these segments.
-fn parameters<'path>(expected: &[Segment], path: &'path str) -> Option<Vec<(&'static str, &'path str)>> {
-    let mut parameters = Vec::new();
-    let mut rest = Some(path.strip_prefix('/').unwrap_or(path));
-    for segment in expected {
-        let (found, after) = match (segment, rest?.split_once('/')) {
-            (Segment::Parameter { without, .. }, _) if !without.contains('/') => (rest?, None),
-            (_, None) => (rest?, None),
-            (_, Some((found, after))) => (found, Some(after)),
-        };
-        rest = after;
-        match segment {
-            Segment::Literal(text) if *text == found => {}
-            Segment::Literal(_) => return None,
-            Segment::Parameter { name, before, after, without } => {
-                let value = found.strip_prefix(before)?.strip_suffix(after)?;
-                if value.is_empty() || value.contains(|character| without.contains(character)) {
-                    return None;
-                }
-                parameters.push((*name, value));
+    /// The routes of a changed configuration. Upstreams and targets of the same names keep their state: open connections,
+    /// requests in progress, and while their address is the same, breakers and keys that have to wait.
+    pub(crate) fn renewed(&self, upstreams: &[Upstream], models: &[Model]) -> Result<Self, InvalidRoutes> {
+        Self::build(upstreams, models, Some(self))
+    }
+
+    fn build(upstreams: &[Upstream], models: &[Model], before: Option<&Self>) -> Result<Self, InvalidRoutes> {
+        let mut providers: HashMap<String, Arc<Provider>> = HashMap::new();
+        for upstream in upstreams {
+            let old = before.and_then(|before| before.providers.get(&upstream.name));
+            let provider = Arc::new(Provider::new(upstream, old.map(Arc::as_ref))?);
+            if providers.insert(upstream.name.clone(), provider).is_some() {
+                return Err(InvalidRoutes(format!("two upstreams have the name {:?}", upstream.name)));
             }
         }
+        let mut routes =
+            Self { listed: Vec::with_capacity(models.len()), by_name: HashMap::new(), providers };
+        for model in models {
+            let old = before.and_then(|before| before.by_name.get(model.id.as_str()));
+            let route = Arc::new(Route::new(model, &routes.providers, old.map(Arc::as_ref))?);
+            for name in std::iter::once(&model.id).chain(&model.aliases) {
+                if routes.by_name.insert(name.as_str().into(), Arc::clone(&route)).is_some() {
+                    return Err(InvalidRoutes(format!("two models have the id or alias {name:?}")));
+                }
+            }
+            routes.listed.push(route);
+        }
+        Ok(routes)
     }
-    rest.is_none().then_some(parameters)
+
+    /// The route of a model, by its id or an alias.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Route>> {
+        self.by_name.get(name)
+    }
+
+    /// All routes, in the order of the configuration.
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = &Arc<Route>> {
+        self.listed.iter()
+    }
+}
+
+impl Route {
+    fn new(
+        model: &Model,
+        providers: &HashMap<String, Arc<Provider>>,
+        before: Option<&Self>,
+    ) -> Result<Self, InvalidRoutes> {
+        let id = &model.id;
+        if model.targets.is_empty() || model.targets.len() > MOST_TARGETS {
+            let count = model.targets.len();
+            return Err(InvalidRoutes(format!(
+                "the model {id:?} has {count} targets; 1 to {MOST_TARGETS} are possible"
+            )));
+        }
+        let mut destinations = Vec::with_capacity(model.targets.len());
+        for target in &model.targets {
+            let Some(provider) = providers.get(&target.upstream) else {
+                let upstream = &target.upstream;
+                return Err(InvalidRoutes(format!(
+                    "the model {id:?} names the upstream {upstream:?}, which does not exist"
+                )));
+            };
+            // Behind another address, what is known of the old one does not count.
+            let old = before
+                .and_then(|before| before.destination(&target.upstream, &target.model))
+                .filter(|old| old.provider.upstream.base_url == provider.upstream.base_url);
+            destinations.push(Arc::new(Destination::new(target, provider, old)));
+        }
+        destinations.sort_by_key(|destination| destination.order);
+        Ok(Self { model: model.clone(), id: id.as_str().into(), destinations })
+    }
+
+    fn destination(&self, upstream: &str, model: &str) -> Option<&Destination> {
+        let matches =
+            |found: &&Arc<Destination>| found.provider.upstream.name == upstream && &*found.model == model;
+        self.destinations.iter().find(matches).map(Arc::as_ref)
+    }
+
+    /// Whether only the embedded provider answers.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.destinations.iter().all(|destination| destination.provider.is_simulator())
+    }
+
+    /// Whether the responses protocol serves the model (4 rule 1): its family and one of its upstreams speak it, or the
+    /// configuration allows translation.
+    pub(crate) fn serves_responses(&self) -> bool {
+        self.model.translate_responses || self.speaks_responses()
+    }
+
+    fn speaks_responses(&self) -> bool {
+        let family = catalog::FAMILIES.iter().find(|family| family.id == self.model.family);
+        family.is_none_or(|family| family.protocols.contains(&"responses"))
+            && self.speaks(Protocol::Responses)
+    }
+
+    /// Whether one of the upstreams speaks a protocol itself.
+    pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
+        self.destinations.iter().any(|destination| destination.speaks(protocol))
+    }
+
+    /// The destinations for a request, in the order in which they are tried. `only`: the protocol that each of them has
+    /// to speak itself.
+    pub(crate) fn plan(self: &Arc<Self>, only: Option<Protocol>) -> Plan {
+        Plan::new(Arc::clone(self), only)
+    }
+}
+
+impl Destination {
+    fn new(target: &Target, provider: &Arc<Provider>, before: Option<&Self>) -> Self {
+        let keys = provider.upstream.keys.len();
+        Self {
+            provider: Arc::clone(provider),
+            model: target.model.as_str().into(),
+            price: target.price,
+            weight: target.weight,
+            order: target.order,
+            breaker: before.map(|before| Arc::clone(&before.breaker)).unwrap_or_default(),
+            keys: before
+                .filter(|before| before.provider.has_keys_of(&provider.upstream))
+                .map_or_else(|| Arc::new(Keys::new(keys)), |before| Arc::clone(&before.keys)),
+        }
+    }
+
+    /// Whether the upstream speaks a protocol itself.
+    pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
+        spoken(self.provider.upstream.kind).contains(&protocol)
+    }
+
+    /// The protocol in which the upstream is asked: that of the client where it speaks it.
+    pub(crate) fn protocol_for(&self, client: Protocol) -> Protocol {
+        if self.speaks(client) { client } else { spoken(self.provider.upstream.kind)[0] }
+    }
+}
+
+/// The protocols of an upstream; the first is the one for clients of other protocols.
+fn spoken(kind: Kind) -> &'static [Protocol] {
+    use Protocol::{Chat, Messages, Native, Responses};
+    match kind {
+        Kind::Chat => &[Chat],
+        Kind::Responses => &[Responses, Chat],
+        Kind::Messages => &[Messages],
+        Kind::Native => &[Native],
+        Kind::Gatewright => &[Chat, Responses, Messages, Native],
+        Kind::Simulator => &[Chat, Responses, Native],
+    }
+}
+
+impl Provider {
+    fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, InvalidRoutes> {
+        let connections = before.filter(|before| {
+            before.upstream.connect_timeout == upstream.connect_timeout
+                && before.upstream.kind == upstream.kind
+        });
+        let endpoint = Endpoint::new(upstream, connections.map(|before| &before.endpoint))
+            .map_err(|error| InvalidRoutes(error.to_string()))?;
+        let load = before.map(|before| Arc::clone(&before.load)).unwrap_or_default();
+        Ok(Self { endpoint, upstream: upstream.clone(), load })
+    }
+
+    /// Whether it is the embedded provider.
+    pub(crate) fn is_simulator(&self) -> bool {
+        self.upstream.kind == Kind::Simulator
+    }
+
+    fn has_keys_of(&self, other: &Upstream) -> bool {
+        let texts =
+            |upstream: &Upstream| upstream.keys.iter().map(|key| key.expose().to_owned()).collect::<Vec<_>>();
+        texts(&self.upstream) == texts(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstreams() -> Vec<Upstream> {
+        vec![
+            Upstream::new("one", Kind::Chat, "http://127.0.0.1:1/v1"),
+            Upstream::new("two", Kind::Messages, "http://127.0.0.1:2/v1"),
+        ]
+    }
+
+    fn model(id: &str, upstream: &str) -> Model {
+        Model::new(id, "family_one", Target::new(upstream, "m"))
+    }
+
+    #[test]
+    fn ids_and_aliases_lead_to_the_model() {
+        let mut fast = model("fast", "one");
+        fast.aliases.push("quick".to_owned());
+        let routes = Routes::new(&upstreams(), &[fast, model("slow", "two")]).expect("routes");
+        assert_eq!(routes.find("quick").map(|route| &*route.id), Some("fast"));
+        assert_eq!(routes.find("slow").map(|route| &*route.id), Some("slow"));
+        assert!(routes.find("m").is_none());
+        assert_eq!(routes.all().len(), 2);
+    }
+
+    #[test]
+    fn what_contradicts_itself_makes_no_routes() {
+        let said = |upstreams: &[Upstream], models: &[Model]| {
+            Routes::new(upstreams, models).map(|_| ()).expect_err("a contradiction").to_string()
+        };
+        assert_eq!(
+            said(&upstreams(), &[model("fast", "three")]),
+            "the model \"fast\" names the upstream \"three\", which does not exist"
+        );
+        let mut alias = model("slow", "one");
+        alias.aliases.push("fast".to_owned());
+        assert_eq!(
+            said(&upstreams(), &[model("fast", "one"), alias]),
+            "two models have the id or alias \"fast\""
+        );
+        let twice = [upstreams(), upstreams()].concat();
+        assert_eq!(said(&twice, &[]), "two upstreams have the name \"one\"");
+        let nowhere = [Upstream::new("one", Kind::Chat, "localhost")];
+        assert!(said(&nowhere, &[]).contains("one"));
+    }
+
+    #[test]
+    fn state_survives_a_reload_where_the_names_stay() {
+        let models = [model("fast", "one"), model("slow", "two")];
+        let routes = Routes::new(&upstreams(), &models).expect("routes");
+        let renewed = routes.renewed(&upstreams()[..1], &models[..1]).expect("routes");
+        let first = |routes: &Routes| Arc::clone(&routes.find("fast").expect("fast").destinations[0]);
+        let (old, new) = (first(&routes), first(&renewed));
+        assert!(Arc::ptr_eq(&old.breaker, &new.breaker) && Arc::ptr_eq(&old.keys, &new.keys));
+        assert!(Arc::ptr_eq(&old.provider.load, &new.provider.load));
+        // Behind another address is another upstream.
+        let mut moved = upstreams();
+        moved[0].base_url = "http://127.0.0.1:9/v1".to_owned();
+        let moved = first(&routes.renewed(&moved, &models).expect("routes"));
+        assert!(!Arc::ptr_eq(&old.breaker, &moved.breaker) && !Arc::ptr_eq(&old.keys, &moved.keys));
+        // With other keys, what is known of the old ones does not count.
+        let mut changed = upstreams();
+        changed[0].keys.push(gatewright::ApiKey::new("k").expect("a key"));
+        let renewed = renewed.renewed(&changed, &models).expect("routes");
+        assert!(!Arc::ptr_eq(&new.keys, &first(&renewed).keys));
+    }
+
+    #[test]
+    fn responses_serve_what_speaks_responses() {
+        let upstreams = [
+            Upstream::new("chat", Kind::Chat, "http://127.0.0.1:1"),
+            Upstream::new("both", Kind::Responses, "http://127.0.0.1:1"),
+        ];
+        let serves = |family: &str, upstream: &str, translate: bool| {
+            let mut model = Model::new("m", family, Target::new(upstream, "m"));
+            model.translate_responses = translate;
+            let routes = Routes::new(&upstreams, &[model]).expect("routes");
+            routes.find("m").expect("m").serves_responses()
+        };
+        assert!(serves("family_one", "both", false));
+        assert!(serves("my-own", "both", false));
+        assert!(!serves("family_one", "chat", false));
+        assert!(!serves("family_two", "both", false));
+        assert!(serves("family_two", "chat", true));
+    }
 }

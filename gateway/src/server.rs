@@ -1,37 +1,54 @@
 //! The server: accepts connections, applies their limits, and routes requests to operations.
 
+mod admin;
 mod bind_error;
 mod body;
 mod connection;
+mod control;
 mod embedded;
 mod head_error;
+mod held;
+mod listening;
+mod model_scope;
+mod operator;
 mod origins;
+mod rate_headers;
 mod request;
 mod request_id;
+mod route_match;
+mod tls;
 
 use std::future::Future;
 use std::io;
-use std::io::ErrorKind::{ConnectionAborted, ConnectionReset};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::Router;
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt as _;
 
 pub use self::bind_error::BindError;
+pub use self::control::{Control, Reloaded};
 pub use self::embedded::Embedded;
+pub use self::route_match::{Match, match_route};
 
-use self::connection::Peers;
+use self::connection::{Peers, Socket};
+use self::head_error::WithBody;
+use self::listening::{Accepted, Listening};
+use self::tls::{Certificate, Handshakes, OverTls};
 use crate::access::ApiKey;
 use crate::config::Config;
-use crate::wire::ApiError;
+use crate::observe::Present;
+use crate::wire::{ApiError, Presence};
 
 /// Maximum number of refused connections that stay open for their clients to read the error.
 const REFUSALS: usize = 64;
@@ -40,31 +57,49 @@ const REFUSED_WAIT_S: u64 = 1;
 /// Pause after a failed accept, for example when file descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A gateway that is bound to an address and ready to serve.
+/// A gateway that is bound to its addresses and ready to serve.
 pub struct Gateway {
-    listener: TcpListener,
-    address: SocketAddr,
+    listening: Listening,
+    certificate: Option<Arc<Certificate>>,
+    handshakes: Option<Handshakes>,
     embedded: Embedded,
 }
 
 impl Gateway {
-    /// Binds the address. Connections queue from now on, until [`serve`](Self::serve) accepts them.
+    /// Binds the addresses. Connections queue from now on, until [`serve`](Self::serve) accepts them.
     pub async fn bind(config: Config) -> Result<Self, BindError> {
-        let failed = |source| BindError::Listen { listen: config.listen.clone(), source };
-        let listener = TcpListener::bind(&config.listen).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let embedded = Embedded::at(config, address)?;
-        Ok(Self { listener, address, embedded })
+        let certificate = match &config.tls {
+            Some(tls) => Some(Certificate::new(tls.read()?)),
+            None => None,
+        };
+        let handshakes = match &certificate {
+            Some(certificate) => Some(Handshakes::new(Arc::clone(certificate), config.header_timeout)?),
+            None => None,
+        };
+        let listening = Listening::bind(&config).await?;
+        let embedded = Embedded::at(config, listening.address())?;
+        embedded.load().await?;
+        Ok(Self { listening, certificate, handshakes, embedded })
     }
 
-    /// The bound address, with the actual port if port 0 was configured.
+    /// The bound address, with the actual port if port 0 was configured; the first one of several.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listening.address()
     }
 
-    /// The base URL, such as `http://127.0.0.1:8080`.
+    /// The base URL, such as `http://127.0.0.1:8080`; the first one of several.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.urls().swap_remove(0)
+    }
+
+    /// The base URLs of all addresses.
+    pub fn urls(&self) -> Vec<String> {
+        self.listening.urls().collect()
+    }
+
+    /// What gives the gateway another configuration while it serves.
+    pub fn control(&self) -> Control {
+        Control { app: self.embedded.shared(), certificate: self.certificate.clone() }
     }
 
     /// The key that clients must send (section 5).
@@ -82,22 +117,26 @@ impl Gateway {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {
         let (app, router) = self.embedded.into_parts();
         let config = &app.config;
-        let mut server = http1::Builder::new();
-        // A half-closed client still gets its response; `server/connection.rs` detects clients that have gone.
-        server.timer(TokioTimer::new()).header_read_timeout(config.header_timeout).half_close(true);
-        let graceful = GracefulShutdown::new();
+        let connections = Connections::new(config, router, self.handshakes);
         let permits = Arc::new(Semaphore::new(config.max_connections));
         let peers = Peers::new(config.max_connections_per_peer);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
-        tracing::info!(address = %self.address, "listening");
+        for url in self.listening.urls() {
+            tracing::info!(url, "listening");
+        }
 
-        tokio::pin!(shutdown);
+        let drained = async {
+            shutdown.await;
+            app.draining.store(true, Ordering::Relaxed);
+            tokio::time::sleep(config.drain_delay).await;
+        };
+        tokio::pin!(drained);
         loop {
             let accepted = tokio::select! {
-                () = &mut shutdown => break,
-                accepted = accept(&self.listener, &permits) => accepted,
+                () = &mut drained => break,
+                accepted = accept(&self.listening, &permits) => accepted,
             };
-            let (stream, address, permit) = match accepted {
+            let (Accepted { stream, peer, is_tls }, permit) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "connection not accepted");
@@ -105,18 +144,21 @@ impl Gateway {
                     continue;
                 }
             };
-            let Some(held) = peers.hold(address.ip()) else {
-                let most = config.max_connections_per_peer;
-                let message = format!("this address has {most} open connections already; close some first");
-                let error =
-                    ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message).retry_after(REFUSED_WAIT_S);
-                connection::refuse(stream, error, &refusals);
+            let Some(held) = peers.hold(peer.ip()) else {
+                // A client of TLS could not read the error before a handshake.
+                if !is_tls {
+                    let most = config.max_connections_per_peer;
+                    let message =
+                        format!("this address has {most} open connections already; close some first");
+                    let error =
+                        ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message).retry_after(REFUSED_WAIT_S);
+                    connection::refuse(stream, error, &refusals);
+                }
                 continue;
             };
             let (socket, peer) = connection::open(stream, config.write_timeout);
-            let connection =
-                server.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router.clone()));
-            let connection = graceful.watch(connection);
+            let connection = connections.serve(socket, peer.presence().clone(), is_tls);
+            let present = Present::new(&app.metrics.connections);
             tokio::spawn(async move {
                 tokio::select! {
                     ended = connection => if let Err(error) = ended {
@@ -125,17 +167,20 @@ impl Gateway {
                     () = peer.gone() => tracing::debug!("the client has gone"),
                 }
                 peer.close().await;
-                drop((permit, held));
+                drop((permit, held, present));
             });
         }
         let ended = async {
-            graceful.shutdown().await;
+            connections.graceful.shutdown().await;
             app.tasks.ended().await;
         };
         if tokio::time::timeout(config.shutdown_grace, ended).await.is_err() {
             tracing::warn!("requests or video tasks in progress were abandoned");
         }
         let unfinished = app.tasks.stop().await;
+        if let Err(error) = app.writer.write().await {
+            tracing::warn!("{error}: the usage of the last requests is lost");
+        }
         for task in &unfinished {
             tracing::warn!(task, "ended as failed: the gateway stopped");
         }
@@ -144,19 +189,58 @@ impl Gateway {
 }
 
 async fn accept(
-    listener: &TcpListener,
+    listening: &Listening,
     permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+) -> io::Result<(Accepted, OwnedSemaphorePermit)> {
     let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
-    loop {
-        let (stream, address) = match listener.accept().await {
-            // A client that left the queue must not delay the next one.
-            Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset) => continue,
-            accepted => accepted?,
-        };
-        // Without it, every event of a stream may wait 40 ms for the acknowledgement of the previous one. Fails if the
-        // client has gone, which the connection then detects.
-        _ = stream.set_nodelay(true);
-        return Ok((stream, address, permit));
+    Ok((listening.accept().await?, permit))
+}
+
+/// What serves the connections.
+struct Connections {
+    server: http1::Builder,
+    graceful: GracefulShutdown,
+    router: Router,
+    handshakes: Option<Handshakes>,
+}
+
+impl Connections {
+    fn new(config: &Config, router: Router, handshakes: Option<Handshakes>) -> Self {
+        let mut server = http1::Builder::new();
+        // A half-closed client still gets its response; `server/connection.rs` detects clients that have gone.
+        server.timer(TokioTimer::new()).header_read_timeout(config.header_timeout).half_close(true);
+        Self { server, graceful: GracefulShutdown::new(), router, handshakes }
+    }
+
+    /// Serves a connection to its end.
+    fn serve(
+        &self,
+        socket: Socket,
+        presence: Presence,
+        is_tls: bool,
+    ) -> impl Future<Output = io::Result<()>> + use<> {
+        let (server, watcher) = (self.server.clone(), self.graceful.watcher());
+        let handshakes = self.handshakes.clone().filter(|_| is_tls);
+        let service = self.router.clone().map_request(move |mut request: http::Request<Incoming>| {
+            request.extensions_mut().insert(presence.clone());
+            if is_tls {
+                request.extensions_mut().insert(OverTls);
+            }
+            request
+        });
+        let service = TowerToHyperService::new(service);
+        async move {
+            let ended = match handshakes {
+                None => {
+                    let socket = TokioIo::new(WithBody::over(socket));
+                    watcher.watch(server.serve_connection(socket, service)).await
+                }
+                Some(handshakes) => {
+                    let socket = TokioIo::new(WithBody::over(handshakes.shake(socket).await?));
+                    watcher.watch(server.serve_connection(socket, service)).await
+                }
+            };
+            ended.map_err(io::Error::other)
+        }
     }
 }

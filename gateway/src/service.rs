@@ -6,9 +6,12 @@ use gatewright::operations::Operation;
 
 use crate::app::App;
 use crate::bounds::budget::Budget;
+use crate::conversation::Protocol;
 use crate::generated::routes::Service;
+use crate::kept;
 use crate::media;
-use crate::protocols::{chat, models, native, responses};
+use crate::models;
+use crate::relay;
 use crate::wire::{ApiError, Call, Response};
 
 /// The response of an operation; errors have the operation's own style.
@@ -28,55 +31,63 @@ async fn worked_out(app: &Arc<App>, call: Call, handler: Handler) -> Response {
 
 impl Service for Arc<App> {
     async fn create_chat_completion(&self, call: Call) -> Response {
-        worked_out(self, call, chat::create).await
+        relay::answer(self, call, Protocol::Chat).await
+    }
+
+    async fn create_message(&self, call: Call) -> Response {
+        relay::answer(self, call, Protocol::Messages).await
+    }
+
+    async fn count_message_tokens(&self, call: Call) -> Response {
+        relay::answer(self, call, Protocol::Messages).await
     }
 
     async fn create_response(&self, call: Call) -> Response {
-        worked_out(self, call, responses::create).await
+        relay::answer(self, call, Protocol::Responses).await
     }
 
     async fn compact_response(&self, call: Call) -> Response {
-        worked_out(self, call, responses::compact).await
+        relay::answer(self, call, Protocol::Responses).await
     }
 
     async fn retrieve_response(&self, call: Call) -> Response {
-        finish(call.operation, responses::retrieve(self, &call))
+        finish(call.operation, kept::retrieve(self, &call))
     }
 
     async fn delete_response(&self, call: Call) -> Response {
-        finish(call.operation, responses::delete(self, &call))
+        finish(call.operation, kept::delete(self, &call))
     }
 
     async fn list_response_input_items(&self, call: Call) -> Response {
-        worked_out(self, call, responses::list_input_items).await
+        worked_out(self, call, kept::list_input_items).await
     }
 
-    async fn list_models(&self, _call: Call) -> Response {
-        models::list()
+    async fn list_models(&self, call: Call) -> Response {
+        models::list(self, &call)
     }
 
     async fn retrieve_model(&self, call: Call) -> Response {
-        finish(call.operation, models::retrieve(&call))
+        finish(call.operation, models::retrieve(self, &call))
     }
 
     async fn generate_content(&self, call: Call) -> Response {
-        worked_out(self, call, native::generate).await
+        relay::answer(self, call, Protocol::Native).await
     }
 
     async fn stream_generate_content(&self, call: Call) -> Response {
-        worked_out(self, call, native::stream).await
+        relay::answer(self, call, Protocol::Native).await
     }
 
     async fn count_tokens(&self, call: Call) -> Response {
-        worked_out(self, call, native::count_tokens).await
+        relay::answer(self, call, Protocol::Native).await
     }
 
     async fn list_native_models(&self, call: Call) -> Response {
-        finish(call.operation, models::list_native(&call))
+        finish(call.operation, models::list_native(self, &call))
     }
 
     async fn retrieve_native_model(&self, call: Call) -> Response {
-        finish(call.operation, models::retrieve_native(&call))
+        finish(call.operation, models::retrieve_native(self, &call))
     }
 
     async fn create_video(&self, call: Call) -> Response {

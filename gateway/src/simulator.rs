@@ -11,12 +11,14 @@
 //! - it really draws images and encodes videos;
 //! - an answer never costs more than the [`Budget`] of its request.
 
+pub(crate) mod conversation;
 mod echo;
 mod h264;
 pub(crate) mod image;
 mod mp4;
 mod palette;
 mod prompt;
+pub(crate) mod protocols;
 mod question;
 mod schema;
 pub(crate) mod seed;
@@ -31,10 +33,8 @@ use self::question::Question;
 use self::text::Essay;
 use self::tokens::counted;
 use crate::bounds::budget::{Budget, Exceeded};
-use crate::conversation::{Content, Finish, Format, Prompt, Reply, Usage};
-
-/// Maximum number of tokens of a text answer, whatever the request allows.
-pub(crate) const LONGEST_ANSWER: usize = 32_768;
+use crate::models::LONGEST_ANSWER;
+use crate::simulator::conversation::{Content, Finish, Format, Prompt, Reply, Usage};
 
 /// The content of an answer, before truncation.
 enum Draft<'a> {
@@ -136,7 +136,7 @@ mod tests {
     use super::prompt::LONGEST_QUESTION;
     use super::*;
     use crate::bounds::client_schema::ClientSchema;
-    use crate::conversation::{Tool, Turn};
+    use crate::simulator::conversation::{Tool, Turn};
 
     fn prompt(question: &str) -> Prompt {
         Prompt { turns: vec![Turn::User(question.to_owned())], ..Prompt::default() }

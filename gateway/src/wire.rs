@@ -3,6 +3,7 @@
 mod call;
 mod error;
 pub(crate) mod json;
+mod presence;
 mod response;
 mod route;
 pub(crate) mod sse;
@@ -10,6 +11,7 @@ pub(crate) mod sse;
 pub use self::call::Call;
 pub(crate) use self::error::ApiError;
 pub use self::error::not_implemented;
+pub(crate) use self::presence::Presence;
 pub use self::response::Response;
 pub(crate) use self::response::{json_bytes, json_response};
 pub(crate) use self::route::{Route, Segment};

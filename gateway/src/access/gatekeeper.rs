@@ -1,76 +1,109 @@
-//! Checks the API key (section 5): finds it in the request, compares it, and refuses requests without it.
-//!
-//! Accepts the `Authorization` header of the specification, and the `x-goog-api-key` header and `key` query parameter of
-//! the native protocol (ours: native clients send nothing else).
+//! Admits requests: finds the key in the request and in memory, and refuses what the key may not do.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gatewright::operations::Operation;
 use gatewright::{ApiKey, ErrorCode};
-use http::{HeaderMap, header};
-use ring::hmac;
+use http::HeaderMap;
+use tokio::sync::Mutex;
 
-use crate::random::random_bytes;
+use super::data::Data;
+use super::keyring::{Found, Keyring};
+use super::presented::Presented;
+use crate::keys::Digest;
+use crate::store::{SpentByKey, StoreError};
+use crate::usage::{Caller, Day, Ledger};
 use crate::wire::ApiError;
 
-/// Header of the native protocol that carries the key.
-pub(crate) const NATIVE_KEY_HEADER: &str = "x-goog-api-key";
-/// Query parameter of the native protocol that carries the key.
-pub(crate) const KEY_PARAMETER: &str = "key";
+/// When to try again while the keys cannot be read.
+const UNREADABLE_WAIT_S: u64 = 1;
 
-/// Whether a request comes from a native client, whatever its path: only native clients send the key this way.
-pub(crate) fn is_native(headers: &HeaderMap) -> bool {
-    headers.contains_key(NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION)
-}
-
-/// Compares digests of keys with a random pepper, in constant time.
+/// See the module. Nothing on the way of a request waits for the store.
 pub(crate) struct Gatekeeper {
-    pepper: hmac::Key,
-    digest: hmac::Tag,
+    data: Data,
+    keyring: Keyring,
+    admin: Option<Digest>,
+    /// Whether the keys of the store were read at least once.
+    read: AtomicBool,
+    /// The revision of the keys that are in memory. Held while they are replaced.
+    revision: Mutex<Option<i64>>,
 }
 
 impl Gatekeeper {
-    pub(crate) fn new(key: &ApiKey) -> Self {
-        let pepper = hmac::Key::new(hmac::HMAC_SHA256, &random_bytes());
-        let digest = hmac::sign(&pepper, key.expose().as_bytes());
-        Self { pepper, digest }
+    /// `key`: the key of the configuration. `admin`: the key of `/admin`, if it is served.
+    pub(crate) fn new(data: Data, key: &ApiKey, admin: Option<&ApiKey>, ledger: &Arc<Ledger>) -> Self {
+        let digest = |key: &ApiKey| data.pepper.digest(key.expose().as_bytes());
+        let (keyring, admin) = (Keyring::new(digest(key), ledger), admin.map(digest));
+        let read = AtomicBool::new(!data.lasting);
+        Self { data, keyring, admin, read, revision: Mutex::new(None) }
     }
 
-    /// Admits or refuses a request. Removes the key from the headers and the query, so that later code cannot log it
-    /// or pass it on.
+    /// Finds the key of a request. Removes it from the headers and the query.
+    ///
+    /// Errors: there is no key, it is not one of this gateway's, or it may not call the operation.
     pub(crate) fn admit(
         &self,
+        operation: &Operation,
         headers: &mut HeaderMap,
         query: &mut Vec<(String, String)>,
-    ) -> Result<(), ApiError> {
-        let bearer = headers.remove(header::AUTHORIZATION);
-        let native = headers.remove(NATIVE_KEY_HEADER);
-        let parameter = query.iter().position(|(name, _)| name == KEY_PARAMETER).map(|at| query.remove(at).1);
-        let presented = match (&bearer, &native, &parameter) {
-            (Some(value), ..) => {
-                let value = value.as_bytes();
-                let (scheme, key) = value.split_at(value.len().min("Bearer ".len()));
-                if !scheme.eq_ignore_ascii_case(b"Bearer ") {
-                    return Err(ApiError::new(
-                        &ErrorCode::INVALID_API_KEY,
-                        "the Authorization header must have the form \"Bearer <API_KEY>\"",
-                    ));
-                }
-                key.trim_ascii()
-            }
-            (None, Some(value), _) => value.as_bytes(),
-            (None, None, Some(value)) => value.as_bytes(),
-            (None, None, None) => b"",
+    ) -> Result<Caller, ApiError> {
+        let presented = Presented::take(headers, query);
+        // Clients match on the first words.
+        let incorrect = |why: &str| {
+            ApiError::new(&ErrorCode::INVALID_API_KEY, format!("Incorrect API key provided: {why}"))
         };
-        if presented.is_empty() {
-            return Err(ApiError::new(
-                &ErrorCode::MISSING_API_KEY,
-                "no API key was sent; send the header \"Authorization: Bearer <API_KEY>\"",
-            ));
-        }
-        hmac::verify(&self.pepper, presented, self.digest.as_ref()).map_err(|_| {
-            // Clients match on the first words.
-            ApiError::new(
-                &ErrorCode::INVALID_API_KEY,
-                "Incorrect API key provided: it is not one of this gateway",
+        match self.keyring.find(self.data.pepper.digest(presented.key()?)) {
+            Found::Valid(caller) if caller.scopes().allow_operation(operation) => Ok(caller),
+            Found::Valid(_) => Err(ApiError::new(
+                &ErrorCode::PERMISSION_DENIED,
+                format!("this API key may not call {}", operation.qualified_name()),
+            )),
+            Found::Expired => Err(incorrect("it has expired")),
+            // The key may be one of those that could not be read yet.
+            Found::Unknown if !self.read.load(Ordering::Relaxed) => Err(ApiError::new(
+                &ErrorCode::SERVER_IS_OVERLOADED,
+                "the gateway cannot read its API keys yet; try again soon",
             )
-        })
+            .retry_after(UNREADABLE_WAIT_S)),
+            Found::Unknown => Err(incorrect("it is not one of this gateway")),
+        }
+    }
+
+    /// Whether there is an admin key.
+    pub(crate) fn has_admin(&self) -> bool {
+        self.admin.is_some()
+    }
+
+    /// Admits a request with the admin key in a header. In a query, where logs could show it, it is not taken.
+    ///
+    /// Errors: the key is missing or another.
+    pub(crate) fn admit_admin(&self, headers: &mut HeaderMap) -> Result<(), ApiError> {
+        let presented = Presented::take(headers, &mut Vec::new());
+        let key = presented.key()?;
+        match self.admin {
+            Some(admin) if self.data.pepper.verify(key, admin) => Ok(()),
+            _ => Err(ApiError::new(
+                &ErrorCode::INVALID_API_KEY,
+                "Incorrect API key provided: only the admin key is taken here",
+            )),
+        }
+    }
+
+    /// Reads the keys again if they have changed.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        let store = &self.data.store;
+        let mut known = self.revision.lock().await;
+        // First: a change that comes while the keys are read is then seen the next time.
+        let revision = store.revision().await?;
+        if *known == Some(revision) {
+            return Ok(());
+        }
+        let (records, day) = (store.keys_in_use().await?, Day::today());
+        let spent = if self.keyring.knows(&records) { SpentByKey::new() } else { store.spent(day).await? };
+        self.keyring.replace(records, &spent, day);
+        *known = Some(revision);
+        self.read.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! A JSON Schema from a client, checked against limits before anything is built from it (ours; the source states no limit).
+//! A JSON Schema from a client, checked against limits before anything is built from it (ours; the source states no
+//! limit).
 
 use serde_json::Value;
 

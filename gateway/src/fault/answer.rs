@@ -137,7 +137,7 @@ fn rewritten(pieces: Pieces, change: impl Fn(&mut Value) + Send + 'static) -> Pi
 }
 
 fn rename_model(document: &mut Value, id: &str) {
-    for pointer in ["/model", "/response/model", "/modelVersion"] {
+    for pointer in ["/model", "/response/model", "/message/model", "/modelVersion"] {
         if let Some(member) = document.pointer_mut(pointer) {
             *member = id.into();
         }
@@ -154,6 +154,9 @@ fn spoil_arguments(document: &mut Value) {
     if document["type"] == "response.function_call_arguments.delta" {
         cut(&mut document["delta"]);
     }
+    if let Some(piece) = document.pointer_mut("/delta/partial_json") {
+        cut(piece);
+    }
     let mut open = vec![document];
     while let Some(value) = open.pop() {
         match value {
@@ -162,8 +165,9 @@ fn spoil_arguments(document: &mut Value) {
                 for (name, member) in members {
                     match (name.as_str(), &member) {
                         ("arguments", Value::String(_)) => cut(member),
-                        // Native arguments are an object; text in their place is not what was declared.
-                        ("args", Value::Object(_)) => *member = member.to_string().into(),
+                        // The arguments of the native and the messages protocol are an object; text in their place
+                        // is not what was declared.
+                        ("args" | "input", Value::Object(_)) => *member = member.to_string().into(),
                         _ => open.push(member),
                     }
                 }
@@ -244,6 +248,10 @@ fn error_event(operation: &Operation, number: usize) -> Bytes {
                 "type": "error", "code": "server_error", "message": MESSAGE, "param": null,
                 "sequence_number": number,
             });
+            format!("event: error\ndata: {event}\n\n")
+        }
+        Protocol::Messages => {
+            let event = json!({ "type": "error", "error": { "type": "api_error", "message": MESSAGE } });
             format!("event: error\ndata: {event}\n\n")
         }
         Protocol::Native => {

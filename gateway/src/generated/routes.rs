@@ -23,6 +23,18 @@ pub(crate) static ROUTES: &[Route] = &[
         ],
     },
     Route {
+        operation: &operations::CREATE_MESSAGE,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("messages"),
+        ],
+    },
+    Route {
+        operation: &operations::COUNT_MESSAGE_TOKENS,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("messages"), Segment::Literal("count_tokens"),
+        ],
+    },
+    Route {
         operation: &operations::LIST_MODELS,
         segments: &[
             Segment::Literal("v1"), Segment::Literal("models"),
@@ -150,6 +162,16 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
+    /// Create a message (ours): `POST /v1/messages`.
+    fn create_message(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Count the tokens of a message request (ours): `POST /v1/messages/count_tokens`.
+    fn count_message_tokens(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
     /// List models (4, 2.4): `GET /v1/models`.
     fn list_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
@@ -210,6 +232,8 @@ pub async fn dispatch(service: &impl Service, call: Call) -> Response {
         "retrieve_response" => service.retrieve_response(call).await,
         "delete_response" => service.delete_response(call).await,
         "list_response_input_items" => service.list_response_input_items(call).await,
+        "create_message" => service.create_message(call).await,
+        "count_message_tokens" => service.count_message_tokens(call).await,
         "list_models" => service.list_models(call).await,
         "retrieve_model" => service.retrieve_model(call).await,
         "generate_content" => service.generate_content(call).await,

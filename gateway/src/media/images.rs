@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::clock::unix_seconds;
-use crate::protocols::models;
+use crate::models;
 use crate::simulator::image;
 use crate::store::{Kind, LIFETIME};
 use crate::wire::json::text;
@@ -45,7 +45,7 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
     });
     let drawn = drawn.await?;
 
-    let public = app.public_url(&call.headers);
+    let public = app.public_url(call);
     let data: Vec<Value> = drawn
         .into_iter()
         .map(|result| {

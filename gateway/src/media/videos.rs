@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::clock::{unix_seconds, whole_seconds};
+use crate::models;
 use crate::outgoing::Delivery;
-use crate::protocols::models;
 use crate::simulator::video;
 use crate::store::{Ahead, Files, Kind, LIFETIME, Room, STOPPED, State, Task, Tasks};
 use crate::wire::json::text;
@@ -83,10 +83,11 @@ pub(crate) fn create(app: &App, call: &Call) -> Result<Response, ApiError> {
     };
     let state = if job.waits() { State::Pending } else { State::Processing };
     let id = format!("video_{}", Uuid::new_v4().simple());
-    let task = Task { id, created: unix_seconds(), model: model.id, duration_s, size, state };
+    let owner = Arc::clone(call.caller.id());
+    let task = Task { id, owner, created: unix_seconds(), model: model.id, duration_s, size, state };
     tasks.add(task.clone())?;
 
-    let public = app.public_url(&call.headers);
+    let public = app.public_url(call);
     let mut record = record_of(&task, &app.files, &public);
     // In seconds; the source states no unit (2.7).
     record["estimated_time"] = json!(whole_seconds(estimate));
@@ -105,10 +106,10 @@ pub(crate) fn create(app: &App, call: &Call) -> Result<Response, ApiError> {
 /// `GET /v1/videos/generations/{task_id}`.
 pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
     let id = call.path("task_id");
-    let task = app.tasks.get(id).ok_or_else(|| {
+    let task = app.tasks.get(call.caller.id(), id).ok_or_else(|| {
         ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no video task {id:?}")).param("task_id")
     })?;
-    Ok(json_response(&record_of(&task, &app.files, &app.public_url(&call.headers))))
+    Ok(json_response(&record_of(&task, &app.files, &app.public_url(call))))
 }
 
 /// How a task ends.

@@ -1,5 +1,9 @@
 //! Errors of starting a gateway.
 
+use crate::access::InvalidData;
+use crate::config::TlsError;
+use crate::routing::InvalidRoutes;
+
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,10 +16,31 @@ pub enum BindError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// There is no address to listen on.
+    #[error("there is no address to listen on")]
+    Nowhere,
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The data folder cannot be used.
+    #[error("cannot use the data folder: {0}")]
+    Data(#[from] InvalidData),
     /// `public_url` is not scheme, host and port.
     #[error("public_url {0:?} does not have the form http://host or https://host:port")]
     PublicUrl(String),
     /// One of `allowed_origins` is not scheme, host and port.
     #[error("allowed origin {0:?} is neither * nor has the form https://host or https://host:port")]
     Origin(String),
+    /// Upstreams and models contradict each other, or an upstream cannot be called.
+    #[error("{0}")]
+    Upstreams(String),
+}
+
+impl From<InvalidRoutes> for BindError {
+    fn from(InvalidRoutes(why): InvalidRoutes) -> Self {
+        Self::Upstreams(why)
+    }
 }

@@ -19,14 +19,14 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep};
 
-use super::head_error::{self, Rewriting};
-use crate::wire::ApiError;
+use super::head_error;
+use crate::wire::{ApiError, Presence};
 
 /// Longest time that a half-closed client may read nothing. Such a client either waits for the response or has gone;
 /// TCP does not tell which.
 const AFTER_HALF_CLOSE: Duration = Duration::from_secs(10);
-/// Interval of checking a connection with unread bytes for a close by the client.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of checking a connection with unread bytes for a close by the client: its upstream is given up within 100 ms.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long to discard further input after the last response, so that the client can read that response.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 /// Maximum number of bytes discarded that way.
@@ -39,7 +39,6 @@ pub(crate) struct Socket {
     patience: Duration,
     /// Runs while a write waits.
     stuck: Option<Pin<Box<Sleep>>>,
-    rewriting: Rewriting,
 }
 
 /// The same socket, for the code that watches the connection.
@@ -47,6 +46,8 @@ pub(crate) struct Peer {
     shared: Arc<Shared>,
     /// How long it may be silent after a half-close.
     patience: Duration,
+    /// Ends when it closes its sending half: nothing that costs money goes on for it.
+    presence: Presence,
 }
 
 struct Shared {
@@ -60,8 +61,12 @@ struct Shared {
 /// A socket whose client must read something at least once per `patience` while output is pending.
 pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
     let shared = Arc::new(Shared { stream, written: AtomicU64::new(0), gave_up: AtomicBool::new(false) });
-    let peer = Peer { shared: Arc::clone(&shared), patience: patience.min(AFTER_HALF_CLOSE) };
-    (Socket { shared, patience, stuck: None, rewriting: Rewriting::default() }, peer)
+    let peer = Peer {
+        shared: Arc::clone(&shared),
+        patience: patience.min(AFTER_HALF_CLOSE),
+        presence: Presence::default(),
+    };
+    (Socket { shared, patience, stuck: None }, peer)
 }
 
 /// Refuses a connection with an error. If a place is free, discards input for a while, so that the client can read the
@@ -78,8 +83,8 @@ pub(crate) fn refuse(stream: TcpStream, error: ApiError, places: &Arc<Semaphore>
     }
 }
 
-/// Discards input for a limited time and up to a limited size. With unread bytes, the system would reset the connection,
-/// and the client would lose the last response.
+/// Discards input for a limited time and up to a limited size. With unread bytes, the system would reset the
+/// connection, and the client would lose the last response.
 async fn drain(stream: &TcpStream) {
     let drain = async {
         let mut scrap = vec![0; 16 * 1024];
@@ -121,15 +126,6 @@ impl Socket {
         let message = format!("the client read nothing of its response for {patience:?}");
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
     }
-
-    /// Sends the replacement for the library's own response.
-    fn send_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some(rest) = self.rewriting.rest() {
-            let count = ready!(self.send(context, |stream| stream.try_write(&rest)))?;
-            self.rewriting.sent(count);
-        }
-        Poll::Ready(Ok(()))
-    }
 }
 
 impl AsyncRead for Socket {
@@ -155,14 +151,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match head_error::begin(bytes) {
-            None => self.send(context, |stream| stream.try_write(bytes)),
-            Some(0) => {
-                self.rewriting.replace(bytes);
-                Poll::Ready(Ok(bytes.len()))
-            }
-            Some(at) => self.send(context, |stream| stream.try_write(&bytes[..at])),
-        }
+        self.send(context, |stream| stream.try_write(bytes))
     }
 
     fn poll_write_vectored(
@@ -170,35 +159,36 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // The library's own response has no body: it comes alone or last.
-        match parts.iter().position(|part| head_error::begin(part).is_some()) {
-            None => self.send(context, |stream| stream.try_write_vectored(parts)),
-            Some(0) => self.poll_write(context, &parts[0]),
-            Some(at) => self.send(context, |stream| stream.try_write_vectored(&parts[..at])),
-        }
+        self.send(context, |stream| stream.try_write_vectored(parts))
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.send_replacement(context)
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.send_replacement(context))?;
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(SockRef::from(&self.shared.stream).shutdown(std::net::Shutdown::Write))
     }
 }
 
 impl Peer {
+    /// Whether the client still sends.
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
     /// Resolves when the client has gone: at once after a reset, and later if the client half-closed the connection and
     /// stops reading. A half-close alone does not lose the client its response.
     pub(crate) async fn gone(&self) {
         let broken = self.shared.stream.ready(Interest::ERROR);
         let silent = async {
-            if self.sending_ended().await.is_err() {
+            let ended = self.sending_ended().await;
+            self.presence.end();
+            if ended.is_err() {
                 return;
             }
             loop {
@@ -220,7 +210,11 @@ impl Peer {
     async fn sending_ended(&self) -> io::Result<()> {
         // Peeking consumes nothing, and waits until something arrives.
         while self.shared.stream.peek(&mut [0]).await? > 0 {
-            // There are unread bytes: the library reads them after the response.
+            // There are unread bytes: the library reads them after the response. With TLS the last of them say that the
+            // client closes, so that the end may stand behind them.
+            if self.shared.stream.ready(Interest::READABLE).await?.is_read_closed() {
+                break;
+            }
             tokio::time::sleep(LOOK).await;
         }
         Ok(())

@@ -9,11 +9,11 @@ use gatewright::webhook::Secret;
 use tower::ServiceExt as _;
 
 use super::bind_error::BindError;
-use super::origins::{cors, is_origin};
+use super::origins::cors;
 use super::request::answer;
-use crate::access::ApiKey;
+use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, is_origin};
 use crate::wire::Response;
 
 /// A gateway without a socket, for programs that call it in their own process.
@@ -34,7 +34,11 @@ impl Embedded {
             return Err(BindError::PublicUrl(public.clone()));
         }
         let cors = cors(&config.allowed_origins)?;
-        let app = Arc::new(App::new(config, address));
+        let data = match &config.data {
+            Some(folder) => Data::open(folder)?,
+            None => Data::in_memory(),
+        };
+        let app = Arc::new(App::new(config, data, address)?);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&app));
         let router = match cors {
             Some(cors) => router.layer(cors),
@@ -56,9 +60,30 @@ impl Embedded {
         &self.app.key
     }
 
+    /// Reads the keys, so that they are valid from the first request on. A store that does not answer is tried again
+    /// while requests are served.
+    ///
+    /// Errors: the files of the data folder do not belong together.
+    pub(super) async fn load(&self) -> Result<(), BindError> {
+        match self.app.registry.check().await {
+            Err(RegistryError::Data(invalid)) => return Err(invalid.into()),
+            Err(error) => tracing::warn!("{error}: the keys are read later"),
+            Ok(()) => {
+                if let Err(error) = self.app.gatekeeper.refresh().await {
+                    tracing::warn!("{error}: the keys are read later");
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The shared state of the requests, and the service that handles them.
     pub(super) fn into_parts(self) -> (Arc<App>, Router) {
         (self.app, self.router)
+    }
+
+    pub(super) fn shared(&self) -> Arc<App> {
+        Arc::clone(&self.app)
     }
 
     pub(super) fn webhook_secret(&self) -> &Secret {

@@ -1,10 +1,15 @@
 //! Responses to requests whose headers the HTTP library cannot parse. The library writes those itself, without a body;
 //! this module gives them the body that every error has.
 
-use bytes::Bytes;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes};
 use gatewright::ErrorCode;
 use gatewright::operations::ErrorStyle;
 use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::request_id::signed;
 use crate::wire::ApiError;
@@ -17,32 +22,93 @@ const ENDS: &[u8] = b"\r\n\r\n";
 /// Maximum length of the library's own response.
 const LONGEST: usize = 256;
 
-/// Holds the replacement for such a response.
-#[derive(Default)]
-pub(crate) struct Rewriting {
+/// A connection, plain or with TLS, on which such responses are replaced.
+pub(super) struct WithBody<S> {
+    inner: S,
+    /// What remains to be sent of a replacement.
     rest: Bytes,
 }
 
-impl Rewriting {
+impl<S: AsyncWrite + Unpin> WithBody<S> {
+    pub(super) fn over(inner: S) -> Self {
+        Self { inner, rest: Bytes::new() }
+    }
+
     /// Takes the library's response and prepares ours.
-    pub(crate) fn replace(&mut self, head: &[u8]) {
+    fn replace(&mut self, head: &[u8]) {
         if let Some(error) = error_of(head) {
             self.rest = answer(error);
         }
     }
 
-    /// The bytes that remain to be sent.
-    pub(crate) fn rest(&self) -> Option<Bytes> {
-        (!self.rest.is_empty()).then(|| self.rest.clone())
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.rest.is_empty() {
+            let count = ready!(Pin::new(&mut self.inner).poll_write(context, &self.rest))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.rest.advance(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WithBody<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WithBody<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match begin(bytes) {
+            None => Pin::new(&mut self.inner).poll_write(context, bytes),
+            Some(0) => {
+                self.replace(bytes);
+                Poll::Ready(Ok(bytes.len()))
+            }
+            Some(at) => Pin::new(&mut self.inner).poll_write(context, &bytes[..at]),
+        }
     }
 
-    pub(crate) fn sent(&mut self, count: usize) {
-        self.rest = self.rest.slice(count..);
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // The library's own response has no body: it comes alone or last.
+        match parts.iter().position(|part| begin(part).is_some()) {
+            None => Pin::new(&mut self.inner).poll_write_vectored(context, parts),
+            Some(0) => self.poll_write(context, &parts[0]),
+            Some(at) => Pin::new(&mut self.inner).poll_write_vectored(context, &parts[..at]),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_rest(context))?;
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_rest(context))?;
+        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
 
 /// Where the library's own response begins, if these bytes end with one.
-pub(crate) fn begin(bytes: &[u8]) -> Option<usize> {
+fn begin(bytes: &[u8]) -> Option<usize> {
     if !bytes.ends_with(ENDS) {
         return None;
     }

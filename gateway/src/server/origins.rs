@@ -7,18 +7,13 @@ use http::{HeaderValue, Method, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::bind_error::BindError;
+use super::rate_headers;
 use super::request_id::REQUEST_ID;
+use crate::config::is_origin;
 use crate::store::REPLAYED_HEADER;
 
 /// How long a browser may cache a preflight response.
 const PREFLIGHT_LIFETIME: Duration = Duration::from_hours(1);
-
-/// Whether a text consists of scheme, host and port only.
-pub(super) fn is_origin(text: &str) -> bool {
-    let url = url::Url::parse(text).ok();
-    let plain = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.path() == "/");
-    plain && !text.contains(['?', '#', '@'])
-}
 
 /// The layer that lets web pages of these origins call the gateway. `None` if there are no origins.
 pub(super) fn cors(origins: &[String]) -> Result<Option<CorsLayer>, BindError> {
@@ -40,13 +35,14 @@ pub(super) fn cors(origins: &[String]) -> Result<Option<CorsLayer>, BindError> {
             Method::try_from(operation.method.as_str()).ok().filter(|method| !methods.contains(method)),
         );
     }
+    let exposed = [REQUEST_ID, header::RETRY_AFTER, REPLAYED_HEADER].into_iter().chain(rate_headers::names());
     Ok(Some(
         CorsLayer::new()
             .allow_origin(allowed)
             .allow_methods(methods)
             // Clients send custom headers; the key decides what they may do.
             .allow_headers(AllowHeaders::mirror_request())
-            .expose_headers([REQUEST_ID, header::RETRY_AFTER, REPLAYED_HEADER])
+            .expose_headers(exposed.collect::<Vec<_>>())
             .max_age(PREFLIGHT_LIFETIME),
     ))
 }

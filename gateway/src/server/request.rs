@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -9,36 +10,79 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use gatewright::operations::{ErrorStyle, Operation};
 use gatewright::{ErrorCode, limits};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use percent_encoding::percent_decode_str;
+use tracing::Instrument as _;
 
-use super::body::read_body;
+use super::body::{discard_rest, read_body};
+use super::held::hold;
 use super::request_id::{new_request_id, sign};
-use crate::access::is_native;
+use super::route_match::{Match, match_route};
+use super::tls::OverTls;
+use super::{admin, model_scope, operator, rate_headers};
+use crate::access::{is_native, refused};
 use crate::app::App;
 use crate::fault::Faults;
 use crate::generated::routes::dispatch;
 use crate::media::files;
-use crate::routing::{Match, match_route};
+use crate::observe;
 use crate::store::{Begun, PREFIX, fingerprint};
-use crate::wire::{ApiError, Call, Response};
+use crate::usage::{Caller, InFlight};
+use crate::wire::{ApiError, Call, Presence, Response};
 
 /// Answers a request in every case, also after a panic.
 pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
+    let begun = Instant::now();
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let mut style = path_style(&path);
-    let answered = AssertUnwindSafe(route(&app, request, &request_id, &mut style)).catch_unwind().await;
+    let mut found = Found { style: path_style(&path), operation: None, admitted: None };
+    let span = observe::span(&method, &path, request.headers(), &request_id);
+    let (head, mut body) = request.into_parts();
+    let waits = head.headers.contains_key(header::EXPECT);
+    let answering = route(&app, head, &mut body, &request_id, &mut found).instrument(span.clone());
+    let answered = AssertUnwindSafe(answering).catch_unwind().await;
     let mut response = match answered {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) => error.into_response(style),
+        Ok(Err(error)) => error.into_response(found.style),
         // The panic message went to standard error; the client does not get it.
-        Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(style),
+        Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(found.style),
     };
-    tracing::info!(%method, %path, status = response.status().as_u16(), %request_id, "answered");
-    sign(&mut response, request_id);
-    response
+    sign(&mut response, &request_id);
+    if !discard_rest(&mut body, waits).await {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Some(admitted) = found.admitted {
+        response = admitted.follow(response);
+    }
+    let request = observe::Request { begun, method, path, id: request_id, operation: found.operation, span };
+    observe::watch(&app.metrics, request, response)
+}
+
+/// What is known of a request so far.
+struct Found {
+    style: ErrorStyle,
+    operation: Option<&'static Operation>,
+    admitted: Option<Admitted>,
+}
+
+/// A request that counts towards the limits of its key.
+struct Admitted {
+    caller: Caller,
+    /// Its place among the concurrent ones, if they are limited.
+    place: Option<InFlight>,
+}
+
+impl Admitted {
+    /// Adds what is left of the limits to the response, which holds the request's place until it was sent.
+    fn follow(self, mut response: Response) -> Response {
+        rate_headers::write(&self.caller, response.headers_mut());
+        match self.place {
+            Some(place) => hold(response, place),
+            None => response,
+        }
+    }
 }
 
 /// The error style of a path without an operation.
@@ -46,14 +90,14 @@ fn path_style(path: &str) -> ErrorStyle {
     if path.starts_with("/v1beta") { ErrorStyle::Native } else { ErrorStyle::Standard }
 }
 
-/// Calls the operation of a request. `style` is set once the operation is known.
+/// Calls the operation of a request. `found` is set once the operation is known.
 async fn route(
     app: &Arc<App>,
-    request: Request,
+    mut head: Parts,
+    body: &mut Body,
     request_id: &str,
-    style: &mut ErrorStyle,
+    found: &mut Found,
 ) -> Result<Response, ApiError> {
-    let (mut head, body) = request.into_parts();
     let mut query: Vec<(String, String)> =
         url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
     if let Some(name) = head.uri.path().strip_prefix(PREFIX) {
@@ -62,9 +106,15 @@ async fn route(
         }
         return files::serve(&app.files, &head.method, name, &query, &head.headers);
     }
+    if admin::serves(app, head.uri.path()) {
+        return admin::answer(app, head, query, body).await;
+    }
+    if let Some(answered) = operator::answer(app, &mut head) {
+        return answered;
+    }
     let path = native_alias(&head.method, head.uri.path(), &head.headers);
     if is_native(&head.headers) || path_style(&path) == ErrorStyle::Native {
-        *style = ErrorStyle::Native;
+        found.style = ErrorStyle::Native;
     }
     // HEAD is allowed wherever GET is; the HTTP library omits the body.
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
@@ -85,8 +135,12 @@ async fn route(
             ));
         }
     };
-    *style = operation.error_style;
-    app.gatekeeper.admit(&mut head.headers, &mut query)?;
+    (found.style, found.operation) = (operation.error_style, Some(operation));
+    let caller = app.gatekeeper.admit(operation, &mut head.headers, &mut query)?;
+    if operation.models.is_some() {
+        let admitted = found.admitted.insert(Admitted { caller: caller.clone(), place: None });
+        admitted.place = caller.begin().map_err(|exceeded| refused(exceeded, &caller))?;
+    }
     let mut path = decode_parameters(&parameters)?;
     let violations =
         limits::check_query(operation, query.iter().map(|(name, value)| (name.as_str(), value.as_str())));
@@ -98,7 +152,7 @@ async fn route(
     // Computed from the original request, including the faults it asks for.
     let begun = if operation.has_body {
         let digest = || fingerprint(&path, &query, &body);
-        app.replays.begin(operation, &head.headers, digest)?
+        app.replays.begin(operation, caller.id(), &head.headers, digest)?
     } else {
         Begun::Unkeyed
     };
@@ -107,8 +161,18 @@ async fn route(
     if let Some(response) = faults.before(operation).await {
         return Ok(response);
     }
-    let call =
-        Call { operation, path, query, headers: head.headers, body, request_id: request_id.to_owned() };
+    model_scope::check(&app.routes.load(), &caller, operation, &path, &body)?;
+    let call = Call {
+        operation,
+        path,
+        query,
+        headers: head.headers,
+        body,
+        caller,
+        request_id: request_id.to_owned(),
+        presence: head.extensions.get::<Presence>().cloned().unwrap_or_default(),
+        is_tls: head.extensions.get::<OverTls>().is_some(),
+    };
     // Faults are applied after this: the stored response is intact.
     let response = match begun {
         Begun::Again(response) => response,

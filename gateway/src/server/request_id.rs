@@ -10,11 +10,11 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 
 /// A response to a request that could not be parsed, with the headers of every response.
 pub(super) fn signed(mut response: Response) -> Response {
-    sign(&mut response, new_request_id());
+    sign(&mut response, &new_request_id());
     response
 }
 
-pub(super) fn sign(response: &mut Response, request_id: String) {
+pub(super) fn sign(response: &mut Response, request_id: &str) {
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::try_from(request_id) {
         headers.insert(REQUEST_ID, id);

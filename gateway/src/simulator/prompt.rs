@@ -2,7 +2,7 @@
 
 use super::tokens::counted;
 use crate::bounds::budget::{Budget, Exceeded};
-use crate::conversation::{Prompt, Turn};
+use crate::simulator::conversation::{Prompt, Turn};
 
 /// Maximum length of the user's last turn that is considered for the answer, in bytes.
 pub(super) const LONGEST_QUESTION: usize = 256 * 1024;

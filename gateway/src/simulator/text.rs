@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::question::Question;
 use super::seed::Seed;
 use crate::bounds::budget::{Budget, Exceeded};
-use crate::conversation::Prompt;
+use crate::simulator::conversation::Prompt;
 
 /// Maximum `N` of `count to N`.
 const HIGHEST_COUNT: u64 = 10_000;

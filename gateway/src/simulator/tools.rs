@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::question::Question;
 use super::schema;
 use crate::bounds::budget::{Budget, Exceeded};
-use crate::conversation::{Prompt, Tool, ToolCall, ToolChoice};
+use crate::simulator::conversation::{Prompt, Tool, ToolCall, ToolChoice};
 
 /// The calls for a prompt; none if the answer is a text.
 pub(super) fn calls(

@@ -1,5 +1,5 @@
-//! Generated files (4 rule 4): kept in memory until they expire, under random names with signed URLs (section 8). A stored
-//! file stays for its hour: if there is no room, new work is refused.
+//! Generated files (4 rule 4): kept in memory until they expire, under random names with signed URLs (section 8). A
+//! stored file stays for its hour: if there is no room, new work is refused.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
-//! `Idempotency-Key` as in draft-ietf-httpapi-idempotency-key-header: a repeated request with the same key gets the first
-//! response again and is not executed twice.
+//! `Idempotency-Key` as in draft-ietf-httpapi-idempotency-key-header: a repeated request with the same key gets the
+//! first response again and is not executed twice.
 //!
-//! Idempotency keys are scoped per operation, since a gateway has one API key. Only complete and final responses are
-//! stored: no streams, no transient errors (5xx, 408, 409, 425, 429), nothing longer than [`LONGEST_ANSWER`].
+//! Idempotency keys are scoped per operation and API key. Only complete and final responses are stored: no streams, no
+//! transient errors (5xx, 408, 409, 425, 429), nothing longer than [`LONGEST_ANSWER`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,15 +108,19 @@ fn key(headers: &HeaderMap) -> Result<Option<Arc<str>>, ApiError> {
 }
 
 impl Replays {
-    /// Starts a request. Errors: its key is invalid, was used for another request (422), or is still running (409).
+    /// Starts a request of an API key, by its id. Errors: its key is invalid, was used for another request (422), or is still running (409).
     pub(crate) fn begin(
         self: &Arc<Self>,
         operation: &Operation,
+        caller: &str,
         headers: &HeaderMap,
         fingerprint: impl FnOnce() -> Digest,
     ) -> Result<Begun, ApiError> {
         match key(headers)? {
-            Some(key) => self.begin_at(operation.id, key, fingerprint(), Instant::now()),
+            // No part has a space: the keys of two callers never meet.
+            Some(key) => {
+                self.begin_at(operation.id, format!("{caller} {key}").into(), fingerprint(), Instant::now())
+            }
             None => Ok(Begun::Unkeyed),
         }
     }

@@ -53,6 +53,8 @@ impl Default for Tasks {
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) id: String,
+    /// Id of the API key that it belongs to.
+    pub(crate) owner: Arc<str>,
     pub(crate) created: u64,
     pub(crate) model: &'static str,
     pub(crate) duration_s: u32,
@@ -109,8 +111,9 @@ impl Tasks {
         Some(task.clone())
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<Task> {
-        self.lock().tasks.get(id).cloned()
+    /// A task of an API key.
+    pub(crate) fn get(&self, owner: &str, id: &str) -> Option<Task> {
+        self.lock().tasks.get(id).filter(|task| *task.owner == *owner).cloned()
     }
 
     /// Estimated time until a video of this many seconds is encoded, including the queue before it.

@@ -8,6 +8,8 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use super::error::ApiError;
+use super::presence::Presence;
+use crate::usage::Caller;
 
 /// A request that was routed to an operation and admitted (section 5).
 #[derive(Debug, Clone)]
@@ -25,8 +27,14 @@ pub struct Call {
     pub headers: HeaderMap,
     /// The whole body; empty if the operation has none.
     pub body: Bytes,
+    /// The key that the request was made with.
+    pub(crate) caller: Caller,
     /// The id sent back as `x-request-id`.
     pub request_id: String,
+    /// Whether the request arrived over TLS.
+    pub is_tls: bool,
+    /// Whether the client is still there.
+    pub(crate) presence: Presence,
 }
 
 impl Call {

@@ -1,5 +1,5 @@
-//! Errors in responses of the gateway: one description, written in the standard or the native form. Codes, statuses and
-//! types come from `spec/errors.json`.
+//! Errors in responses of the gateway: one description, written in the standard, the native or the messages form. Codes,
+//! statuses and types come from `spec/errors.json`.
 
 use std::fmt;
 
@@ -32,6 +32,15 @@ pub(crate) struct ApiError {
     violations: Violations,
     /// Response headers that do not follow from the code.
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// What an upstream said, in place of what follows from the code.
+    foreign: Option<Box<Foreign>>,
+}
+
+/// Status and code of an upstream.
+#[derive(Debug, Clone)]
+struct Foreign {
+    status: u16,
+    code: Option<String>,
 }
 
 impl fmt::Display for ApiError {
@@ -48,7 +57,14 @@ impl ApiError {
             message.truncate(message.floor_char_boundary(MOST_MESSAGE_BYTES));
             message.push('…');
         }
-        Self { code, message, param: None, violations: Violations::default(), headers: Vec::new() }
+        Self {
+            code,
+            message,
+            param: None,
+            violations: Violations::default(),
+            headers: Vec::new(),
+            foreign: None,
+        }
     }
 
     /// The request breaks these rules. `param` is the field of the first violation; the message lists the first
@@ -82,6 +98,11 @@ impl ApiError {
         self.header(header::RETRY_AFTER, seconds.into())
     }
 
+    /// Passes status and code of an upstream on. Both have to be fit to be shown.
+    pub(crate) fn foreign(self, status: u16, code: Option<String>) -> Self {
+        Self { foreign: Some(Box::new(Foreign { status, code })), ..self }
+    }
+
     /// Adds a header to the response.
     pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
@@ -93,7 +114,9 @@ impl ApiError {
         let (status, body) = match style {
             ErrorStyle::Native => (self.code.native_http, self.native_body()),
             ErrorStyle::Standard => (self.code.status, self.standard_body()),
+            ErrorStyle::Messages => (self.code.status, self.messages_body()),
         };
+        let status = self.foreign.as_ref().map_or(status, |foreign| foreign.status);
         let mut response = json_response(&body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.headers_mut().extend(self.headers);
@@ -104,11 +127,20 @@ impl ApiError {
     }
 
     fn standard_body(&self) -> Value {
+        json!({ "error": self.members(self.code.error_type) })
+    }
+
+    /// The members `param`, `code` and `violations` are ours: clients of this form ignore them.
+    fn messages_body(&self) -> Value {
+        json!({ "type": "error", "error": self.members(self.code.messages_type) })
+    }
+
+    fn members(&self, error_type: &str) -> Value {
         let mut error = json!({
             "message": self.message,
-            "type": self.code.error_type,
+            "type": error_type,
             "param": self.param,
-            "code": self.code.code,
+            "code": self.foreign.as_ref().and_then(|foreign| foreign.code.as_deref()).unwrap_or(self.code.code),
         });
         if !self.violations.is_empty() {
             error["violations"] = self
@@ -124,7 +156,7 @@ impl ApiError {
                 })
                 .collect();
         }
-        json!({ "error": error })
+        error
     }
 
     fn native_body(&self) -> Value {
@@ -141,7 +173,7 @@ impl ApiError {
             details.push(json!({ "@type": NATIVE_BAD_REQUEST, "fieldViolations": fields }));
         }
         json!({ "error": {
-            "code": self.code.native_http,
+            "code": self.foreign.as_ref().map_or(self.code.native_http, |foreign| foreign.status),
             "message": self.message,
             "status": self.code.native_status,
             "details": details,
@@ -206,6 +238,28 @@ pub fn not_implemented(operation: &Operation) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_messages_form_has_a_type_of_its_own_and_the_status_of_the_standard_form() {
+        for (code, status, error_type) in [
+            (&ErrorCode::INVALID_VALUE, 400, "invalid_request_error"),
+            (&ErrorCode::MISSING_API_KEY, 401, "authentication_error"),
+            (&ErrorCode::MODEL_NOT_FOUND, 404, "not_found_error"),
+            (&ErrorCode::REQUEST_TOO_LARGE, 413, "request_too_large"),
+            (&ErrorCode::RATE_LIMIT_EXCEEDED, 429, "rate_limit_error"),
+            (&ErrorCode::UPSTREAM_ERROR, 502, "api_error"),
+            (&ErrorCode::SERVER_IS_OVERLOADED, 503, "overloaded_error"),
+            (&ErrorCode::UPSTREAM_TIMEOUT, 504, "timeout_error"),
+        ] {
+            let response = ApiError::new(code, "told").param("model").into_response(ErrorStyle::Messages);
+            assert_eq!(response.status().as_u16(), status);
+            let body =
+                http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
+            let body: Value = serde_json::from_slice(&body).expect("JSON");
+            let error = json!({ "type": error_type, "message": "told", "param": "model", "code": code.code });
+            assert_eq!(body, json!({ "type": "error", "error": error }));
+        }
+    }
 
     #[test]
     fn pointers_become_field_names() {

@@ -82,6 +82,85 @@ async fn a_body_that_does_not_arrive_is_not_waited_for() {
     assert_eq!(parts(&answer).0, 408);
 }
 
+/// An answer with a length: its head and its body.
+async fn answer(socket: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let whole = async {
+        loop {
+            let text = String::from_utf8_lossy(&bytes);
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+                let length: usize = length.and_then(|length| length.parse().ok()).expect("a length");
+                if body.len() >= length {
+                    return text.into_owned();
+                }
+            }
+            let count = socket.read_buf(&mut bytes).await.expect("the connection broke");
+            assert!(count > 0, "the connection ended after {:?}", String::from_utf8_lossy(&bytes));
+        }
+    };
+    tokio::time::timeout(PATIENCE, whole).await.expect("no answer came")
+}
+
+const CLOSE: &str = "connection: close";
+
+#[tokio::test]
+async fn a_refused_request_whose_body_comes_later_costs_the_next_one_nothing() {
+    let server = start().await;
+    let good = post("/v1/responses", r#"{"model":"model-sol","input":"Say hi"}"#, "");
+    for (refused, status) in [
+        (post("/v1/nothing", r#"{"a":1}"#, ""), 404),
+        (post("/v1/responses", r#"{"a":1}"#, "").replace(KEY, "wrong"), 401),
+        (post("/v1/responses", r#"{"a":1}"#, "").replace("application/json", "text/plain"), 415),
+        (post("/v1/models", r#"{"a":1}"#, ""), 405),
+    ] {
+        let (head, body) = refused.split_at(refused.len() - r#"{"a":1}"#.len());
+        // With the head, right behind it, and when the gateway no longer waits for it.
+        for pause in [None, Some(0), Some(20), Some(600)] {
+            let mut socket = connect(&server).await;
+            socket.set_nodelay(true).expect("set");
+            match pause {
+                None => socket.write_all(refused.as_bytes()).await.expect("sent"),
+                Some(pause) => {
+                    socket.write_all(head.as_bytes()).await.expect("sent");
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                    socket.write_all(body.as_bytes()).await.expect("sent");
+                }
+            }
+            let first = answer(&mut socket).await;
+            assert_eq!(parts(&first).0, status);
+            if first.contains(CLOSE) {
+                assert!(pause.is_some(), "nothing was left of the body: {first}");
+                assert_eq!(rest(&mut socket).await, "");
+            } else {
+                socket.write_all(good.as_bytes()).await.expect("sent");
+                assert_eq!(parts(&answer(&mut socket).await).0, 200, "{status} after {pause:?} ms");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_does_not_wait_for_the_body_says_that_the_connection_ends() {
+    let server = start().await;
+    let long = "content-length: 9000000";
+    let expecting = "expect: 100-continue\r\n";
+    for refused in [
+        post("/v1/nothing", "{}", "").replace("content-length: 2", long),
+        post("/v1/nothing", "{}", "").replace("content-length: 2", "content-length: 3"),
+        post("/v1/nothing", "{}", "")
+            .replace("content-length: 2", "transfer-encoding: chunked")
+            .replace("{}", "1\r\n{\r\n"),
+        post("/v1/nothing", "", expecting).replace("content-length: 0", "content-length: 2"),
+    ] {
+        let mut socket = connect(&server).await;
+        socket.write_all(refused.as_bytes()).await.expect("sent");
+        let answer = rest(&mut socket).await;
+        let (status, head, _) = parts(&answer);
+        assert!(status == 404 && head.contains(CLOSE), "{refused}: {head}");
+    }
+}
+
 #[tokio::test]
 async fn one_peer_holds_no_more_connections_than_configured() {
     let server = start_with(Config { max_connections_per_peer: 3, ..Config::default() }).await;

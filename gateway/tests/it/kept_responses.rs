@@ -1,10 +1,12 @@
 //! Responses that are stored (ours): retrieved, listed, deleted.
 
 use gatewright::types;
+use gatewright_gateway::{Config, Kind};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Server, read, start};
+use crate::support::{KEY, Server, read, send, start, start_with};
+use crate::upstreams::{Scripted, chunks, completion, config, json_answer, stream, upstream};
 
 const PATH: &str = "/v1/responses";
 
@@ -212,4 +214,137 @@ async fn the_typed_client_retrieves_lists_and_deletes() {
     assert!(responses.delete(&made.id).await.expect("it is there").deleted);
     let error = responses.retrieve(&made.id).await.expect_err("it is gone");
     assert_eq!((error.status(), error.param()), (Some(404), Some("response_id")));
+}
+
+/// A gateway whose model `mine` is at these upstreams, and reached by translation.
+async fn translating(upstreams: &[(&str, Kind, &str)]) -> Server {
+    let upstreams = upstreams.iter().map(|(name, kind, url)| upstream(name, *kind, url)).collect();
+    let mut settings: Config = config(upstreams);
+    settings.models[0].translate_responses = true;
+    start_with(settings).await
+}
+
+#[tokio::test]
+async fn a_response_is_kept_and_continued_where_its_provider_stores_none() {
+    let provider = Scripted::start([
+        json_answer(200, &completion("apples")),
+        json_answer(200, &completion("pears")),
+        stream(&chunks(&["pl", "ums"])),
+        json_answer(200, &completion("figs")),
+    ])
+    .await;
+    let server = translating(&[("chat", Kind::Chat, &provider.url)]).await;
+    let first = server.ask(PATH, &json!({ "model": "mine", "input": "Say apples" })).await;
+    assert_eq!(read(server.get(&format!("{PATH}/{}", id(&first)))).await, (200, first.clone()));
+    let input = json!([{ "role": "user", "content": "Say pears" }]);
+    let second = json!({ "model": "mine", "previous_response_id": first["id"], "input": input });
+    let second = server.ask(PATH, &second).await;
+    assert_eq!(second["previous_response_id"], first["id"]);
+    let all = page(&server, &second, "?order=asc").await;
+    assert_eq!(texts(&all), ["Say apples", "apples", "Say pears"]);
+
+    let third = json!({
+        "model": "mine", "previous_response_id": second["id"], "input": "Say plums", "stream": true,
+    });
+    let events = server.stream(PATH, &third).await;
+    let last = events.iter().find(|event| event.name.as_deref() == Some("response.completed"));
+    let third = last.expect("the last event").json()["response"].clone();
+    assert_eq!(read(server.get(&format!("{PATH}/{}", id(&third)))).await, (200, third.clone()));
+
+    let fourth = json!({ "model": "mine", "previous_response_id": third["id"], "input": "Say figs" });
+    server.ask(PATH, &fourth).await;
+    let seen = provider.seen();
+    let said = |at: usize| -> Vec<(String, String)> {
+        let request = seen[at].json();
+        let text = |value: &Value| match value {
+            Value::Array(parts) => parts[0]["text"].as_str().unwrap_or_default().to_owned(),
+            value => value.as_str().unwrap_or_default().to_owned(),
+        };
+        let messages = request["messages"].as_array().expect("messages").iter();
+        messages.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+    };
+    let turns = [
+        ("user", "Say apples"),
+        ("assistant", "apples"),
+        ("user", "Say pears"),
+        ("assistant", "pears"),
+        ("user", "Say plums"),
+        ("assistant", "plums"),
+        ("user", "Say figs"),
+    ];
+    let turns = turns.map(|(role, text)| (role.to_owned(), text.to_owned()));
+    for at in 0..4 {
+        assert_eq!(said(at), turns[..=2 * at], "request {at}");
+        assert!(!seen[at].body.contains("previous_response_id"), "{}", seen[at].body);
+    }
+
+    let (status, _) = delete(&server, id(&third)).await;
+    assert_eq!(status, 200);
+    let (status, refused) = server.refused(PATH, &fourth).await;
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!("previous_response_not_found")));
+    assert_eq!(provider.count(), 4);
+}
+
+#[tokio::test]
+async fn a_response_that_the_client_wants_not_stored_is_not_kept_of_any_provider() {
+    let provider =
+        Scripted::start([json_answer(200, &completion("apples")), stream(&chunks(&["apples"]))]).await;
+    let server = translating(&[("chat", Kind::Chat, &provider.url)]).await;
+    let mut body = json!({ "model": "mine", "input": "Say apples", "store": false });
+    let whole = server.ask(PATH, &body).await;
+    body["stream"] = json!(true);
+    let events = server.stream(PATH, &body).await;
+    let streamed = events[0].json()["response"].clone();
+    for response in [&whole, &streamed] {
+        assert_eq!(read(server.get(&format!("{PATH}/{}", id(response)))).await.0, 404);
+        let next = json!({ "model": "mine", "input": "x", "previous_response_id": response["id"] });
+        assert_eq!(server.refused(PATH, &next).await.0, 400);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_leaves_no_response() {
+    let half = chunks(&["app", "les"]);
+    let provider = Scripted::start([stream(&half[..half.len() / 2])]).await;
+    let server = translating(&[("chat", Kind::Chat, &provider.url)]).await;
+    let events = server.stream(PATH, &json!({ "model": "mine", "input": "a", "stream": true })).await;
+    assert_eq!(events.last().and_then(|event| event.name.as_deref()), Some("response.failed"));
+    let response = events[0].json()["response"].clone();
+    assert_eq!(read(server.get(&format!("{PATH}/{}", id(&response)))).await.0, 404);
+}
+
+#[tokio::test]
+async fn another_provider_gets_the_whole_conversation_of_a_kept_response() {
+    let chat = Scripted::start([json_answer(200, &completion("apples")), json_answer(500, &json!({}))]).await;
+    let answer = json!({ "id": "resp_theirs", "object": "response", "status": "completed", "model": "theirs",
+        "output": [] });
+    let responses = Scripted::start([json_answer(200, &answer)]).await;
+    let server =
+        translating(&[("chat", Kind::Chat, &chat.url), ("responses", Kind::Responses, &responses.url)]).await;
+    let first = server.ask(PATH, &json!({ "model": "mine", "input": "Say apples" })).await;
+    let mut next = json!({ "model": "mine", "previous_response_id": first["id"], "input": "Say pears" });
+    server.ask(PATH, &next).await;
+    let seen = responses.seen()[0].json();
+    assert_eq!(
+        texts(&json!({ "data": seen["input"].as_array().expect("items")[..2] })),
+        ["Say apples", "apples"]
+    );
+    assert_eq!((&seen["input"][2]["content"], &seen["model"]), (&json!("Say pears"), &json!("theirs")));
+    assert!(seen["previous_response_id"].is_null());
+    // What the gateway does not keep, the provider may.
+    let server = translating(&[("responses", Kind::Responses, &responses.url)]).await;
+    next["previous_response_id"] = json!("resp_theirs");
+    server.ask(PATH, &next).await;
+    assert_eq!(responses.seen()[1].body, next.to_string().replace("mine", "theirs"));
+}
+
+#[tokio::test]
+async fn what_is_lost_of_a_continued_request_is_told_by_its_own_places() {
+    let provider = Scripted::start([json_answer(200, &completion("apples"))]).await;
+    let server = translating(&[("chat", Kind::Chat, &provider.url)]).await;
+    let first = server.ask(PATH, &json!({ "model": "mine", "input": "Say apples" })).await;
+    let input = json!([{ "role": "user", "content": "a" }, { "type": "ours", "text": "b" }]);
+    let next = json!({ "model": "mine", "previous_response_id": first["id"], "input": input });
+    let response = send(server.post(PATH, &next)).await;
+    assert_eq!(response.headers()["x-gatewright-dropped"], "/input/1");
 }

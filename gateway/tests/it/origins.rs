@@ -83,7 +83,7 @@ async fn no_page_may_call_unless_configured_and_a_star_stands_for_all() {
 async fn an_origin_that_is_none_is_a_mistake_of_configuration() {
     for origin in ["app.example", "https://app.example/path", "file:///x", ""] {
         let allowed_origins = vec![origin.to_owned()];
-        let config = Config { listen: "127.0.0.1:0".to_owned(), allowed_origins, ..Config::default() };
+        let config = Config { listen: vec!["127.0.0.1:0".to_owned()], allowed_origins, ..Config::default() };
         assert!(matches!(Gateway::bind(config).await, Err(BindError::Origin(_))), "{origin}");
     }
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::start;
 
-/// Cases of requests.json and tools.json in tests/vectors/limits that cost the simulator little: those without pictures and films, and
-/// of those with them the ones about null.
+/// Cases of requests.json and tools.json in tests/vectors/limits that cost the simulator little: those without pictures
+/// and films, and of those with them the ones about null.
 fn vectors() -> Vec<Value> {
     let cases = |file: &str| {
         let file = format!("{}/../tests/vectors/limits/{file}", env!("CARGO_MANIFEST_DIR"));

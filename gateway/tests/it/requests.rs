@@ -163,7 +163,7 @@ async fn a_client_that_dawdles_over_its_head_is_cut_off() {
 async fn a_stream_whose_client_left_does_not_hold_the_gateway_up() {
     let delay = Duration::from_mins(1);
     let config = Config {
-        listen: "127.0.0.1:0".to_owned(),
+        listen: vec!["127.0.0.1:0".to_owned()],
         event_delay: delay,
         shutdown_grace: delay,
         ..Config::default()

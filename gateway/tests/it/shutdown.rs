@@ -20,7 +20,7 @@ async fn with_task(
     // Another test of this process may have been first.
     _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config {
-        listen: "127.0.0.1:0".to_owned(),
+        listen: vec!["127.0.0.1:0".to_owned()],
         key: Some(ApiKey::new(KEY).expect("a valid key")),
         allow_private_webhooks: true,
         shutdown_grace: grace,

@@ -1,0 +1,132 @@
+//! The pepper: without it, nobody can tell which secrets the digests of the store belong to.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ring::hmac;
+use uuid::Uuid;
+
+use crate::keys::Digest;
+use crate::random::random_bytes;
+
+/// Maximum size of the file, in bytes.
+const LONGEST_FILE: u64 = 256;
+/// What the check of a pepper is a digest of. No key has this form.
+const CHECK: &[u8] = b"the pepper of this store";
+
+/// A random key for digests, 256 bits.
+pub(super) struct Pepper(hmac::Key);
+
+impl Pepper {
+    pub(super) fn random() -> Self {
+        Self::of(&random_bytes())
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
+    }
+
+    /// Reads the pepper in a file. If there is none, creates it, for its owner alone.
+    pub(super) fn in_file(file: &Path) -> io::Result<Self> {
+        match read(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                create(file)?;
+                read(file)
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn digest(&self, secret: &[u8]) -> Digest {
+        let tag = hmac::sign(&self.0, secret);
+        let mut digest = [0; 32];
+        digest.copy_from_slice(tag.as_ref());
+        Digest(digest)
+    }
+
+    /// Whether a digest is that of a secret, in constant time.
+    pub(super) fn verify(&self, secret: &[u8], digest: Digest) -> bool {
+        hmac::verify(&self.0, secret, &digest.0).is_ok()
+    }
+
+    /// Tells a pepper from another.
+    pub(super) fn check(&self) -> Digest {
+        self.digest(CHECK)
+    }
+}
+
+fn read(file: &Path) -> io::Result<Pepper> {
+    let mut text = String::new();
+    fs::File::open(file)?.take(LONGEST_FILE).read_to_string(&mut text)?;
+    // The error of the decoder would show a part of the text.
+    let bytes = BASE64_STANDARD.decode(text.trim_end()).ok().filter(|bytes| bytes.len() == 32);
+    bytes
+        .map(|bytes| Pepper::of(&bytes))
+        .ok_or_else(|| io::Error::other("it does not hold 32 bytes in base64"))
+}
+
+/// Writes a new pepper, unless another process was faster: then its pepper stays.
+fn create(file: &Path) -> io::Result<()> {
+    let new = file.with_file_name(format!(".pepper-{}", Uuid::new_v4().simple()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&new).and_then(|mut out| {
+        out.write_all(format!("{}\n", BASE64_STANDARD.encode(random_bytes())).as_bytes())?;
+        out.sync_all()
+    });
+    // Unlike renaming, this does not replace a file.
+    let linked = written.and_then(|()| fs::hard_link(&new, file));
+    _ = fs::remove_file(&new);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pepper_lasts_and_is_its_owner_s_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pepper");
+        let pepper = Pepper::in_file(&file).expect("a new pepper");
+        let again = Pepper::in_file(&file).expect("the same pepper");
+        let digest = pepper.digest(b"secret");
+        assert!(again.verify(b"secret", digest) && !again.verify(b"secret ", digest));
+        assert_eq!(pepper.check(), again.check());
+        assert_ne!(Pepper::random().check(), again.check());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+
+            let mode = fs::metadata(&file).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_pepper_that_another_process_just_made_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pepper");
+        let first = Pepper::in_file(&file).expect("a new pepper");
+        create(&file).expect("no failure");
+        assert_eq!(Pepper::in_file(&file).expect("the first").check(), first.check());
+    }
+
+    #[test]
+    fn an_error_shows_nothing_of_a_broken_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pepper");
+        fs::write(&file, "c2hvcnQ=").expect("written");
+        let error = Pepper::in_file(&file).err().expect("too short").to_string();
+        assert!(!error.contains("c2hvcnQ"), "{error}");
+    }
+}

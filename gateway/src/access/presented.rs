@@ -1,0 +1,90 @@
+//! The key that a request presents (section 5).
+//!
+//! Accepts the `Authorization` header of the specification, and what clients of other protocols send instead (ours): the
+//! `x-goog-api-key` header and the `key` query parameter of the native one, `x-api-key` of messages.
+
+use gatewright::ErrorCode;
+use http::{HeaderMap, HeaderValue, header};
+
+use crate::wire::ApiError;
+
+/// Header of the native protocol that carries the key.
+const NATIVE_KEY_HEADER: &str = "x-goog-api-key";
+/// Header of the messages protocol that carries the key.
+const MESSAGES_KEY_HEADER: &str = "x-api-key";
+/// Query parameter of the native protocol that carries the key.
+const KEY_PARAMETER: &str = "key";
+
+/// Whether a request comes from a native client, whatever its path: only native clients send the key this way.
+pub(crate) fn is_native(headers: &HeaderMap) -> bool {
+    headers.contains_key(NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION)
+}
+
+/// The key of a request, taken out of it, so that later code cannot log it or pass it on.
+pub(super) struct Presented {
+    bearer: Option<HeaderValue>,
+    other: Option<HeaderValue>,
+    parameter: Option<String>,
+}
+
+impl Presented {
+    pub(super) fn take(headers: &mut HeaderMap, query: &mut Vec<(String, String)>) -> Self {
+        let (native, messages) = (headers.remove(NATIVE_KEY_HEADER), headers.remove(MESSAGES_KEY_HEADER));
+        let mut parameter = None;
+        query.retain_mut(|(name, value)| {
+            let is_key = name == KEY_PARAMETER;
+            if is_key && parameter.is_none() {
+                parameter = Some(std::mem::take(value));
+            }
+            !is_key
+        });
+        Self { bearer: headers.remove(header::AUTHORIZATION), other: native.or(messages), parameter }
+    }
+
+    /// Errors: the request has no key, or an `Authorization` header of another form.
+    pub(super) fn key(&self) -> Result<&[u8], ApiError> {
+        let key = match (&self.bearer, &self.other, &self.parameter) {
+            (Some(value), ..) => {
+                let value = value.as_bytes();
+                let (scheme, key) = value.split_at(value.len().min("Bearer ".len()));
+                if !scheme.eq_ignore_ascii_case(b"Bearer ") {
+                    return Err(ApiError::new(
+                        &ErrorCode::INVALID_API_KEY,
+                        "the Authorization header must have the form \"Bearer <API_KEY>\"",
+                    ));
+                }
+                key.trim_ascii()
+            }
+            (None, Some(value), _) => value.as_bytes(),
+            (None, None, Some(value)) => value.as_bytes(),
+            (None, None, None) => b"",
+        };
+        if key.is_empty() {
+            return Err(ApiError::new(
+                &ErrorCode::MISSING_API_KEY,
+                "no API key was sent; send the header \"Authorization: Bearer <API_KEY>\"",
+            ));
+        }
+        Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_taken_out_of_the_request() {
+        let mut headers = HeaderMap::new();
+        for name in ["authorization", NATIVE_KEY_HEADER, MESSAGES_KEY_HEADER] {
+            headers.append(name, HeaderValue::from_static("Bearer one"));
+            headers.append(name, HeaderValue::from_static("Bearer other"));
+        }
+        headers.insert("accept", HeaderValue::from_static("*/*"));
+        let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut query = vec![parameter("key", "a"), parameter("alt", "sse"), parameter("key", "b")];
+        let presented = Presented::take(&mut headers, &mut query);
+        assert_eq!(presented.key().ok(), Some(&b"one"[..]));
+        assert_eq!((headers.len(), query), (1, vec![parameter("alt", "sse")]));
+    }
+}

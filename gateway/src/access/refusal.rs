@@ -1,0 +1,48 @@
+//! Refuses what a key may not do, in words for people.
+
+use gatewright::{ErrorCode, limits};
+
+use crate::clock::whole_seconds;
+use crate::usage::{Caller, Exceeded};
+use crate::wire::ApiError;
+
+/// When to try again where requests at once are limited: nobody knows when one ends.
+const CONCURRENT_WAIT_S: u64 = 1;
+
+/// The limit of its key stops a request.
+pub(crate) fn refused(exceeded: Exceeded, caller: &Caller) -> ApiError {
+    let limits = caller.limits();
+    let most = |limit: Option<u64>| limit.unwrap_or_default();
+    let rate = |what: String, wait_s: u64| {
+        let message = format!("this API key has a limit of {what}; try again in {wait_s} s");
+        ApiError::new(&ErrorCode::RATE_LIMIT_EXCEEDED, message).retry_after(wait_s)
+    };
+    let quota = |what: String, period: &str| {
+        let message = format!("this API key has used up its {what} of this {period} (UTC)");
+        ApiError::new(&ErrorCode::INSUFFICIENT_QUOTA, message)
+    };
+    match exceeded {
+        Exceeded::Requests(wait) => {
+            rate(format!("{} requests a minute", most(limits.requests_per_minute)), whole_seconds(wait))
+        }
+        Exceeded::Tokens(wait) => {
+            rate(format!("{} tokens a minute", most(limits.tokens_per_minute)), whole_seconds(wait))
+        }
+        Exceeded::Concurrent => {
+            rate(format!("{} requests at once", most(limits.concurrent_requests)), CONCURRENT_WAIT_S)
+        }
+        Exceeded::TokensOfDay => quota(format!("{} tokens", most(limits.tokens_per_day)), "day"),
+        Exceeded::TokensOfMonth => quota(format!("{} tokens", most(limits.tokens_per_month)), "month"),
+        Exceeded::CostOfDay => quota(format!("budget of {}", limits.cost_per_day.unwrap_or_default()), "day"),
+        Exceeded::CostOfMonth => {
+            quota(format!("budget of {}", limits.cost_per_month.unwrap_or_default()), "month")
+        }
+    }
+}
+
+/// The key may not use the model.
+pub(crate) fn model_refused(model: &str) -> ApiError {
+    let model = limits::brief(format_args!("{model:?}"));
+    let message = format!("this API key may not use the model {model}; GET /v1/models lists its models");
+    ApiError::new(&ErrorCode::PERMISSION_DENIED, message).param("model")
+}

@@ -1,0 +1,127 @@
+//! Makes, lists, rotates and revokes keys, and reports their usage, for operators.
+
+use std::path::Path;
+
+use super::data::{Data, InvalidData};
+use crate::clock::unix_seconds;
+use crate::keys::{InvalidMember, IssuedKey, Key, NewKey, Rotation, random_key};
+use crate::store::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, StoreError};
+use crate::usage::{Day, UsageQuery, UsageRow};
+
+/// The keys and the usage of a data folder, or of a gateway.
+#[derive(Clone)]
+pub struct Registry {
+    data: Data,
+}
+
+/// Why the registry did not do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// A member of a key or a query breaks its rule.
+    #[error(transparent)]
+    Invalid(#[from] InvalidMember),
+    /// Another key in use has the name.
+    #[error("another key has the name {0:?}; revoke it first, or take another name")]
+    NameTaken(String),
+    /// No key in use has this id or name.
+    #[error("there is no key {0:?} in use")]
+    NotFound(String),
+    /// There are as many keys as the gateway keeps in memory.
+    #[error("there are {MOST_KEYS} keys in use already; revoke some first")]
+    Full,
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Data(#[from] InvalidData),
+    /// The store is locked, missing or broken.
+    #[error("{0}")]
+    Store(String),
+}
+
+impl From<StoreError> for RegistryError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+impl Registry {
+    pub(crate) fn new(data: Data) -> Self {
+        Self { data }
+    }
+
+    /// Checks that the parts of the data folder belong together.
+    ///
+    /// Errors: they do not, or the store does not answer.
+    pub(crate) async fn check(&self) -> Result<(), RegistryError> {
+        Ok(self.data.check().await??)
+    }
+
+    /// Opens a data folder, which a running gateway may use at the same time: it sees a change within a second. Needs a
+    /// Tokio runtime.
+    pub async fn open(folder: &Path) -> Result<Self, RegistryError> {
+        let registry = Self::new(Data::open(folder)?);
+        registry.check().await?;
+        Ok(registry)
+    }
+
+    /// Makes a key. The secret is shown here and never again.
+    pub async fn create(&self, new: NewKey) -> Result<IssuedKey, RegistryError> {
+        let now = unix_seconds();
+        new.check(now)?;
+        let (secret, key) = (random_key(), new.issue(now));
+        let digest = self.data.pepper.digest(secret.expose().as_bytes());
+        match self.data.store.add_key(KeyRecord { key: key.clone(), digest, old: None }).await? {
+            Ok(()) => Ok(IssuedKey { secret, key }),
+            Err(NotAdded::NameTaken) => Err(RegistryError::NameTaken(key.name)),
+            Err(NotAdded::Full) => Err(RegistryError::Full),
+        }
+    }
+
+    /// The keys, the newest first, at most 10,000. `revoked`: with those that are revoked.
+    pub async fn list(&self, revoked: bool) -> Result<Vec<Key>, RegistryError> {
+        Ok(self.data.store.list_keys(revoked).await?)
+    }
+
+    /// The key with this id, or the one in use with this name.
+    pub async fn show(&self, name: &str) -> Result<Key, RegistryError> {
+        let found = self.data.store.find_key(name).await?;
+        found.ok_or_else(|| RegistryError::NotFound(name.to_owned()))
+    }
+
+    /// Gives a key another secret, which is shown here and never again.
+    pub async fn rotate(&self, name: &str, rotation: Rotation) -> Result<IssuedKey, RegistryError> {
+        rotation.check()?;
+        let id = self.show(name).await?.id;
+        let (secret, now) = (random_key(), unix_seconds());
+        let digest = self.data.pepper.digest(secret.expose().as_bytes());
+        let old_until = (rotation.overlap_s > 0).then(|| now + u64::from(rotation.overlap_s));
+        let rotated = self.data.store.rotate_key(&id, digest, now, old_until).await?;
+        let key = rotated.ok_or_else(|| RegistryError::NotFound(name.to_owned()))?;
+        Ok(IssuedKey { secret, key })
+    }
+
+    /// Revokes a key. Requests in progress end as usual.
+    pub async fn revoke(&self, name: &str) -> Result<Key, RegistryError> {
+        let id = self.show(name).await?.id;
+        let revoked = self.data.store.revoke_key(&id, unix_seconds()).await?;
+        revoked.ok_or_else(|| RegistryError::NotFound(name.to_owned()))
+    }
+
+    /// Reports usage, sorted by what the rows are told apart by. A running gateway stores it within a second.
+    pub async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, RegistryError> {
+        let invalid = |(member, message)| InvalidMember { member, message };
+        let mut asked = query.read(Day::today()).map_err(invalid)?;
+        if let Some(name) = &asked.key
+            && let Some(key) = self.data.store.find_key(name).await?
+        {
+            asked.key = Some(key.id);
+        }
+        let rows = self.data.store.usage(&asked).await?;
+        if rows.len() > LONGEST_LIST {
+            let message =
+                format!("the report has more than {LONGEST_LIST} rows; ask for fewer days, or for one key");
+            return Err(InvalidMember { member: "by", message }.into());
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,114 @@
+//! Keeps memory and store in step: reads keys that change, and writes usage.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::gatekeeper::Gatekeeper;
+use crate::conversation::Usage;
+use crate::observe::Metrics;
+use crate::store::{Store, StoreError};
+use crate::usage::{Ledger, Place, Rows};
+
+/// How often the keys are compared with the store and usage is written: a change is seen within a second.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Starts both tasks. They end when the gatekeeper is gone. Needs a Tokio runtime.
+pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
+    let alive = Arc::downgrade(gatekeeper);
+    tokio::spawn(write_usage(Arc::clone(writer), Weak::clone(&alive)));
+    tokio::spawn(follow_keys(alive));
+}
+
+/// Writes usage into the store.
+pub(crate) struct Writer {
+    ledger: Arc<Ledger>,
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    /// What the store does not have yet. Whoever writes last also waits for the rows that are on their way.
+    waiting: Mutex<Rows>,
+}
+
+impl Writer {
+    pub(crate) fn new(ledger: Arc<Ledger>, store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
+        Self { ledger, store, metrics, waiting: Mutex::default() }
+    }
+
+    /// Writes the usage that waits. If the store does not take it, it waits again.
+    pub(crate) async fn write(&self) -> Result<(), StoreError> {
+        let mut waiting = self.waiting.lock().await;
+        let fresh = self.ledger.take();
+        self.count(&fresh);
+        self.ledger.queue(&mut waiting, fresh);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        match self.store.add_usage(&waiting).await {
+            Ok(()) => self.ledger.stored(&waiting),
+            Err(error) => {
+                self.ledger.failed();
+                return Err(error);
+            }
+        }
+        waiting.clear();
+        Ok(())
+    }
+
+    /// Counts tokens in the metrics, off the way of requests.
+    fn count(&self, rows: &Rows) {
+        for (Place { model, upstream, .. }, totals) in rows {
+            let usage = Usage {
+                input: Some(totals.input),
+                output: Some(totals.output),
+                cached: Some(totals.cached),
+                cache_write: Some(totals.cache_write),
+                reasoning: Some(totals.reasoning),
+            };
+            self.metrics.tokens(model, upstream, &usage);
+        }
+    }
+}
+
+async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
+    let mut log = Log::of("usage is not written; it waits in memory");
+    loop {
+        // Asked first: what came before the end is still written.
+        let last = alive.strong_count() == 0;
+        log.note(&writer.write().await);
+        if last {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn follow_keys(alive: Weak<Gatekeeper>) {
+    let mut log = Log::of("changes of keys are not seen; those in memory stay valid");
+    while let Some(gatekeeper) = alive.upgrade() {
+        log.note(&gatekeeper.refresh().await);
+        drop(gatekeeper);
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Says when the store fails, and when it works again, once each.
+struct Log {
+    consequence: &'static str,
+    failing: bool,
+}
+
+impl Log {
+    fn of(consequence: &'static str) -> Self {
+        Self { consequence, failing: false }
+    }
+
+    fn note(&mut self, outcome: &Result<(), StoreError>) {
+        match outcome {
+            Err(error) if !self.failing => tracing::warn!("{error}: {}", self.consequence),
+            Ok(()) if self.failing => tracing::info!("the store works again"),
+            _ => {}
+        }
+        self.failing = outcome.is_err();
+    }
+}

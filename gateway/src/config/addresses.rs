@@ -1,0 +1,88 @@
+//! URLs and addresses of a configuration.
+
+use gatewright::limits::is_public;
+use url::{Host, Url};
+
+/// Whether a text consists of scheme, host and port only.
+pub(crate) fn is_origin(text: &str) -> bool {
+    let url = Url::parse(text).ok();
+    let plain = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.path() == "/");
+    plain && !text.contains(['?', '#', '@'])
+}
+
+/// Whether a text is host and port, as an address to listen on is.
+pub(super) fn is_listen_address(text: &str) -> bool {
+    let parts = text.rsplit_once(':');
+    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}
+
+/// A base URL without a slash at its end. Errors: why it is none; never quotes it, since it may hold a password.
+pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(text).map_err(|_| "must be a URL such as \"https://api.example/v1\"")?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err("must begin with http:// or https://");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a user or a password");
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("must not have a query or a fragment: a path is added to it");
+    }
+    Ok(url)
+}
+
+/// Whether a URL sends what it carries unencrypted to a host that is not this machine's or of a private network.
+pub(super) fn is_exposed(url: &Url) -> bool {
+    let public = match url.host() {
+        None => false,
+        Some(Host::Ipv4(address)) => is_public(address.into()),
+        Some(Host::Ipv6(address)) => is_public(address.into()),
+        // A name without a dot is one of a local network or of a cluster.
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            let local = [".localhost", ".local", ".internal", ".lan", ".home.arpa"];
+            name.contains('.') && !local.iter().any(|end| name.ends_with(end))
+        }
+    };
+    url.scheme() == "http" && public
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_has_no_query_no_fragment_and_no_password() {
+        assert!(base_url("https://api.example/v1").is_ok());
+        assert!(base_url("http://[::1]:8080").is_ok());
+        for wrong in [
+            "",
+            "api.example/v1",
+            "ftp://api.example",
+            "https://api.example/?a=b",
+            "https://api.example/#a",
+            "https://user:canary@api.example",
+            "unix:/run/socket",
+        ] {
+            let why = base_url(wrong).expect_err(wrong);
+            assert!(!why.contains("canary"));
+        }
+    }
+
+    #[test]
+    fn http_is_exposed_on_the_way_to_public_hosts_alone() {
+        let exposed = |text: &str| is_exposed(&Url::parse(text).expect("a URL"));
+        assert!(exposed("http://api.example.com/v1") && exposed("http://9.9.9.9/"));
+        for private in [
+            "https://api.example.com",
+            "http://127.0.0.1:11434",
+            "http://localhost:8000/v1",
+            "http://vllm:8000",
+            "http://10.1.2.3",
+            "http://box.local",
+            "http://[::1]",
+        ] {
+            assert!(!exposed(private), "{private}");
+        }
+    }
+}

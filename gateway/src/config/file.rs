@@ -1,0 +1,299 @@
+//! What a configuration file may say. `gatewright config schema` prints these types as a JSON Schema, and the reader
+//! judges files by the same schema. Everything is optional but what an upstream or a model is about.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use super::log::{LogFormat, LogLevel};
+use super::secret::Secret;
+use super::units::{Size, Time};
+use super::upstreams::Kind;
+
+/// Configuration of a Gatewright gateway.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    /// Where the gateway listens, and how clients reach it.
+    pub(super) server: Server,
+    /// What clients may hold and how long they may take.
+    pub(super) limits: Limits,
+    /// Who may call the gateway.
+    pub(super) access: Access,
+    /// What lasts beyond the process.
+    pub(super) store: Store,
+    /// Notifications of finished video tasks.
+    pub(super) webhooks: Webhooks,
+    /// What the gateway tells its operators.
+    pub(super) observe: Observe,
+    /// The embedded provider.
+    pub(super) simulator: Simulator,
+    /// The providers, by name. Default: the simulator alone, with the models of the catalog.
+    #[schemars(extend("maxProperties" = 1000))]
+    pub(super) upstreams: IndexMap<String, Upstream>,
+    /// The models, by the id that clients send.
+    #[schemars(extend("maxProperties" = 10000))]
+    pub(super) models: IndexMap<String, Model>,
+}
+
+/// Where the gateway listens, and how clients reach it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Server {
+    /// Address to listen on, or a list of them; port 0 picks a free port. Default: "127.0.0.1:8080", or none if `tls`
+    /// is there.
+    pub(super) listen: Option<OneOrMany<Text>>,
+    /// Addresses to listen on with TLS.
+    pub(super) tls: Option<Tls>,
+    /// Scheme, host and port under which clients reach the gateway, for file URLs. Default: from the Host header.
+    pub(super) public_url: Option<String>,
+    /// Origins whose web pages may call the gateway (CORS), such as "https://app.example"; "*" allows all.
+    #[schemars(length(max = 1000))]
+    pub(super) allowed_origins: Option<Vec<String>>,
+    /// Time that requests, video tasks and webhooks in progress get to finish at shutdown. Default: "5s".
+    pub(super) shutdown_grace: Option<Time>,
+    /// Time from the signal to stop until no further connection is accepted; meanwhile /health/ready answers 503.
+    /// Default: "0s".
+    pub(super) drain_delay: Option<Time>,
+}
+
+/// Addresses to listen on with TLS.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tls {
+    /// Address to listen on, or a list of them.
+    pub(super) listen: OneOrMany<Text>,
+    /// PEM file of the certificate and those that it depends on. It is read again when it changes.
+    pub(super) certificate: PathBuf,
+    /// PEM file of the certificate's private key.
+    pub(super) key: PathBuf,
+}
+
+/// What clients may hold and how long they may take.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    /// Maximum size of a request body. Default: "10MiB".
+    pub(super) max_body: Option<Size>,
+    /// Maximum size of all generated files together; each is kept for one hour. Default: "256MiB".
+    pub(super) max_files: Option<Size>,
+    /// Maximum number of open connections; further ones wait. Default: 1024.
+    #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    pub(super) max_connections: Option<u32>,
+    /// Maximum number of open connections per client address; further ones are refused. Default: 256.
+    #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    pub(super) max_connections_per_peer: Option<u32>,
+    /// Timeout for receiving the request headers, and for idle connections. Default: "60s".
+    pub(super) header_timeout: Option<Time>,
+    /// Timeout for receiving the request body. Default: "60s".
+    pub(super) body_timeout: Option<Time>,
+    /// Longest time that a client may read nothing of its response. Default: "60s".
+    pub(super) write_timeout: Option<Time>,
+}
+
+/// Who may call the gateway.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Access {
+    /// The key that clients must send. Default: a random one, printed at the start.
+    pub(super) key: Option<Secret>,
+    /// The key of the operations under /admin. Default: none, and no such operations.
+    pub(super) admin_key: Option<Secret>,
+}
+
+/// What lasts beyond the process.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Store {
+    /// Folder of the database, from the folder of this file. Default: none, everything is in memory.
+    pub(super) data: Option<PathBuf>,
+}
+
+/// Notifications of finished video tasks.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Webhooks {
+    /// The secret that signs webhooks, such as "whsec_…". Default: a random one, printed at the start.
+    pub(super) secret: Option<Secret>,
+    /// Allow plain http and private addresses; for development. Default: false.
+    pub(super) allow_private: Option<bool>,
+    /// Pause before the second attempt to deliver; it doubles each time. Default: "1s".
+    pub(super) backoff: Option<Time>,
+}
+
+/// What the gateway tells its operators.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Observe {
+    /// Serve /metrics to everyone who reaches the gateway. Default: false.
+    pub(super) open_metrics: Option<bool>,
+    /// What the log on standard error tells. Default: "warn".
+    pub(super) log_level: Option<LogLevel>,
+    /// Format of the log. Default: "text".
+    pub(super) log_format: Option<LogFormat>,
+    /// Address of an OpenTelemetry collector that gets a trace of each request over OTLP/HTTP. Default: none.
+    #[schemars(length(max = 2048))]
+    pub(super) otlp_endpoint: Option<String>,
+}
+
+/// The embedded provider.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Simulator {
+    /// Faults to inject into every response, such as "truncate=3@create_response".
+    #[schemars(length(max = 100))]
+    pub(super) faults: Vec<String>,
+    /// Pause before each event of a stream. Default: "0s".
+    pub(super) event_delay: Option<Time>,
+    /// Minimum time of a video task. Default: "1.5s".
+    pub(super) video_time: Option<Time>,
+}
+
+/// A provider.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Upstream {
+    /// What it speaks.
+    pub(super) kind: Kind,
+    /// Scheme, host, port and path to which the paths of the protocol are added, such as "https://api.example/v1".
+    /// Required of all kinds but simulator.
+    #[schemars(length(max = 2048))]
+    pub(super) base_url: Option<String>,
+    /// Its key, or a list of keys: the next is used where one is refused for its rate or quota. Default: none is sent.
+    pub(super) key: Option<OneOrMany<Secret>>,
+    /// Names of request headers of clients that are passed on. Default: none.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub(super) headers: Vec<String>,
+    /// Maximum time to connect. Default: "10s".
+    pub(super) connect_timeout: Option<Time>,
+    /// Maximum time from the request to the first byte of the answer. Default: "10m".
+    pub(super) timeout: Option<Time>,
+    /// Maximum silence within an answer. Default: "5m".
+    pub(super) idle_timeout: Option<Time>,
+    /// Maximum number of requests at once. Default: no limit.
+    #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    pub(super) max_concurrent: Option<u32>,
+    /// Maximum number of requests a minute. Default: no limit.
+    #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    pub(super) max_requests_per_minute: Option<u32>,
+    /// Where it runs, for people.
+    #[schemars(length(max = 64))]
+    pub(super) region: Option<String>,
+}
+
+/// A model that the gateway offers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Model {
+    /// Further ids.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub(super) aliases: Vec<String>,
+    /// Owner in model lists. Default: that of the catalog, else the family that speaks as the first target does.
+    #[schemars(length(min = 1, max = 64))]
+    pub(super) family: Option<String>,
+    /// Where requests go: all of the lowest order by weight, then the next order where those fail.
+    #[schemars(length(min = 1, max = 64))]
+    pub(super) targets: Vec<Target>,
+    /// Whether the responses protocol reaches it by translation, where its upstreams do not speak it. Default: false.
+    #[serde(default)]
+    pub(super) translate_responses: bool,
+    /// Maximum number of tokens of an answer where a request states none and the upstream needs one. Default: 4096.
+    #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    pub(super) default_max_tokens: Option<u32>,
+    /// Refuse what the upstream's protocol cannot say, as the header x-gatewright-strict does. Default: false.
+    #[serde(default)]
+    pub(super) strict: bool,
+}
+
+/// An upstream of a model.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Target {
+    /// Name of the upstream.
+    pub(super) upstream: String,
+    /// What the upstream calls the model. Default: the id that clients send.
+    #[schemars(length(min = 1, max = 256))]
+    pub(super) model: Option<String>,
+    /// Share of the requests among the targets of the same order. Default: 1.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(super) weight: Option<u32>,
+    /// Lower ones come first. Default: 0.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub(super) order: Option<u32>,
+    /// What its tokens cost.
+    pub(super) price: Option<Price>,
+}
+
+/// Prices for a million tokens, in your currency.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Price {
+    /// Tokens read.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) input: f64,
+    /// Tokens written.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) output: f64,
+    /// Tokens read from a cache. Default: as input.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) cached_input: Option<f64>,
+    /// Tokens written to a cache. Default: as input.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) cache_write: Option<f64>,
+}
+
+/// One value, or a list of them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    /// The values with the index of each in the list; `None` for one that stands alone.
+    pub(super) fn into_values(self) -> Vec<(Option<usize>, T)> {
+        match self {
+            Self::One(one) => vec![(None, one)],
+            Self::Many(many) => many.into_iter().enumerate().map(|(at, one)| (Some(at), one)).collect(),
+        }
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("OneOrMany{}", T::schema_name()).into()
+    }
+
+    /// The schema of one value, which ignores lists, and beside it what lists have to be: without `anyOf`, an error
+    /// speaks of one of them.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = T::json_schema(generator);
+        let mut schema = one.clone();
+        let kind = one.get("type").cloned().unwrap_or_default();
+        schema.insert("type".to_owned(), serde_json::json!([kind, "array"]));
+        schema.insert("items".to_owned(), one.into());
+        schema.insert("minItems".to_owned(), 1.into());
+        schema.insert("maxItems".to_owned(), 100.into());
+        schema
+    }
+}
+
+/// A text that is not empty.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Text(pub(super) String);
+
+impl JsonSchema for Text {
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 1, "maxLength": 256 })
+    }
+}

@@ -1,0 +1,67 @@
+//! What is wrong with a configuration file, and where.
+
+use std::fmt;
+
+/// Maximum number of problems that are told.
+const MOST: usize = 50;
+
+/// A problem of a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The file, as it was named.
+    pub file: String,
+    /// Line and column, from 1; `None` if the file cannot be read.
+    pub place: Option<(usize, usize)>,
+    /// The key, such as `upstreams.one.kind`; empty if the file is not TOML.
+    pub key: String,
+    /// What is wrong, and what to do about it.
+    pub message: String,
+}
+
+/// `gatewright.toml:12:3: upstreams.one.kind: …`
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:", self.file)?;
+        if let Some((line, column)) = self.place {
+            write!(formatter, "{line}:{column}:")?;
+        }
+        if !self.key.is_empty() {
+            write!(formatter, " {}:", self.key)?;
+        }
+        write!(formatter, " {}", self.message)
+    }
+}
+
+/// All problems of a configuration file, in the order of the file.
+#[derive(Debug)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| problem.place);
+        Self(problems)
+    }
+}
+
+impl AsRef<[Problem]> for Problems {
+    fn as_ref(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+/// A line for each problem; of very many, the first ones.
+impl fmt::Display for Problems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, problem) in self.0.iter().take(MOST).enumerate() {
+            let end = if at == 0 { "" } else { "\n" };
+            write!(formatter, "{end}{problem}")?;
+        }
+        match self.0.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => write!(formatter, "\nand {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}

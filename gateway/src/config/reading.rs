@@ -1,0 +1,137 @@
+//! Reads a configuration file: TOML, then the schema, then what no schema says. Everything that is wrong is told at once.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize as _;
+use serde_json::{Number, Value};
+use toml::de::{DeTable, DeValue};
+
+use super::file::File;
+use super::log::Log;
+use super::places::{self, Places, line_and_column};
+use super::problem::{Problem, Problems};
+use super::schema;
+use super::secret::{Absent, Variables};
+use super::settling::Settling;
+use crate::config::Config;
+
+/// Maximum size of a configuration file, in bytes.
+const LONGEST: u64 = 1024 * 1024;
+/// Maximum number of violations that are collected.
+const MOST: usize = 200;
+
+/// A configuration file that was read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ConfigFile {
+    /// What it says, over the defaults.
+    pub config: Config,
+    /// The log that it asks for.
+    pub log: Log,
+    /// What may be a mistake.
+    pub warnings: Vec<Problem>,
+    /// The file itself and those that it names: keys and certificates.
+    pub files: Vec<PathBuf>,
+}
+
+impl ConfigFile {
+    /// Reads a file and the secrets that it names. Errors: everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Problems> {
+        read(path, |name| std::env::var_os(name), Absent::IsWrong)
+    }
+
+    /// The same, but secrets and certificates that are not on this machine are warnings. What it gives is for checks
+    /// and not complete.
+    pub fn check(path: &Path) -> Result<Self, Problems> {
+        read(path, |name| std::env::var_os(name), Absent::IsWarned)
+    }
+}
+
+fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile, Problems> {
+    let name = path.display().to_string();
+    let unreadable = |why: String| {
+        let message = format!("cannot be read: {why}");
+        Problems::new(vec![Problem { file: name.clone(), place: None, key: String::new(), message }])
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
+    if text.len() as u64 > LONGEST {
+        return Err(unreadable(format!("it is longer than {LONGEST} bytes")));
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut read = parse(&text, &name, folder, variables, absent)?;
+    read.files.insert(0, path.to_owned());
+    Ok(read)
+}
+
+/// Reads the text of a file. `name`: what messages call it. `folder`: where relative paths start.
+pub(super) fn parse(
+    text: &str,
+    name: &str,
+    folder: &Path,
+    variables: Variables,
+    absent: Absent,
+) -> Result<ConfigFile, Problems> {
+    let problem = |place: (usize, usize), key: &places::Path, message: String| Problem {
+        file: name.to_owned(),
+        place: Some(place),
+        key: key.to_string(),
+        message,
+    };
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        let problems = errors.iter().take(MOST).map(|error| {
+            let place = line_and_column(text, &error.span().unwrap_or_default());
+            problem(place, &places::Path::default(), error.message().to_owned())
+        });
+        return Err(Problems::new(problems.collect()));
+    }
+    let document = table(root.get_ref());
+    let places = Places::new(text, root);
+    let broken: Vec<Problem> = schema::violations(&document, MOST)
+        .into_iter()
+        .map(|broken| {
+            let place = if broken.is_key { places.of_key(&broken.path) } else { places.of(&broken.path) };
+            problem(place, &broken.path, broken.message)
+        })
+        .collect();
+    if !broken.is_empty() {
+        return Err(Problems::new(broken));
+    }
+    // What the schema allows has these types, so this fails only where the two differ.
+    let file = File::deserialize(document)
+        .map_err(|error| Problems::new(vec![problem((1, 1), &places::Path::default(), error.to_string())]))?;
+    let mut settling = Settling::new(folder, variables, absent);
+    let (config, log) = settling.settle(file);
+    let told = |notes: Vec<(places::Path, String)>| -> Vec<Problem> {
+        notes.into_iter().map(|(path, message)| problem(places.of(&path), &path, message)).collect()
+    };
+    if !settling.wrong.is_empty() {
+        return Err(Problems::new(told(settling.wrong)));
+    }
+    Ok(ConfigFile { config, log, warnings: told(settling.warnings), files: settling.files })
+}
+
+/// A table as JSON. Numbers that JSON does not have become null, which no key may be.
+fn table(table: &DeTable<'_>) -> Value {
+    table.iter().map(|(name, entry)| (name.get_ref().to_string(), value(entry.get_ref()))).collect()
+}
+
+fn value(toml: &DeValue<'_>) -> Value {
+    match toml {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Null, Value::from)
+        }
+        DeValue::Float(number) => {
+            let number = number.as_str().parse().ok().and_then(Number::from_f64);
+            number.map_or(Value::Null, Value::Number)
+        }
+        DeValue::Boolean(truth) => Value::from(*truth),
+        DeValue::Datetime(time) => Value::from(time.to_string()),
+        DeValue::Array(items) => items.iter().map(|item| value(item.get_ref())).collect(),
+        DeValue::Table(entries) => table(entries),
+    }
+}

@@ -1,0 +1,341 @@
+//! Configuration files as people write them.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::STARTING_FILE;
+use super::reading::{ConfigFile, parse};
+use super::secret::Absent;
+use crate::config::{Config, Kind, Log, LogLevel, Problems};
+
+/// A value that no message may show.
+const CANARY: &str = "sk-canary-4f2a";
+
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
+fn set(name: &str) -> Option<OsString> {
+    Some(match name {
+        "GARBLED" => "two words sk-canary-4f2a".into(),
+        "GATEWRIGHT_WEBHOOK_SECRET" => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into(),
+        _ => CANARY.into(),
+    })
+}
+
+fn unset(_: &str) -> Option<OsString> {
+    None
+}
+
+fn read(text: &str) -> Result<ConfigFile, Problems> {
+    parse(text, "gatewright.toml", Path::new("/etc/gatewright"), set, Absent::IsWrong)
+}
+
+/// All problems of a file.
+fn wrong(text: &str) -> String {
+    let told = read(text).expect_err("something is wrong").to_string();
+    assert!(!told.contains("canary"), "{told}");
+    told
+}
+
+/// A file with an upstream and a model, and more lines in both.
+fn with(upstream: &str, model: &str) -> String {
+    format!(
+        "[upstreams.one]\nkind = \"chat\"\nbase_url = \"https://one.example/v1\"\n{upstream}\n[models.m]\n\
+         targets = [{{ upstream = \"one\" }}]\n{model}\n"
+    )
+}
+
+#[test]
+fn an_empty_file_is_the_default_configuration() {
+    let read = read("").expect("nothing is wrong");
+    assert_eq!(format!("{:?}", read.config), format!("{:?}", Config::default()));
+    assert!(read.warnings.is_empty() && read.files.is_empty());
+}
+
+/// The starting file with its keys no longer commented out: those that state defaults, and the examples if they are
+/// wanted.
+fn starting_file(examples: bool) -> String {
+    let is_key = |text: &str| {
+        let name = text.split(" = ").next().unwrap_or_default();
+        !name.is_empty() && text != name && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    let is_part = |text: &str| is_key(text) || text.starts_with(['[', ']']) || text.starts_with("  {");
+    let lines = STARTING_FILE.lines().filter_map(|line| match line.strip_prefix('#') {
+        None => Some(line),
+        Some(stated) if is_key(stated) => Some(stated),
+        Some(example) => example.strip_prefix(' ').filter(|text| examples && is_part(text)),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_the_starting_file_states_is_the_default() {
+    let stated = read(&starting_file(false)).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(format!("{:?}", stated.config), format!("{:?}", Config::default()));
+    assert_eq!((stated.log, STARTING_FILE.matches("\n#").count() > 50), (Log::default(), true));
+}
+
+#[test]
+fn every_example_of_the_starting_file_is_right() {
+    let text = starting_file(true);
+    let read = parse(&text, "gatewright.toml", Path::new("/nowhere"), set, Absent::IsWarned);
+    let read = read.unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+    let [upstream] = read.config.upstreams.as_slice() else { panic!("{:?}", read.config.upstreams) };
+    assert_eq!((upstream.kind, upstream.max_concurrent), (Kind::Responses, Some(100)));
+    assert!(read.config.admin_key.is_none() && read.config.key.is_some() && read.config.tls.is_some());
+    let warned: Vec<&str> = read.warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(warned, ["server.tls.certificate", "access.admin_key"], "files that are not on this machine");
+}
+
+#[test]
+fn all_keys_arrive() {
+    let text = r#"
+        [server]
+        listen = ["127.0.0.1:1", "[::1]:2"]
+        public_url = "https://gateway.example"
+        allowed_origins = ["*"]
+        shutdown_grace = "0s"
+        drain_delay = "2s"
+        [limits]
+        max_body = "1KiB"
+        max_files = "1MB"
+        max_connections = 3
+        max_connections_per_peer = 4
+        header_timeout = "5s"
+        body_timeout = "6s"
+        write_timeout = "1.5m"
+        [access]
+        key = { env = "KEY" }
+        [store]
+        data = "data"
+        [webhooks]
+        allow_private = true
+        backoff = "10ms"
+        [observe]
+        open_metrics = true
+        log_level = "debug"
+        [simulator]
+        faults = ["truncate=3@create_response"]
+        event_delay = "7ms"
+        video_time = "8ms"
+        [upstreams.one]
+        kind = "messages"
+        base_url = "https://one.example/"
+        key = [{ env = "A" }, { env = "B" }]
+        headers = ["X-Trace-Id"]
+        connect_timeout = "1s"
+        timeout = "2s"
+        idle_timeout = "3s"
+        max_concurrent = 4
+        max_requests_per_minute = 5
+        region = "eu"
+        [upstreams.two]
+        kind = "simulator"
+        [models."big/m.1"]
+        aliases = ["big"]
+        strict = true
+        translate_responses = true
+        default_max_tokens = 9
+        targets = [
+          { upstream = "two", model = "x", weight = 2, order = 1, price = { input = 1, output = 2.5, cached_input = 0.5 } },
+          { upstream = "one" },
+        ]
+    "#;
+    let ConfigFile { config, log, warnings, .. } = read(text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(config.listen, ["127.0.0.1:1", "[::1]:2"]);
+    assert_eq!((config.max_body_bytes, config.max_file_bytes), (1024, 1_000_000));
+    assert_eq!((config.max_connections, config.max_connections_per_peer), (3, 4));
+    assert_eq!(config.write_timeout, Duration::from_secs(90));
+    assert_eq!((config.shutdown_grace, config.drain_delay), (Duration::ZERO, Duration::from_secs(2)));
+    assert_eq!(config.data.as_deref(), Some(Path::new("/etc/gatewright/data")));
+    assert_eq!(config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
+    assert!(config.allow_private_webhooks && config.open_metrics && !config.faults.is_empty());
+    assert_eq!(log.level, LogLevel::Debug);
+    let one = &config.upstreams[0];
+    assert_eq!((one.name.as_str(), one.base_url.as_str()), ("one", "https://one.example"));
+    assert_eq!((one.keys.len(), one.headers.as_slice()), (2, ["x-trace-id".to_owned()].as_slice()));
+    assert_eq!((one.timeout, one.max_requests_per_minute), (Duration::from_secs(2), Some(5)));
+    let [model] = config.models.as_slice() else { panic!("{:?}", config.models) };
+    assert_eq!(
+        (model.id.as_str(), model.family.as_str(), model.default_max_tokens),
+        ("big/m.1", "simulator", 9)
+    );
+    assert_eq!((model.targets[0].model.as_str(), model.targets[0].weight), ("x", 2));
+    assert_eq!((model.targets[1].model.as_str(), model.targets[1].order), ("big/m.1", 0));
+    let price = model.targets[0].price.expect("a price");
+    assert_eq!((price.output, price.cached_input, price.cache_write), (2.5, Some(0.5), None));
+    assert!(!format!("{config:?}").contains("canary"));
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once_with_its_place() {
+    let text = r#"[server]
+lisen = "127.0.0.1:8080"
+shutdown_grace = 5
+
+[limits]
+max_connections = 0
+max_body = "10 MB"
+
+[upstreams.one]
+kind = "message"
+base_ulr = "https://one.example"
+
+[upstreams.two]
+base_url = "https://two.example"
+
+[models.m]
+targets = []
+"#;
+    assert_eq!(
+        wrong(text).lines().collect::<Vec<_>>(),
+        [
+            "gatewright.toml:2:1: server.lisen: there is no such key; did you mean listen?",
+            "gatewright.toml:3:18: server.shutdown_grace: must be a time with its unit, such as \"10s\", \"500ms\", \
+             \"5m\" or \"1h\"",
+            "gatewright.toml:6:19: limits.max_connections: must be 1 or more",
+            "gatewright.toml:7:12: limits.max_body: must be a size with its unit, such as \"10MiB\" or \"64KB\"",
+            "gatewright.toml:10:8: upstreams.one.kind: must be one of chat, responses, messages, native, gatewright, \
+             simulator; did you mean messages?",
+            "gatewright.toml:11:1: upstreams.one.base_ulr: there is no such key; did you mean base_url?",
+            "gatewright.toml:13:12: upstreams.two: the key kind is missing",
+            "gatewright.toml:17:11: models.m.targets: must have 1 or more in its list",
+        ]
+    );
+}
+
+#[test]
+fn rules_between_keys_are_told_at_once_too() {
+    let text = r#"[server]
+listen = ["nowhere", "127.0.0.1:1"]
+public_url = "https://gateway.example/path"
+
+[upstreams.one]
+kind = "chat"
+headers = ["Authorization", "cookie", "two words", "x-mine"]
+timeout = "0s"
+
+[upstreams."two words"]
+kind = "simulator"
+base_url = "https://two.example"
+
+[models.m]
+aliases = ["n", "m", "a%2f"]
+targets = [{ upstream = "on" }]
+
+[models.n]
+targets = [{ upstream = "one", weight = 1 }]
+
+[simulator]
+faults = ["no-such-fault"]
+"#;
+    let told = wrong(text);
+    let places: Vec<&str> = told.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+    let keys = [
+        "server.listen[0]",
+        "server.public_url",
+        "upstreams.one",
+        "upstreams.one.headers[0]",
+        "upstreams.one.headers[1]",
+        "upstreams.one.headers[2]",
+        "upstreams.one.timeout",
+        "upstreams.\"two words\"",
+        "upstreams.\"two words\".base_url",
+        "models.m.aliases[0]",
+        "models.m.aliases[1]",
+        "models.m.aliases[2]",
+        "models.m.targets[0].upstream",
+        "simulator.faults[0]",
+    ];
+    assert_eq!(places, keys, "{told}");
+    assert!(told.contains("did you mean one?") && told.contains("base_url is missing"), "{told}");
+}
+
+#[test]
+fn a_secret_that_stands_in_the_file_is_refused_with_the_way_out_and_not_quoted() {
+    for text in [
+        format!("access.key = \"{CANARY}\""),
+        with(&format!("key = \"{CANARY}\""), ""),
+        with(&format!("key = [\"{CANARY}\"]"), ""),
+        format!("webhooks.secret = \"{CANARY}\""),
+    ] {
+        let told = wrong(&text);
+        assert!(told.contains("write { env = \"NAME\" }"), "{told}");
+    }
+    let told = wrong("[access.key]\nenviron = \"KEY\"");
+    assert!(told.contains("access.key.environ: there is no such key; did you mean env?"), "{told}");
+    assert!(wrong("access.key = { env = \"A\", file = \"b\" }").contains("does not stand in the file"));
+    assert!(wrong(&with("key = []", "")).contains("must have 1 or more"));
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_named_by_its_place_alone() {
+    assert!(wrong("access.key = { env = \"GARBLED\" }").contains("the variable GARBLED holds no API key"));
+    assert!(wrong("webhooks.secret = { env = \"KEY\" }").contains("holds no secret for webhooks"));
+    let text = with("key = { env = \"ONE\" }", "");
+    let parse = |absent| parse(&text, "a.toml", Path::new(""), unset, absent);
+    let told = parse(Absent::IsWrong).expect_err("it is not set").to_string();
+    assert_eq!(told, "a.toml:4:1: upstreams.one.key: the variable ONE is not set");
+    let warnings = parse(Absent::IsWarned).expect("it may be set elsewhere").warnings;
+    assert_eq!(warnings.len(), 1);
+}
+
+#[test]
+fn secrets_are_read_from_files_beside_the_configuration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("gatewright.toml");
+    std::fs::write(&path, "access.key = { file = \"key\" }").expect("written");
+    std::fs::write(folder.path().join("key"), format!("{CANARY}\n")).expect("written");
+    let read = ConfigFile::read(&path).expect("right");
+    assert_eq!(read.config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
+    assert_eq!(read.files, [path.clone(), folder.path().join("key")]);
+    std::fs::write(folder.path().join("key"), "x".repeat(5000)).expect("written");
+    assert!(ConfigFile::read(&path).expect_err("too long").to_string().contains("longer than 4096 bytes"));
+}
+
+#[test]
+fn text_that_is_no_toml_is_told_with_its_places() {
+    let told = wrong("a = = 1\nb = \"c\n");
+    assert!(told.lines().all(|line| line.starts_with("gatewright.toml:")), "{told}");
+    assert!(told.contains("gatewright.toml:1:") && told.contains("gatewright.toml:2:"), "{told}");
+    assert!(wrong("[server]\n[server]").contains("gatewright.toml:2:"));
+}
+
+#[test]
+fn what_may_be_a_mistake_is_warned_of() {
+    let warned = |text: &str| -> Vec<String> {
+        let read = read(text).unwrap_or_else(|problems| panic!("{problems}"));
+        read.warnings.iter().map(ToString::to_string).collect()
+    };
+    let http = with("", "").replace("https", "http");
+    assert!(warned(&http)[0].starts_with("gatewright.toml:3:12: upstreams.one.base_url: http sends prompts"));
+    assert!(warned(&http.replace("one.example", "127.0.0.1:8000")).is_empty());
+    let unused = with("[upstreams.two]\nkind = \"simulator\"", "");
+    assert!(warned(&unused)[0].contains("upstreams.two: no model has it as a target"));
+}
+
+#[test]
+fn upstreams_without_models_are_wrong_and_models_of_the_simulator_need_no_upstream() {
+    assert!(wrong("[upstreams.one]\nkind = \"simulator\"").contains("there is no model"));
+    let config =
+        read("[models.m]\ntargets = [{ upstream = \"simulator\", model = \"model-sol\" }]").expect("right");
+    assert_eq!(config.config.models.len(), 1);
+}
+
+#[test]
+fn a_file_is_bounded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("gatewright.toml");
+    std::fs::write(&path, "#".repeat(1024 * 1024 + 1)).expect("written");
+    assert!(
+        ConfigFile::read(&path)
+            .expect_err("too long")
+            .to_string()
+            .ends_with("it is longer than 1048576 bytes")
+    );
+    let missing = ConfigFile::read(&folder.path().join("missing")).expect_err("no file").to_string();
+    assert!(missing.contains("missing: cannot be read: "), "{missing}");
+    assert!(wrong(&format!("a = {}1", "[".repeat(100_000))).lines().count() < 100);
+    let many: Vec<String> = (0..1000).map(|key| format!("k{key} = 1")).collect();
+    assert_eq!(wrong(&many.join("\n")).lines().count(), 51, "the rest is a number");
+}

@@ -1,0 +1,197 @@
+//! The JSON Schema of configuration files, and what a file breaks of it, in words.
+
+use std::sync::LazyLock;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::paths::LocationSegment;
+use jsonschema::{JsonType, ValidationError, Validator};
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform as _};
+use serde_json::{Value, json};
+
+use super::file::File;
+use super::places::{Path, Step};
+
+/// The likeness from which on a name is offered for another.
+const LIKE: f64 = 0.75;
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(make);
+static VALIDATOR: LazyLock<Validator> =
+    LazyLock::new(|| jsonschema::validator_for(&SCHEMA).expect("the types of the file give a JSON Schema"));
+
+/// The JSON Schema of configuration files.
+pub fn schema() -> &'static Value {
+    &SCHEMA
+}
+
+/// Written out in full, without references: the path of an error leads to its schema, and a description belongs to a key.
+fn make() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| {
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<File>();
+    RecursiveTransform(without_null).transform(&mut schema);
+    schema.insert("title".to_owned(), json!("Configuration of a Gatewright gateway"));
+    schema.into()
+}
+
+/// TOML has no null: what is optional is absent. Formats such as `uint32` are Rust's.
+fn without_null(schema: &mut Schema) {
+    schema.remove("format");
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(mut choices)) = schema.remove("anyOf") else { return };
+    choices.retain(|choice| choice["type"] != "null");
+    let Some(Value::Object(choice)) = choices.pop() else { return };
+    for (keyword, value) in choice {
+        // The description of the key goes before that of its type.
+        if schema.get(&keyword).is_none() {
+            schema.insert(keyword, value);
+        }
+    }
+}
+
+/// What a document breaks of the schema: a place and what is wrong there. Of an unknown key, the key itself is the place.
+pub(super) struct Violation {
+    pub(super) path: Path,
+    pub(super) is_key: bool,
+    pub(super) message: String,
+}
+
+/// All violations, in no order, `most` at most.
+pub(super) fn violations(document: &Value, most: usize) -> Vec<Violation> {
+    VALIDATOR.iter_errors(document).flat_map(|error| explain(&error)).take(most).collect()
+}
+
+fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
+    let path: Path = error
+        .instance_path()
+        .into_iter()
+        .map(|step| match step {
+            LocationSegment::Property(name) => Step::Key(name.into_owned()),
+            LocationSegment::Index(index) => Step::Index(index),
+        })
+        .collect();
+    let owner = owner(error);
+    let one = |message: String| vec![Violation { path: path.clone(), is_key: false, message }];
+    match error.kind() {
+        Kind::AdditionalProperties { unexpected } => {
+            let known: Vec<&str> = owner["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            unexpected
+                .iter()
+                .map(|name| Violation {
+                    path: path.to(name.as_str()),
+                    is_key: true,
+                    message: format!("there is no such key{}", offer(name, &known)),
+                })
+                .collect()
+        }
+        Kind::Required { property } => {
+            one(format!("the key {} is missing", property.as_str().unwrap_or_default()))
+        }
+        // Before the words of a value: they do not speak of lists.
+        Kind::MinItems { limit } => one(format!("must have {limit} or more in its list")),
+        Kind::MaxItems { limit } => one(format!("must have {limit} or fewer in its list")),
+        _ if owner["errorMessage"].is_string() => one(text(&owner["errorMessage"])),
+        Kind::Type { kind } => one(format!("must be {}", types(kind))),
+        Kind::OneOfNotValid { .. } | Kind::Enum { .. } => {
+            let words: Vec<&str> = owner["oneOf"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|choice| &choice["const"])
+                .chain(owner["enum"].as_array().into_iter().flatten())
+                .filter_map(Value::as_str)
+                .collect();
+            let hint = error.instance().as_str().map(|given| offer(given, &words)).unwrap_or_default();
+            one(format!("must be one of {}{hint}", words.join(", ")))
+        }
+        Kind::Minimum { limit } => one(format!("must be {limit} or more")),
+        Kind::Maximum { limit } => one(format!("must be {limit} or less")),
+        Kind::MinLength { .. } => one("must not be empty".to_owned()),
+        Kind::MaxLength { limit } => one(format!("must be {limit} characters long or less")),
+        Kind::MaxProperties { limit } => one(format!("must have {limit} keys or fewer")),
+        kind => one(format!("does not keep the rule {} of the schema", kind.keyword())),
+    }
+}
+
+/// The schema that an error is about: the one that holds the broken keyword.
+fn owner(error: &ValidationError<'_>) -> &'static Value {
+    let keyword = error.schema_path().as_str();
+    let pointer = keyword.rsplit_once('/').map_or("", |(schema, _)| schema);
+    SCHEMA.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn types(kind: &TypeKind) -> String {
+    let name = |kind: JsonType| match kind {
+        JsonType::Array => "a list",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Null => "absent",
+        JsonType::Number => "a number",
+        JsonType::Object => "a table",
+        JsonType::String => "a text",
+    };
+    match kind {
+        TypeKind::Single(kind) => name(*kind).to_owned(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(name).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+/// A question that offers the likeliest of the known names, or nothing.
+pub(super) fn offer(given: &str, known: &[&str]) -> String {
+    let likeness = |name: &str| strsim::jaro_winkler(&given.to_lowercase(), name);
+    let best = known.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    match best.filter(|name| likeness(name) >= LIKE) {
+        Some(name) => format!("; did you mean {name}?"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_schema_is_described() {
+        fn undescribed(schema: &Value, at: &str, found: &mut Vec<String>) {
+            for (name, key) in schema["properties"].as_object().into_iter().flatten() {
+                let at = format!("{at}.{name}");
+                if !key["description"].is_string() {
+                    found.push(at.clone());
+                }
+                undescribed(key, &at, found);
+                undescribed(&key["items"], &at, found);
+                undescribed(&key["additionalProperties"], &at, found);
+            }
+        }
+        let mut found = Vec::new();
+        undescribed(schema(), "", &mut found);
+        assert_eq!(found, [""; 0]);
+        assert!(!schema().to_string().contains("null"), "TOML has none");
+    }
+
+    #[test]
+    fn a_name_is_offered_only_if_it_is_like_the_given_one() {
+        assert_eq!(offer("base_ulr", &["kind", "base_url"]), "; did you mean base_url?");
+        assert_eq!(offer("banana", &["kind", "base_url"]), "");
+    }
+}

@@ -1,0 +1,117 @@
+//! Secrets of a configuration file: never in the file itself, but in a variable or in a file of their own.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+/// Maximum size of a file with a secret, in bytes.
+const LONGEST: u64 = 4096;
+
+/// Looks a variable of the environment up.
+pub(super) type Variables = fn(&str) -> Option<OsString>;
+
+/// What it means that a secret does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absent {
+    IsWrong,
+    IsWarned,
+}
+
+/// Where a secret is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Secret {
+    /// In a variable of the environment.
+    Env(String),
+    /// In a file, without the newline at its end.
+    File(PathBuf),
+}
+
+/// Why there is no secret. Never quotes one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoSecret {
+    /// The variable is not set, or the file does not exist: it may, on another machine.
+    Absent(String),
+    /// It is there and cannot be used.
+    Unusable(String),
+}
+
+impl Secret {
+    /// The secret itself. `folder`: where relative paths start.
+    pub(super) fn read(&self, folder: &Path, variables: Variables) -> Result<String, NoSecret> {
+        match self {
+            Self::Env(name) => match variables(name) {
+                None => Err(NoSecret::Absent(format!("the variable {name} is not set"))),
+                Some(value) if value.is_empty() => {
+                    Err(NoSecret::Absent(format!("the variable {name} is empty")))
+                }
+                Some(value) => value
+                    .into_string()
+                    .map_err(|_| NoSecret::Unusable(format!("the variable {name} is not Unicode text"))),
+            },
+            Self::File(path) => read_file(&folder.join(path)),
+        }
+    }
+}
+
+/// Where the secret is, for messages.
+impl fmt::Display for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(formatter, "the variable {name}"),
+            Self::File(path) => write!(formatter, "the file {}", path.display()),
+        }
+    }
+}
+
+fn read_file(path: &Path) -> Result<String, NoSecret> {
+    let shown = path.display();
+    let mut text = String::new();
+    match File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)) {
+        Ok(_) if text.len() as u64 > LONGEST => {
+            Err(NoSecret::Unusable(format!("the file {shown} is longer than {LONGEST} bytes")))
+        }
+        Ok(_) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(NoSecret::Absent(format!("the file {shown} does not exist")))
+        }
+        Err(error) => Err(NoSecret::Unusable(format!("the file {shown} cannot be read: {error}"))),
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": {
+                "env": {
+                    "type": "string",
+                    "description": "Name of the variable that holds the secret.",
+                    "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$",
+                    "errorMessage": "must be the name of a variable: letters, digits and _",
+                },
+                "file": {
+                    "type": "string",
+                    "description": "Path of the file that holds the secret, from the folder of the configuration.",
+                    "minLength": 1,
+                },
+            },
+            "additionalProperties": false,
+            // Whoever wrote the secret itself reads this, without the secret.
+            "errorMessage": "a secret does not stand in the file: write { env = \"NAME\" } and set the variable, \
+                             or { file = \"path\" }",
+        })
+    }
+}

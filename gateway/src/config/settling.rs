@@ -1,0 +1,232 @@
+//! From what a configuration file says to the configuration: defaults, secrets, and the rules that no schema states.
+
+mod models;
+mod upstreams;
+
+use std::path::{Path as Folder, PathBuf};
+use std::time::Duration;
+
+use gatewright::{ApiKey, webhook};
+
+use super::addresses::{base_url, is_listen_address, is_origin};
+use super::file::{File, Limits, OneOrMany, Server, Text};
+use super::log::Log;
+use super::places::Path;
+use super::secret::{Absent, NoSecret, Secret, Variables};
+use super::tls::Tls;
+use super::units::{Size, Time};
+use crate::config::Config;
+use crate::fault::InvalidFault;
+
+/// Longest accepted time.
+const LONGEST: Duration = Duration::from_hours(24);
+/// Largest accepted size.
+const LARGEST: usize = 4 * 1024 * 1024 * 1024 - 1;
+
+/// Collects what is wrong on the way.
+pub(super) struct Settling<'f> {
+    folder: &'f Folder,
+    variables: Variables,
+    absent: Absent,
+    pub(super) wrong: Vec<(Path, String)>,
+    pub(super) warnings: Vec<(Path, String)>,
+    /// Files that the configuration names.
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl<'f> Settling<'f> {
+    pub(super) fn new(folder: &'f Folder, variables: Variables, absent: Absent) -> Self {
+        Self { folder, variables, absent, wrong: Vec::new(), warnings: Vec::new(), files: Vec::new() }
+    }
+
+    /// The configuration and the log that it asks for. They are complete if nothing is wrong.
+    pub(super) fn settle(&mut self, file: File) -> (Config, Log) {
+        let root = Path::default();
+        let mut config = Config::default();
+        self.server(&mut config, file.server, &root.to("server"));
+        self.limits(&mut config, &file.limits, &root.to("limits"));
+
+        let at = root.to("access");
+        config.key = file.access.key.and_then(|key| self.key(&key, &at.to("key")));
+        config.admin_key = file.access.admin_key.and_then(|key| self.key(&key, &at.to("admin_key")));
+        config.data = file.store.data.map(|data| self.folder.join(data));
+
+        let (webhooks, at) = (file.webhooks, root.to("webhooks"));
+        config.webhook_secret =
+            webhooks.secret.and_then(|secret| self.webhook_secret(&secret, &at.to("secret")));
+        config.allow_private_webhooks = webhooks.allow_private.unwrap_or(config.allow_private_webhooks);
+        self.wait(&mut config.webhook_backoff, webhooks.backoff, &at.to("backoff"));
+
+        let (simulator, at) = (file.simulator, root.to("simulator"));
+        self.pause(&mut config.event_delay, simulator.event_delay, &at.to("event_delay"));
+        self.pause(&mut config.video_time, simulator.video_time, &at.to("video_time"));
+        for (index, text) in simulator.faults.iter().enumerate() {
+            match text.parse() {
+                Ok(faults) => config.faults.extend(faults),
+                // The lines after the first one list all faults.
+                Err(why) => self.wrong(at.to("faults").to(index), first_line(&why)),
+            }
+        }
+        self.upstreams_and_models(&mut config, file.upstreams, file.models);
+        config.open_metrics = file.observe.open_metrics.unwrap_or(config.open_metrics);
+        let observe = file.observe;
+        if let Some(Err(why)) = observe.otlp_endpoint.as_deref().map(base_url) {
+            self.wrong(root.to("observe").to("otlp_endpoint"), why);
+        }
+        let log = Log {
+            level: observe.log_level.unwrap_or_default(),
+            format: observe.log_format.unwrap_or_default(),
+            otlp_endpoint: observe.otlp_endpoint,
+        };
+        (config, log)
+    }
+
+    fn server(&mut self, config: &mut Config, server: Server, at: &Path) {
+        if let Some(tls) = server.tls {
+            let at = at.to("tls");
+            let listen = self.addresses(tls.listen, &at.to("listen"));
+            let tls = Tls::new(listen, self.named(tls.certificate), self.named(tls.key));
+            if let Err(error) = tls.read() {
+                let at = at.to(if error.is_of_key(&tls) { "key" } else { "certificate" });
+                self.missing(at, error.is_absent(), error.to_string());
+            }
+            config.tls = Some(tls);
+            config.listen.clear();
+        }
+        if let Some(listen) = server.listen {
+            config.listen = self.addresses(listen, &at.to("listen"));
+        }
+        if let Some(url) = server.public_url {
+            if !is_origin(&url) {
+                self.wrong(at.to("public_url"), "must have the form http://host or https://host:port");
+            }
+            config.public_url = Some(url);
+        }
+        for (index, origin) in server.allowed_origins.unwrap_or_default().into_iter().enumerate() {
+            if origin != "*" && !is_origin(&origin) {
+                let message = "must be \"*\" or have the form https://host or https://host:port";
+                self.wrong(at.to("allowed_origins").to(index), message);
+            }
+            config.allowed_origins.push(origin);
+        }
+        self.pause(&mut config.shutdown_grace, server.shutdown_grace, &at.to("shutdown_grace"));
+        self.pause(&mut config.drain_delay, server.drain_delay, &at.to("drain_delay"));
+    }
+
+    fn limits(&mut self, config: &mut Config, limits: &Limits, at: &Path) {
+        let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        self.size(&mut config.max_body_bytes, limits.max_body, &at.to("max_body"));
+        self.size(&mut config.max_file_bytes, limits.max_files, &at.to("max_files"));
+        config.max_connections = limits.max_connections.map_or(config.max_connections, count);
+        config.max_connections_per_peer =
+            limits.max_connections_per_peer.map_or(config.max_connections_per_peer, count);
+        self.wait(&mut config.header_timeout, limits.header_timeout, &at.to("header_timeout"));
+        self.wait(&mut config.body_timeout, limits.body_timeout, &at.to("body_timeout"));
+        self.wait(&mut config.write_timeout, limits.write_timeout, &at.to("write_timeout"));
+    }
+
+    fn addresses(&mut self, addresses: OneOrMany<Text>, at: &Path) -> Vec<String> {
+        let each = addresses.into_values().into_iter().map(|(index, Text(address))| {
+            if !is_listen_address(&address) {
+                let at = index.map_or_else(|| at.clone(), |index| at.to(index));
+                self.wrong(at, "must be an address and a port, such as \"127.0.0.1:8080\" or \"[::]:8080\"");
+            }
+            address
+        });
+        each.collect()
+    }
+
+    /// An API key. `None` if there is none to be had, which is noted.
+    fn key(&mut self, secret: &Secret, at: &Path) -> Option<ApiKey> {
+        let text = self.secret(secret, at)?;
+        let key = ApiKey::new(text).ok();
+        if key.is_none() {
+            let message =
+                format!("{secret} holds no API key: it must be one or more visible ASCII characters");
+            self.wrong(at.clone(), message);
+        }
+        key
+    }
+
+    fn webhook_secret(&mut self, secret: &Secret, at: &Path) -> Option<webhook::Secret> {
+        let text = self.secret(secret, at)?;
+        let read = webhook::Secret::new(&text).ok();
+        if read.is_none() {
+            let message = format!("{secret} holds no secret for webhooks: whsec_ and the secret in base64");
+            self.wrong(at.clone(), message);
+        }
+        read
+    }
+
+    fn secret(&mut self, secret: &Secret, at: &Path) -> Option<String> {
+        if let Secret::File(path) = secret {
+            self.named(path.clone());
+        }
+        match secret.read(self.folder, self.variables) {
+            Ok(text) => Some(text),
+            Err(NoSecret::Absent(why)) => {
+                self.missing(at.clone(), true, why);
+                None
+            }
+            Err(NoSecret::Unusable(why)) => {
+                self.wrong(at.clone(), why);
+                None
+            }
+        }
+    }
+
+    /// The place of a file that the configuration names.
+    fn named(&mut self, path: PathBuf) -> PathBuf {
+        let path = self.folder.join(path);
+        self.files.push(path.clone());
+        path
+    }
+
+    /// Sets a time that may be zero.
+    fn pause(&mut self, target: &mut Duration, time: Option<Time>, at: &Path) {
+        let Some(Time(time)) = time else { return };
+        if time > LONGEST {
+            self.wrong(at.clone(), "must be 24h or less");
+        }
+        *target = time;
+    }
+
+    /// Sets a time that may not be zero.
+    fn wait(&mut self, target: &mut Duration, time: Option<Time>, at: &Path) {
+        if time.is_some_and(|time| time.0.is_zero()) {
+            self.wrong(at.clone(), "must be longer than 0");
+        }
+        self.pause(target, time, at);
+    }
+
+    fn size(&mut self, target: &mut usize, size: Option<Size>, at: &Path) {
+        let Some(Size(size)) = size else { return };
+        if size == 0 || size > LARGEST {
+            self.wrong(at.clone(), "must be 1B or more, and less than 4GiB");
+        }
+        *target = size;
+    }
+
+    fn wrong(&mut self, at: Path, message: impl Into<String>) {
+        self.wrong.push((at, message.into()));
+    }
+
+    fn warn(&mut self, at: Path, message: impl Into<String>) {
+        self.warnings.push((at, message.into()));
+    }
+
+    /// Something that the configuration names does not exist, or cannot be used. Where only the file is checked, what
+    /// does not exist may be there later.
+    fn missing(&mut self, at: Path, is_absent: bool, message: String) {
+        if is_absent && self.absent == Absent::IsWarned {
+            self.warn(at, message);
+        } else {
+            self.wrong(at, message);
+        }
+    }
+}
+
+/// What an error says before it goes into detail.
+fn first_line(why: &InvalidFault) -> String {
+    why.to_string().lines().next().unwrap_or_default().to_owned()
+}

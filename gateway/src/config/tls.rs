@@ -1,0 +1,89 @@
+//! The certificate that the gateway shows.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+/// Maximum size of a PEM file, in bytes.
+const LONGEST: u64 = 1024 * 1024;
+
+/// Addresses that are served with TLS, and the certificate for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tls {
+    /// Addresses to listen on; port 0 picks a free port.
+    pub listen: Vec<String>,
+    /// PEM file of the certificate and those that it depends on.
+    pub certificate: PathBuf,
+    /// PEM file of its private key.
+    pub key: PathBuf,
+}
+
+impl Tls {
+    /// TLS at these addresses.
+    pub fn new(listen: Vec<String>, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { listen, certificate: certificate.into(), key: key.into() }
+    }
+
+    /// Reads certificate and key. Errors: one of them cannot be read, or they do not belong together.
+    pub(crate) fn read(&self) -> Result<Arc<CertifiedKey>, TlsError> {
+        let failed =
+            |path: &Path, why: String| TlsError { path: path.to_owned(), why, is_absent: !path.exists() };
+        let pem = read(&self.certificate).map_err(|why| failed(&self.certificate, why))?;
+        let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain
+            .ok_or_else(|| failed(&self.certificate, "it holds no certificate in PEM form".to_owned()))?;
+        let pem = read(&self.key).map_err(|why| failed(&self.key, why))?;
+        let key = PrivateKeyDer::from_pem_slice(&pem)
+            .map_err(|_| failed(&self.key, "it holds no private key in PEM form".to_owned()))?;
+        CertifiedKey::from_der(chain, key, &ring::default_provider())
+            .map(Arc::new)
+            .map_err(|error| failed(&self.key, format!("it does not fit the certificate: {error}")))
+    }
+}
+
+/// Why a certificate cannot be used.
+#[derive(Debug)]
+pub struct TlsError {
+    path: PathBuf,
+    why: String,
+    is_absent: bool,
+}
+
+impl TlsError {
+    /// Whether the file with the key is at fault, and not the certificate.
+    pub(super) fn is_of_key(&self, tls: &Tls) -> bool {
+        self.path == tls.key
+    }
+
+    /// Whether the file does not exist.
+    pub(super) fn is_absent(&self) -> bool {
+        self.is_absent
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the file {} cannot be used: {}", self.path.display(), self.why)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    use std::io::Read as _;
+
+    let mut pem = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    file.take(LONGEST + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
+    if pem.len() as u64 > LONGEST {
+        return Err(format!("it is longer than {LONGEST} bytes"));
+    }
+    Ok(pem)
+}

@@ -1,0 +1,212 @@
+//! Stored responses: continues, retrieves and deletes them, and lists their input items (ours).
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use gatewright::ErrorCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::tree;
+use crate::store::Documents;
+use crate::wire::json::{limit, list, text};
+use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
+
+/// Why a response may be missing.
+const NOT_KEPT: &str = "it was never stored, is longer than 10 MiB with its items, was deleted, or gave way \
+                                   to newer ones";
+
+/// All items of a conversation: those of the previous response, then the input.
+pub(crate) struct Conversation {
+    pub(crate) items: Vec<Value>,
+    /// Number of items from the previous response.
+    pub(crate) earlier: usize,
+}
+
+/// The conversation that a request continues or begins. Errors: the previous response is none of the caller's.
+pub(crate) fn conversation(
+    app: &App,
+    call: &Call,
+    body: &Value,
+    budget: &Budget,
+) -> Result<Conversation, ApiError> {
+    let mut items = match body["previous_response_id"].as_str() {
+        None => Vec::new(),
+        Some(id) => {
+            let earlier = look_up(app, call, id).ok_or_else(|| {
+                let message = format!("Previous response not found: {NOT_KEPT}");
+                ApiError::new(&ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND, message).param("previous_response_id")
+            })?;
+            let too_costly = |exceeded| ApiError::from(exceeded).param("previous_response_id");
+            earlier.into_conversation(budget).map_err(too_costly)?
+        }
+    };
+    let earlier = items.len();
+    match &body["input"] {
+        Value::String(text) => items.push(json!({ "type": "message", "role": "user", "content": text })),
+        input => items.extend(list(input).cloned()),
+    }
+    Ok(Conversation { items, earlier })
+}
+
+/// Generates an id for an item of this kind.
+pub(crate) fn new_id(kind: &str) -> String {
+    format!("{kind}_{}", Uuid::new_v4().simple())
+}
+
+/// The input items of a response as the history stores them.
+#[derive(Clone)]
+pub(crate) struct Items {
+    json: Bytes,
+    /// Their memory once parsed, in bytes.
+    tree: usize,
+}
+
+impl Items {
+    /// The items of previous responses come first.
+    pub(crate) fn new(items: Vec<Value>) -> Self {
+        let mut seen = HashSet::new();
+        // A trigger requests something and is not part of the conversation.
+        let items = items.into_iter().filter(|item| item["type"] != "compaction_trigger");
+        let items = Value::Array(items.map(|item| as_kept(item, &mut seen)).collect());
+        Self { json: json(&items), tree: tree::bytes(&items) }
+    }
+
+    /// With the response to them.
+    pub(crate) fn answered(self, response: &Value) -> Documents {
+        let tree = self.tree + tree::bytes(&response["output"]);
+        Documents { response: json(response), items: self.json, tree }
+    }
+}
+
+fn json(document: &Value) -> Bytes {
+    // Without spare capacity.
+    serde_json::to_vec(document).expect("answers are made of plain values").into_boxed_slice().into()
+}
+
+impl Documents {
+    /// The input items of the response.
+    fn into_items(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
+        budget.make(self.tree)?;
+        Ok(serde_json::from_slice(&self.items).expect("what was written can be read"))
+    }
+
+    /// All items up to and with the response.
+    fn into_conversation(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
+        /// The members of a response that are read.
+        #[derive(Deserialize)]
+        struct Read {
+            output: Vec<Value>,
+        }
+
+        let response = self.response.clone();
+        let mut items = self.into_items(budget)?;
+        budget.work(response.len())?;
+        let Read { output } = serde_json::from_slice(&response).expect("what was written can be read");
+        items.extend(output);
+        Ok(items)
+    }
+}
+
+/// Gives an item its own id, and turns a message's text into a part. `seen`: the ids so far; pages refer to them.
+fn as_kept(mut item: Value, seen: &mut HashSet<String>) -> Value {
+    let kind = item["type"].as_str().unwrap_or("message").to_owned();
+    let role = text(&item["role"]).to_owned();
+    let Some(members) = item.as_object_mut() else { return item };
+    if !members.get("id").and_then(Value::as_str).is_some_and(|id| seen.insert(id.to_owned())) {
+        let prefix = match kind.as_str() {
+            "message" => "msg",
+            "function_call" => "fc",
+            "function_call_output" => "fco",
+            "custom_tool_call" => "ctc",
+            "custom_tool_call_output" => "ctco",
+            "reasoning" => "rs",
+            "compaction" => "cmp",
+            _ => "item",
+        };
+        members.insert("id".to_owned(), new_id(prefix).into());
+    }
+    if kind == "message" {
+        if let Some(Value::String(text)) = members.get_mut("content") {
+            let text = std::mem::take(text);
+            let part = match role.as_str() {
+                "assistant" => json!({ "type": "output_text", "text": text, "annotations": [] }),
+                _ => json!({ "type": "input_text", "text": text }),
+            };
+            members.insert("content".to_owned(), json!([part]));
+        }
+        members.insert("type".to_owned(), kind.into());
+    }
+    item
+}
+
+/// A response of the caller by its id.
+pub(crate) fn look_up(app: &App, call: &Call, id: &str) -> Option<Documents> {
+    app.history.get(call.caller.id(), id)
+}
+
+fn found(app: &App, call: &Call) -> Result<Documents, ApiError> {
+    look_up(app, call, call.path("response_id")).ok_or_else(not_found)
+}
+
+fn not_found() -> ApiError {
+    ApiError::new(&ErrorCode::NOT_FOUND, format!("Response not found: {NOT_KEPT}")).param("response_id")
+}
+
+/// `GET /v1/responses/{response_id}`.
+pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
+    if call.query("stream") == Some("true") {
+        let message = "a stored response cannot be streamed; leave stream out";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
+    }
+    Ok(json_bytes(found(app, call)?.response))
+}
+
+/// `DELETE /v1/responses/{response_id}`.
+pub(crate) fn delete(app: &App, call: &Call) -> Result<Response, ApiError> {
+    let id = call.path("response_id");
+    if !app.history.remove(call.caller.id(), id) {
+        return Err(not_found());
+    }
+    Ok(json_response(&json!({ "id": id, "object": "response", "deleted": true })))
+}
+
+/// `GET /v1/responses/{response_id}/input_items`: a page of them.
+pub(crate) fn list_input_items(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
+    let mut items = found(app, call)?.into_items(budget)?;
+    if call.parameter("order") == "desc" {
+        items.reverse();
+    }
+    let most = limit(&call.parameter("limit")).unwrap_or(items.len());
+    let place = |name: &'static str| match call.query(name) {
+        None => Ok(None),
+        Some(id) => items.iter().position(|item| item["id"] == id).map(Some).ok_or_else(|| {
+            let message = format!("{name} is not the id of an input item of this response");
+            ApiError::new(&ErrorCode::INVALID_VALUE, message).param(name)
+        }),
+    };
+    let (after, before) = (place("after")?, place("before")?);
+    let end = before.unwrap_or(items.len());
+    let start = match after {
+        Some(at) => (at + 1).min(end),
+        // The page before an item ends right before that item.
+        None if before.is_some() => end.saturating_sub(most),
+        None => 0,
+    };
+    let has_more = if after.is_none() && before.is_some() { start > 0 } else { end - start > most };
+    let page: Vec<Value> = items.drain(start..end.min(start + most)).collect();
+    let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
+    let mut answer = json!({
+        "object": "list",
+        "data": [],
+        "first_id": id(page.first()),
+        "last_id": id(page.last()),
+        "has_more": has_more,
+    });
+    // Not copied.
+    answer["data"] = page.into();
+    Ok(json_response(&answer))
+}

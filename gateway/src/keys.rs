@@ -1,0 +1,28 @@
+//! What a key is: whom it was issued to, what it may do and how much. Knows nothing of where keys are kept.
+
+mod digest;
+mod issued;
+mod limits;
+mod scopes;
+
+pub(crate) use self::digest::Digest;
+pub(crate) use self::issued::random_key;
+pub use self::issued::{IssuedKey, Key, NewKey, Rotation};
+pub use self::limits::Limits;
+pub use self::scopes::Scopes;
+
+/// A key that breaks a rule. The text names the member and what it must be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{member}: {message}")]
+pub struct InvalidMember {
+    /// As in the JSON form: `limits.requests_per_minute`.
+    pub member: &'static str,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl InvalidMember {
+    fn new(member: &'static str, message: impl Into<String>) -> Self {
+        Self { member, message: message.into() }
+    }
+}

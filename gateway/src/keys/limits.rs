@@ -1,0 +1,84 @@
+//! How much a key may do.
+
+use serde::{Deserialize, Serialize};
+
+use super::InvalidMember;
+
+/// Largest accepted count: beyond it, sums could overflow what the store keeps.
+const MOST: u64 = 1_000_000_000_000_000;
+/// Largest accepted amount of money.
+const MOST_MONEY: f64 = 1_000_000_000.0;
+
+/// How much a key may do; `None`: no limit. They hold for the operations that call a model. Days and months are those of
+/// UTC.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Requests a minute.
+    pub requests_per_minute: Option<u64>,
+    /// Tokens a minute, read and written. They count when an answer ends.
+    pub tokens_per_minute: Option<u64>,
+    /// Requests at once; one lasts until its answer is sent.
+    pub concurrent_requests: Option<u64>,
+    /// Tokens a day, read and written.
+    pub tokens_per_day: Option<u64>,
+    /// Tokens a month, read and written.
+    pub tokens_per_month: Option<u64>,
+    /// Money a day, by the configured prices.
+    pub cost_per_day: Option<f64>,
+    /// Money a month, by the configured prices.
+    pub cost_per_month: Option<f64>,
+}
+
+impl Limits {
+    /// Errors: a limit is zero, negative or too large.
+    pub(super) fn check(&self) -> Result<(), InvalidMember> {
+        let counts = [
+            ("limits.requests_per_minute", self.requests_per_minute),
+            ("limits.tokens_per_minute", self.tokens_per_minute),
+            ("limits.concurrent_requests", self.concurrent_requests),
+            ("limits.tokens_per_day", self.tokens_per_day),
+            ("limits.tokens_per_month", self.tokens_per_month),
+        ];
+        for (member, count) in counts {
+            if count.is_some_and(|count| !(1..=MOST).contains(&count)) {
+                return Err(InvalidMember::new(member, format!("must be a whole number from 1 to {MOST}")));
+            }
+        }
+        let amounts =
+            [("limits.cost_per_day", self.cost_per_day), ("limits.cost_per_month", self.cost_per_month)];
+        for (member, amount) in amounts {
+            if amount.is_some_and(|amount| !(amount > 0.0 && amount <= MOST_MONEY)) {
+                return Err(InvalidMember::new(member, format!("must be above 0, up to {MOST_MONEY}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_positive_number_within_bounds() {
+        assert_eq!(Limits::default().check(), Ok(()));
+        let limits = Limits { tokens_per_day: Some(MOST), cost_per_day: Some(0.01), ..Limits::default() };
+        assert_eq!(limits.check(), Ok(()));
+        for count in [0, MOST + 1] {
+            let limits = Limits { concurrent_requests: Some(count), ..Limits::default() };
+            assert!(limits.check().is_err(), "{count}");
+        }
+        for amount in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let limits = Limits { cost_per_month: Some(amount), ..Limits::default() };
+            assert!(limits.check().is_err(), "{amount}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_limit_is_refused_and_not_ignored() {
+        let read = serde_json::from_str::<Limits>(r#"{"request_per_minute": 1}"#);
+        assert!(read.is_err_and(|error| error.to_string().contains("request_per_minute")));
+    }
+}

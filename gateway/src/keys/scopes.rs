@@ -1,0 +1,89 @@
+//! What a key may do.
+
+use gatewright::operations::{self, Operation};
+use serde::{Deserialize, Serialize};
+
+use super::InvalidMember;
+
+/// Maximum number of models or operations of a key.
+const MOST: usize = 200;
+/// Maximum length of a model's id, in bytes.
+const LONGEST_MODEL: usize = 200;
+/// Sign at the end of a model's id that stands for any continuation.
+const ANY: char = '*';
+
+/// What a key may do; an empty list allows all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Scopes {
+    /// Ids of models as clients send them; `family-*` stands for every id that begins so.
+    pub models: Vec<String>,
+    /// Ids of operations, such as `create_chat_completion`.
+    pub operations: Vec<String>,
+}
+
+impl Scopes {
+    /// Whether the key may use a model.
+    pub(crate) fn allow_model(&self, id: &str) -> bool {
+        let matches = |scope: &String| match scope.strip_suffix(ANY) {
+            Some(beginning) => id.starts_with(beginning),
+            None => scope == id,
+        };
+        self.models.is_empty() || self.models.iter().any(matches)
+    }
+
+    /// Whether the key may call an operation.
+    pub(crate) fn allow_operation(&self, operation: &Operation) -> bool {
+        self.operations.is_empty() || self.operations.iter().any(|id| id == operation.id)
+    }
+
+    /// Errors: too many entries; an operation that does not exist.
+    pub(super) fn check(&self) -> Result<(), InvalidMember> {
+        if self.models.len() > MOST || self.operations.len() > MOST {
+            return Err(InvalidMember::new("scopes", format!("lists at most {MOST} of each")));
+        }
+        for id in &self.models {
+            if id.is_empty() || id.len() > LONGEST_MODEL || id.contains(char::is_control) {
+                let message = format!("a model's id has 1 to {LONGEST_MODEL} bytes, no control characters");
+                return Err(InvalidMember::new("scopes.models", message));
+            }
+        }
+        for id in &self.operations {
+            if !operations::ALL.iter().any(|operation| operation.id == id) {
+                let known: Vec<&str> = operations::ALL.iter().map(|operation| operation.id).collect();
+                let id = gatewright::limits::brief(format_args!("{id:?}"));
+                let message = format!("there is no operation {id}; there are {}", known.join(", "));
+                return Err(InvalidMember::new("scopes.operations", message));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(ids: &[&str]) -> Scopes {
+        Scopes { models: ids.iter().map(|&id| id.to_owned()).collect(), ..Scopes::default() }
+    }
+
+    #[test]
+    fn a_model_is_named_whole_or_by_its_beginning() {
+        assert!(models(&[]).allow_model("any"));
+        assert!(models(&["a", "b"]).allow_model("b"));
+        assert!(!models(&["a", "b"]).allow_model("bc"));
+        assert!(models(&["fast-*"]).allow_model("fast-1") && !models(&["fast-*"]).allow_model("slow-1"));
+        assert!(models(&["*"]).allow_model("any"));
+    }
+
+    #[test]
+    fn an_operation_must_exist() {
+        let of = |id: &str| Scopes { operations: vec![id.to_owned()], ..Scopes::default() };
+        assert_eq!(of("create_chat_completion").check(), Ok(()));
+        assert!(of("create_chat_completion").allow_operation(&operations::CREATE_CHAT_COMPLETION));
+        assert!(!of("create_chat_completion").allow_operation(&operations::CREATE_RESPONSE));
+        assert!(of("chat").check().is_err_and(|error| error.message.contains("create_chat_completion")));
+    }
+}

@@ -1,0 +1,149 @@
+//! The models (sections 1, 2.9, 2.10): the lists in both styles, and lookups for the other operations.
+
+use std::sync::Arc;
+
+use gatewright::operations::Operation;
+use gatewright::{ErrorCode, catalog, limits};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::routing::Route;
+use crate::wire::{ApiError, Call, Response, json, json_response};
+
+/// Maximum number of tokens of a text answer of the simulated provider, whatever the request allows.
+pub(crate) const LONGEST_ANSWER: usize = 32_768;
+/// Creation date of all models in the lists: the start of 2026. The catalog states no dates.
+const CREATED: u64 = 1_767_225_600;
+/// Prefix of native model names.
+const NATIVE_PREFIX: &str = "models/";
+
+/// `GET /v1/models`: the text models of the configuration, and the videos and images of the catalog, as far as the key
+/// may use them.
+pub(crate) fn list(app: &App, call: &Call) -> Response {
+    let mut entries = entries(app);
+    entries.retain(|entry| call.caller.scopes().allow_model(json::text(&entry["id"])));
+    json_response(&json!({ "object": "list", "data": entries }))
+}
+
+fn entries(app: &App) -> Vec<Value> {
+    let entry =
+        |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
+    let routes = app.routes.load();
+    let text = routes.all().map(|route| entry(&route.id, &route.model.family));
+    // The catalog states no family for these.
+    let videos = catalog::VIDEO_MODELS.iter().map(|model| entry(model.id, "gateway"));
+    let images = catalog::IMAGE_MODELS.iter().map(|model| entry(model.id, "gateway"));
+    text.chain(videos).chain(images).collect()
+}
+
+/// `GET /v1/models/{model}`: an entry of the list, by its id or an alias.
+pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
+    let name = call.path("model");
+    let id = app.routes.load().find(name).map_or_else(|| name.into(), |route| Arc::clone(&route.id));
+    let entry = entries(app).into_iter().find(|entry| entry["id"] == *id).ok_or_else(|| absent(name))?;
+    Ok(json_response(&entry))
+}
+
+/// `GET /v1beta/models`: the models that the native protocol serves, page by page.
+pub(crate) fn list_native(app: &App, call: &Call) -> Result<Response, ApiError> {
+    let routes = app.routes.load();
+    let served = || routes.all().filter(|route| call.caller.scopes().allow_model(&route.id));
+    // A page token names the first model of the page.
+    let start = match call.query("pageToken").filter(|token| !token.is_empty()) {
+        None => 0,
+        Some(token) => served().position(|route| *route.id == *token).ok_or_else(|| {
+            ApiError::new(&ErrorCode::INVALID_VALUE, "pageToken is not a token from this list")
+                .param("pageToken")
+        })?,
+    };
+    let mut rest = served().skip(start);
+    let size = json::limit(&call.parameter("pageSize")).unwrap_or(usize::MAX);
+    let models: Vec<Value> = rest.by_ref().take(size).map(|route| native_entry(route)).collect();
+    let mut page = json!({ "models": models });
+    if let Some(next) = rest.next() {
+        page["nextPageToken"] = json!(*next.id);
+    }
+    Ok(json_response(&page))
+}
+
+/// `GET /v1beta/models/{model}`: an entry of the native list.
+pub(crate) fn retrieve_native(app: &App, call: &Call) -> Result<Response, ApiError> {
+    let id = native_id(call);
+    let routes = app.routes.load();
+    let route = routes.find(id).ok_or_else(|| missing(id, call.operation))?;
+    Ok(json_response(&native_entry(route)))
+}
+
+/// The model in the path of a native request. The native list names models `models/<id>`, and so do clients, which gives
+/// the path `models/models/<id>`.
+pub(crate) fn native_id(call: &Call) -> &str {
+    let name = call.path("model");
+    name.strip_prefix(NATIVE_PREFIX).unwrap_or(name)
+}
+
+/// The same, as a model of the catalog.
+pub(crate) fn native_model(call: &Call) -> Result<&'static catalog::TextModel, ApiError> {
+    text_model(native_id(call), call.operation)
+}
+
+/// The model that a checked request names.
+pub(crate) fn named<'a>(call: &'a Call, body: &'a Value) -> &'a str {
+    if call.path("model").is_empty() { json::text(&body["model"]) } else { native_id(call) }
+}
+
+fn native_entry(route: &Route) -> Value {
+    let id = &*route.id;
+    let mut entry = json!({
+        "name": format!("{NATIVE_PREFIX}{id}"),
+        "baseModelId": id,
+        "version": "1",
+        "displayName": id,
+    });
+    if route.is_embedded() {
+        entry["description"] = "Answered by the simulated provider.".into();
+        entry["inputTokenLimit"] = 1_000_000.into();
+        entry["outputTokenLimit"] = LONGEST_ANSWER.into();
+    }
+    entry["supportedGenerationMethods"] = json!(["generateContent", "streamGenerateContent", "countTokens"]);
+    entry
+}
+
+/// The text model that a call names, if its endpoint serves it (1, 4 rules 1 and 2).
+pub(crate) fn text_model(id: &str, operation: &Operation) -> Result<&'static catalog::TextModel, ApiError> {
+    let model = catalog::TEXT_MODELS.iter().find(|model| model.id == id);
+    let served = model.filter(|_| limits::wrong_endpoint(operation, id).is_none());
+    served.ok_or_else(|| missing(id, operation))
+}
+
+/// The video model of a request (2.9).
+pub(crate) fn video_model(id: &str, operation: &Operation) -> Result<&'static catalog::VideoModel, ApiError> {
+    catalog::VIDEO_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
+}
+
+/// The image model of a request (2.10).
+pub(crate) fn image_model(id: &str, operation: &Operation) -> Result<&'static catalog::ImageModel, ApiError> {
+    catalog::IMAGE_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
+}
+
+/// The error for a model that an endpoint does not serve, although others do.
+pub(crate) fn elsewhere(id: &str, operation: &Operation) -> ApiError {
+    let (id, path) = (limits::brief(format_args!("{id:?}")), operation.path);
+    let right = gatewright::operations::CREATE_CHAT_COMPLETION.path;
+    let message = format!("the model {id} is not served at POST {path}; use POST {right}");
+    ApiError::new(&ErrorCode::INVALID_VALUE, message).param("model")
+}
+
+/// The error for a model that does not exist, or not at this endpoint.
+pub(crate) fn missing(id: &str, operation: &Operation) -> ApiError {
+    let message = match limits::wrong_endpoint(operation, id) {
+        Some(elsewhere) => elsewhere.message,
+        None => return absent(id),
+    };
+    ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
+}
+
+fn absent(id: &str) -> ApiError {
+    let id = limits::brief(format_args!("{id:?}"));
+    let message = format!("there is no model {id}; GET /v1/models lists the models");
+    ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
+}

@@ -1,0 +1,253 @@
+//! Metrics in the text form of Prometheus. Each gateway has a recorder of its own, so that several can live in one
+//! process. What a request touches was registered before it, as far as its labels are known by then.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use gatewright::operations::{self, Operation};
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString, Unit,
+};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use crate::conversation::Usage;
+
+const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
+
+const REQUESTS: &str = "gatewright_requests_total";
+const DURATION: &str = "gatewright_request_duration_seconds";
+const FIRST_BYTE: &str = "gatewright_time_to_first_byte_seconds";
+const IN_FLIGHT: &str = "gatewright_requests_in_flight";
+const CONNECTIONS: &str = "gatewright_connections";
+const TOKENS: &str = "gatewright_tokens_total";
+const ABORTED: &str = "gatewright_requests_aborted_total";
+
+/// Upper bounds of the histograms' buckets, in seconds: from a request that is refused to a long stream.
+const BUCKETS_S: &[f64] = &[
+    0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+    120.0, 300.0, 600.0,
+];
+/// First and last status that has a counter of its own.
+const STATUSES: std::ops::Range<u16> = 200..600;
+/// Label of requests that reached no operation.
+const NO_OPERATION: &str = "none";
+
+/// The metrics of a gateway.
+pub(crate) struct Metrics {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    /// One for each operation, and the last for requests without one.
+    operations: Vec<PerOperation>,
+    /// Requests whose response is not sent whole yet.
+    pub(crate) in_flight: Gauge,
+    /// Open connections.
+    pub(crate) connections: Gauge,
+}
+
+/// One of what a gauge counts, as long as it lives.
+pub(crate) struct Present(Gauge);
+
+impl Present {
+    pub(crate) fn new(gauge: &Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+/// The metrics of an operation.
+struct PerOperation {
+    name: &'static str,
+    duration: Histogram,
+    first_byte: Histogram,
+    aborted: Counter,
+    /// By status, from the first of [`STATUSES`].
+    requests: Box<[OnceLock<Counter>]>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), BUCKETS_S)
+            .expect("there are buckets")
+            .build_recorder();
+        for (name, unit, text) in [
+            (REQUESTS, Unit::Count, "Requests answered, by operation and status."),
+            (ABORTED, Unit::Count, "Requests whose client left before the end of the response."),
+            (
+                TOKENS,
+                Unit::Count,
+                "Tokens read (input, cached, cache_write) and written (output, reasoning).",
+            ),
+        ] {
+            recorder.describe_counter(KeyName::from(name), Some(unit), SharedString::const_str(text));
+        }
+        for (name, text) in [
+            (DURATION, "Time from the head of the request to the end of the response."),
+            (FIRST_BYTE, "Time from the head of the request to the head of the response."),
+        ] {
+            recorder.describe_histogram(
+                KeyName::from(name),
+                Some(Unit::Seconds),
+                SharedString::const_str(text),
+            );
+        }
+        for (name, text) in [
+            (IN_FLIGHT, "Requests whose response is not sent whole yet."),
+            (CONNECTIONS, "Open connections of clients."),
+        ] {
+            recorder.describe_gauge(KeyName::from(name), Some(Unit::Count), SharedString::const_str(text));
+        }
+        let names = operations::ALL.iter().map(|operation| operation.id).chain([NO_OPERATION]);
+        let operations = names.map(|name| PerOperation::new(&recorder, name)).collect();
+        let gauge = |name| recorder.register_gauge(&Key::from_static_name(name), &METADATA);
+        let (in_flight, connections) = (gauge(IN_FLIGHT), gauge(CONNECTIONS));
+        let handle = recorder.handle();
+        Self { recorder, handle, operations, in_flight, connections }
+    }
+}
+
+impl PerOperation {
+    fn new(recorder: &PrometheusRecorder, name: &'static str) -> Self {
+        let key = |metric| Key::from_parts(metric, vec![operation_label(name)]);
+        Self {
+            name,
+            duration: recorder.register_histogram(&key(DURATION), &METADATA),
+            first_byte: recorder.register_histogram(&key(FIRST_BYTE), &METADATA),
+            aborted: recorder.register_counter(&key(ABORTED), &METADATA),
+            requests: STATUSES.map(|_| OnceLock::new()).collect(),
+        }
+    }
+}
+
+fn operation_label(name: &'static str) -> Label {
+    Label::from_static_parts("operation", name)
+}
+
+impl Metrics {
+    fn of(&self, operation: Option<&'static Operation>) -> &PerOperation {
+        let known =
+            operation.and_then(|operation| operations::ALL.iter().position(|other| other.id == operation.id));
+        &self.operations[known.unwrap_or(self.operations.len() - 1)]
+    }
+
+    /// A response begins. `waited`: since the head of the request.
+    pub(crate) fn answered(&self, operation: Option<&'static Operation>, status: u16, waited: Duration) {
+        let metrics = self.of(operation);
+        metrics.first_byte.record(waited);
+        let register = || {
+            let labels = vec![operation_label(metrics.name), Label::new("status", status.to_string())];
+            self.recorder.register_counter(&Key::from_parts(REQUESTS, labels), &METADATA)
+        };
+        let place = status.checked_sub(STATUSES.start).map(usize::from);
+        match place.and_then(|place| metrics.requests.get(place)) {
+            Some(counter) => counter.get_or_init(register).increment(1),
+            None => register().increment(1),
+        }
+    }
+
+    /// A response ended. `took`: since the head of the request. `whole`: the client took all of it.
+    pub(crate) fn ended(&self, operation: Option<&'static Operation>, took: Duration, whole: bool) {
+        let metrics = self.of(operation);
+        metrics.duration.record(took);
+        if !whole {
+            metrics.aborted.increment(1);
+        }
+    }
+
+    /// Tokens were read and written. Not for the way of a request: it looks the counters up.
+    pub(crate) fn tokens(&self, model: &str, upstream: &str, usage: &Usage) {
+        let kinds = [
+            ("input", usage.input),
+            ("cached", usage.cached),
+            ("cache_write", usage.cache_write),
+            ("output", usage.output),
+            ("reasoning", usage.reasoning),
+        ];
+        for (kind, tokens) in kinds {
+            let Some(tokens) = tokens.filter(|tokens| *tokens > 0) else { continue };
+            let labels = vec![
+                Label::new("model", model.to_owned()),
+                Label::new("upstream", upstream.to_owned()),
+                Label::from_static_parts("kind", kind),
+            ];
+            self.recorder.register_counter(&Key::from_parts(TOKENS, labels), &METADATA).increment(tokens);
+        }
+    }
+
+    /// All metrics in the text form.
+    pub(crate) fn render(&self) -> String {
+        self.handle.run_upkeep();
+        self.handle.render()
+    }
+}
+
+/// Gauges of states that are read when someone asks. They are made for one answer: what is no more has no line.
+pub(crate) struct States(PrometheusRecorder);
+
+impl Default for States {
+    fn default() -> Self {
+        Self(PrometheusBuilder::new().build_recorder())
+    }
+}
+
+impl States {
+    pub(crate) fn set(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
+        let labels: Vec<Label> =
+            labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect();
+        self.0.register_gauge(&Key::from_parts(name, labels), &METADATA).set(value);
+    }
+
+    /// The gauges in the text form.
+    pub(crate) fn render(&self) -> String {
+        self.0.handle().render()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_by_operation_and_status() {
+        let metrics = Metrics::default();
+        let chat = Some(&operations::CREATE_CHAT_COMPLETION);
+        metrics.answered(chat, 200, Duration::from_millis(3));
+        metrics.answered(chat, 200, Duration::from_millis(3));
+        metrics.answered(chat, 429, Duration::from_millis(3));
+        metrics.answered(None, 404, Duration::from_millis(1));
+        metrics.answered(None, 101, Duration::from_millis(1));
+        metrics.ended(chat, Duration::from_millis(40), true);
+        metrics.ended(chat, Duration::from_millis(40), false);
+        let text = metrics.render();
+        for line in [
+            "gatewright_requests_total{operation=\"create_chat_completion\",status=\"200\"} 2",
+            "gatewright_requests_total{operation=\"create_chat_completion\",status=\"429\"} 1",
+            "gatewright_requests_total{operation=\"none\",status=\"404\"} 1",
+            "gatewright_requests_total{operation=\"none\",status=\"101\"} 1",
+            "gatewright_requests_aborted_total{operation=\"create_chat_completion\"} 1",
+            "gatewright_request_duration_seconds_bucket{operation=\"create_chat_completion\",le=\"0.05\"} 2",
+            "gatewright_request_duration_seconds_count{operation=\"create_chat_completion\"} 2",
+            "gatewright_time_to_first_byte_seconds_bucket{operation=\"create_chat_completion\",le=\"0.0025\"} 0",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_counted_by_model_upstream_and_kind() {
+        let metrics = Metrics::default();
+        let usage = Usage { input: Some(7), output: Some(5), cached: Some(0), ..Usage::default() };
+        metrics.tokens("a \"model\"\n", "one", &usage);
+        metrics.tokens("a \"model\"\n", "one", &usage);
+        let text = metrics.render();
+        let line = "gatewright_tokens_total{model=\"a \\\"model\\\"\\n\",upstream=\"one\",kind=\"input\"} 14";
+        assert!(text.lines().any(|other| other == line), "{text}");
+        assert!(!text.contains("kind=\"cached\""), "{text}");
+    }
+}

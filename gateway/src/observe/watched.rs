@@ -1,0 +1,184 @@
+//! A response on its way to the client. When it ends, or the client leaves, its metrics are recorded and the request
+//! gets its line in the log.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use axum::body::Body;
+use bytes::Bytes;
+use gatewright::operations::Operation;
+use http::Method;
+use http_body::{Body as _, Frame, SizeHint};
+
+use super::metrics::{Metrics, Present};
+use super::traces::told;
+use crate::wire::Response;
+use tracing::Span;
+
+/// Which model and upstream a response is from: an extension of the response.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    /// As the client called it.
+    pub(crate) model: Arc<str>,
+    pub(crate) upstream: Arc<str>,
+}
+
+/// A request as the log shows it.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) begun: Instant,
+    pub(crate) method: Method,
+    /// Without the query, which may hold a key.
+    pub(crate) path: String,
+    pub(crate) id: String,
+    /// `None` if the request reached none.
+    pub(crate) operation: Option<&'static Operation>,
+    /// Its span in traces.
+    pub(crate) span: Span,
+}
+
+/// Watches a response until it has been sent.
+pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response) -> Response {
+    let status = response.status().as_u16();
+    metrics.answered(request.operation, status, request.begun.elapsed());
+    let present = Present::new(&metrics.in_flight);
+    let origin = response.extensions().get::<Origin>().cloned();
+    let metrics = Arc::clone(metrics);
+    response.map(|body| {
+        let whole = body.is_end_stream();
+        let sending =
+            Sending { metrics, request, origin, status, bytes: 0, whole, failed: false, _present: present };
+        Body::new(Watched { body, sending })
+    })
+}
+
+/// A body that is watched.
+struct Watched {
+    body: Body,
+    sending: Sending,
+}
+
+/// What is known of a response; told when it is dropped.
+struct Sending {
+    metrics: Arc<Metrics>,
+    request: Request,
+    origin: Option<Origin>,
+    status: u16,
+    bytes: u64,
+    whole: bool,
+    failed: bool,
+    _present: Present,
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = ready!(Pin::new(&mut self.body).poll_frame(context));
+        match &polled {
+            Some(Ok(frame)) => {
+                self.sending.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                // A body of known length is not polled after its last byte.
+                self.sending.whole = self.body.is_end_stream();
+            }
+            Some(Err(_)) => self.sending.failed = true,
+            None => self.sending.whole = !self.sending.failed,
+        }
+        Poll::Ready(polled)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let Self { metrics, request, origin, status, bytes, whole, failed, .. } = self;
+        // The HTTP library takes nothing of the response to a HEAD request.
+        let whole = *whole || request.method == Method::HEAD;
+        let took = request.begun.elapsed();
+        metrics.ended(request.operation, took, whole);
+        let outcome = match (whole, *failed) {
+            (true, _) => "complete",
+            (false, true) => "failed",
+            (false, false) => "aborted",
+        };
+        let (model, upstream) = origin.as_ref().map(|origin| (&*origin.model, &*origin.upstream)).unzip();
+        told(&request.span, request.operation, model, upstream, (*status, outcome));
+        tracing::info!(
+            method = %request.method,
+            path = request.path,
+            operation = request.operation.map(|operation| operation.id),
+            status = *status,
+            outcome,
+            duration_ms = took.as_secs_f64() * 1000.0,
+            bytes = *bytes,
+            model,
+            upstream,
+            request_id = request.id,
+            "answered"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use gatewright::operations;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            begun: Instant::now(),
+            method: Method::POST,
+            path: "/v1/chat/completions".to_owned(),
+            id: "req_1".to_owned(),
+            operation: Some(&operations::CREATE_CHAT_COMPLETION),
+            span: Span::none(),
+        }
+    }
+
+    fn aborted(metrics: &Metrics) -> bool {
+        metrics.render().contains("gatewright_requests_aborted_total{operation=\"create_chat_completion\"} 1")
+    }
+
+    #[tokio::test]
+    async fn a_response_that_is_taken_whole_is_not_aborted() {
+        for body in [Body::from("known length"), Body::empty(), Body::from_stream(pieces(2))] {
+            let metrics = Arc::default();
+            let response = watch(&metrics, request(), Response::new(body));
+            assert!(metrics.render().contains("gatewright_requests_in_flight 1"));
+            response.into_body().collect().await.expect("a body");
+            assert!(!aborted(&metrics) && metrics.render().contains("gatewright_requests_in_flight 0"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_response_whose_client_leaves_is_aborted() {
+        let metrics = Arc::default();
+        let response = watch(&metrics, request(), Response::new(Body::from_stream(pieces(3))));
+        let mut stream = response.into_body().into_data_stream();
+        stream.next().await.expect("a piece").expect("no failure");
+        drop(stream);
+        assert!(aborted(&metrics));
+    }
+
+    fn pieces(
+        number: usize,
+    ) -> impl futures_util::Stream<Item = Result<&'static str, std::convert::Infallible>> + Send {
+        futures_util::stream::iter((0..number).map(|_| Ok("piece")))
+    }
+}

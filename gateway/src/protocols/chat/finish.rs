@@ -1,0 +1,29 @@
+//! Why a choice ended, in the words of the chat protocol.
+
+use std::borrow::Cow;
+
+use crate::conversation::{End, Protocol};
+
+/// Reads a `finish_reason`.
+pub(super) fn end(word: &str) -> End {
+    match word {
+        "stop" => End::Stop,
+        "length" => End::Length,
+        "tool_calls" | "function_call" => End::ToolCalls,
+        "content_filter" => End::Filtered,
+        other => End::Other { source: Protocol::Chat, word: other.to_owned() },
+    }
+}
+
+/// Writes a `finish_reason`. `calls`: whether the choice has calls of tools, which clients make only if it says so.
+pub(super) fn word(end: &End, calls: bool) -> Cow<'static, str> {
+    match end {
+        End::Length => "length".into(),
+        End::ToolCalls => "tool_calls".into(),
+        End::Filtered | End::Refusal => "content_filter".into(),
+        End::Other { source: Protocol::Chat, word } => word.clone().into(),
+        End::Other { .. } if calls => "tool_calls".into(),
+        // A paused turn has nothing that this protocol could go on with.
+        End::Stop | End::StopSequence(_) | End::Paused | End::Other { .. } => "stop".into(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Reads the messages of the chat protocol.
+
+use serde_json::Value;
+
+use super::{reasoning, tools};
+use crate::conversation::{Given, Media, Part, PartKind, Role, Source, ToolResult, Turn};
+use crate::protocols::Malformed;
+use crate::protocols::media;
+use crate::protocols::members::{Members, Rest};
+
+/// Reads the messages of a request.
+pub(super) fn turns(messages: Vec<Value>, rest: &mut Rest) -> Result<Vec<Turn>, Malformed> {
+    let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
+    for (index, message) in messages.into_iter().enumerate() {
+        let at = format!("/messages/{index}");
+        let turn = Members::read(message, at.clone())
+            .map_err(|_| Malformed(format!("{at} is not an object")))
+            .and_then(|message| turn(message, rest))?;
+        match turns.last_mut() {
+            // Results that follow each other are one turn, as in every other protocol.
+            Some(last) if last.role == Role::Tool && turn.role == Role::Tool => last.parts.extend(turn.parts),
+            _ => turns.push(turn),
+        }
+    }
+    Ok(turns)
+}
+
+fn turn(mut message: Members, rest: &mut Rest) -> Result<Turn, Malformed> {
+    let at = message.at().to_owned();
+    let role = match message.text("role").as_deref() {
+        Some("system") => Role::System,
+        Some("developer") => Role::Developer,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("tool") => Role::Tool,
+        _ => return Err(Malformed(format!("{at}/role is none of this protocol"))),
+    };
+    if role == Role::Tool {
+        let parts = vec![result(message, rest)];
+        return Ok(Turn { at: at.into(), role, name: None, parts });
+    }
+    let name = message.given("name", Members::text);
+    let parts = parts(&mut message, rest);
+    // Text that repeats the details of the reasoning.
+    rest.keep(message, &reasoning::SHOWN);
+    Ok(Turn { at: at.into(), role, name, parts })
+}
+
+fn result(mut message: Members, rest: &mut Rest) -> Part {
+    let at = message.at().to_owned();
+    let call_id = message.text("tool_call_id").unwrap_or_default();
+    let mut parts = Vec::new();
+    content(&mut message, rest, &mut parts);
+    // The tool's name is known from the call.
+    rest.keep(message, &["name"]);
+    let result = ToolResult { call_id, name: None, parts, failed: None, custom: false };
+    Part { at: at.into(), kind: PartKind::Result(result), cache: None }
+}
+
+/// Takes the parts of a message: thoughts, content, refusal, calls.
+pub(super) fn parts(message: &mut Members, rest: &mut Rest) -> Vec<Part> {
+    let mut parts = Vec::new();
+    reasoning::read(message, rest, &mut parts);
+    let (mut calls, mut ids) = (Vec::new(), Vec::new());
+    for (index, call) in message.list("tool_calls").into_iter().flatten().enumerate() {
+        let at = format!("{}/tool_calls/{index}", message.at());
+        let kind = match tools::read_call(call, &at, rest) {
+            Ok(call) => PartKind::Call(call),
+            Err(other) => PartKind::Other(other),
+        };
+        ids.push(if let PartKind::Call(call) = &kind { call.id.clone() } else { String::new() });
+        calls.push(Part { at: at.into(), kind, cache: None });
+    }
+    let signatures = reasoning::signatures(&mut parts, &ids, rest);
+    for (part, signature) in calls.iter_mut().zip(signatures) {
+        if let PartKind::Call(call) = &mut part.kind {
+            call.signature = signature;
+        }
+    }
+    content(message, rest, &mut parts);
+    if let Some(refusal) = message.given("refusal", Members::text) {
+        parts.push(Part { at: refusal.at, kind: PartKind::Refusal(refusal.value), cache: None });
+    }
+    parts.append(&mut calls);
+    parts
+}
+
+/// Takes the content: a string, or a list of parts.
+fn content(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) {
+    if let Some(text) = message.given("content", Members::text) {
+        parts.push(Part { at: text.at, kind: PartKind::Text(text.value), cache: None });
+        return;
+    }
+    for (index, part) in message.list("content").into_iter().flatten().enumerate() {
+        let at = format!("{}/content/{index}", message.at());
+        parts.push(match Members::read(part, at.clone()) {
+            Ok(part) => content_part(part, rest),
+            Err(other) => Part { at: at.into(), kind: PartKind::Other(other), cache: None },
+        });
+    }
+}
+
+fn content_part(mut part: Members, rest: &mut Rest) -> Part {
+    let at = part.at().to_owned();
+    let kind = match part.peek("type").as_str() {
+        Some("text") => part.text("text").map(PartKind::Text),
+        Some("refusal") => part.text("refusal").map(PartKind::Refusal),
+        Some("image_url") => image(&mut part, rest).map(PartKind::Image),
+        Some("input_audio") => audio(&mut part, rest).map(PartKind::Audio),
+        Some("file") => file(&mut part, rest).map(PartKind::File),
+        _ => None,
+    };
+    let Some(kind) = kind else {
+        return Part { at: at.into(), kind: PartKind::Other(part.into_value()), cache: None };
+    };
+    part.text("type");
+    let cache = part.given("cache_control", Members::value);
+    rest.keep(part, &[]);
+    Part { at: at.into(), kind, cache }
+}
+
+fn image(part: &mut Members, rest: &mut Rest) -> Option<Media> {
+    if !part.peek("image_url")["url"].is_string() {
+        return None;
+    }
+    let mut image = part.members("image_url")?;
+    let (source, media_type) = media::of_url(image.text("url")?);
+    let detail = image.given("detail", Members::text);
+    rest.keep(image, &[]);
+    Some(Media { source, media_type, name: None, detail })
+}
+
+fn audio(part: &mut Members, rest: &mut Rest) -> Option<Media> {
+    let given = part.peek("input_audio");
+    if !given["data"].is_string() || !given["format"].is_string() {
+        return None;
+    }
+    let mut audio = part.members("input_audio")?;
+    let source = Source::Inline(audio.text("data")?);
+    let media_type = Some(media::audio_type(&audio.text("format")?));
+    rest.keep(audio, &[]);
+    Some(Media { source, media_type, name: None, detail: None })
+}
+
+fn file(part: &mut Members, rest: &mut Rest) -> Option<Media> {
+    let given = part.peek("file");
+    let is_inline = given["file_data"].as_str().is_some_and(|url| media::inline(url).is_some());
+    if !is_inline && !given["file_id"].is_string() {
+        return None;
+    }
+    let mut file = part.members("file")?;
+    let (source, media_type) = if is_inline {
+        media::of_url(file.text("file_data")?)
+    } else {
+        (Source::FileId(file.text("file_id")?), None)
+    };
+    let name: Option<Given<String>> = file.given("filename", Members::text);
+    rest.keep(file, &[]);
+    Some(Media { source, media_type, name, detail: None })
+}

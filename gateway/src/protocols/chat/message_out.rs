@@ -1,0 +1,205 @@
+//! Writes the messages of the chat protocol.
+
+use serde_json::{Map, Value, json};
+
+use super::{reasoning, tools};
+use crate::conversation::{Conversation, Media, Part, PartKind, Role, Source, ToolCall, ToolResult, Turn};
+use crate::protocols::media;
+use crate::protocols::members::{Writer, object};
+
+/// Media type of an image that names none.
+const ASSUMED_IMAGE: &str = "image/png";
+/// Media type of a document that names none.
+const ASSUMED_FILE: &str = "application/pdf";
+
+/// Writes all turns.
+pub(super) fn messages(conversation: &Conversation, writer: &mut Writer<'_>) -> Vec<Value> {
+    let mut messages = Vec::with_capacity(conversation.turns.len());
+    for turn in &conversation.turns {
+        if turn.role == Role::Tool {
+            results(turn, writer, &mut messages);
+        } else {
+            messages.extend(message(turn, writer));
+        }
+    }
+    messages
+}
+
+fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
+    let role = match turn.role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User | Role::Tool => "user",
+        Role::Assistant => "assistant",
+    };
+    let mut message = object([("role", role.into())]);
+    tools::insert(&mut message, "name", turn.name.as_ref().map(|name| name.value.as_str()));
+    reasoning::write(&turn.parts, &turn.at, writer, &mut message);
+    let (mut content, mut refusals, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    for part in &turn.parts {
+        let is_at = |member: &str| writer.is_same() && part.at.contains(member);
+        match &part.kind {
+            PartKind::Thought(_) => {}
+            PartKind::Other(_) if is_at("/reasoning_details/") => {}
+            PartKind::Other(value) if is_at("/tool_calls/") => calls.push(value.clone()),
+            PartKind::Call(called) => {
+                lose_cache(part, writer);
+                calls.push(call(called, &part.at, writer));
+            }
+            PartKind::Refusal(text) if !is_at("/content/") => refusals.push(text.as_str()),
+            _ => content.push(part),
+        }
+    }
+    let says_more = !refusals.is_empty() || !calls.is_empty();
+    let thinks = turn.parts.iter().any(|part| matches!(part.kind, PartKind::Thought(_)));
+    match content_of(&content, &turn.at, writer) {
+        Some(content) => message.insert("content".to_owned(), content),
+        None if writer.is_same() => None,
+        None if says_more => message.insert("content".to_owned(), Value::Null),
+        None if turn.role == Role::Assistant || thinks => message.insert("content".to_owned(), "".into()),
+        // A message of nothing says nothing.
+        None => return None,
+    };
+    if !refusals.is_empty() {
+        message.insert("refusal".to_owned(), refusals.concat().into());
+    }
+    if !calls.is_empty() {
+        message.insert("tool_calls".to_owned(), calls.into());
+    }
+    writer.complete(&mut message, &turn.at);
+    Some(message.into())
+}
+
+fn call(call: &ToolCall, at: &str, writer: &mut Writer<'_>) -> Value {
+    let mut value = tools::write_call(call);
+    for kind in ["function", "custom"] {
+        if let Some(Value::Object(callee)) = value.get_mut(kind) {
+            writer.complete(callee, &format!("{at}/{kind}"));
+        }
+    }
+    writer.complete(&mut value, at);
+    value.into()
+}
+
+/// A message for each result. Images and files follow as a message of the user: a tool's message here is text.
+fn results(turn: &Turn, writer: &mut Writer<'_>, messages: &mut Vec<Value>) {
+    let mut media = Vec::new();
+    for part in &turn.parts {
+        let PartKind::Result(result) = &part.kind else {
+            writer.lose(part.at.clone());
+            continue;
+        };
+        lose_cache(part, writer);
+        if let Some(at) = &result.failed {
+            writer.lose(at.clone());
+        }
+        let texts: Vec<&Part> = if writer.is_same() {
+            result.parts.iter().collect()
+        } else {
+            let (texts, others) =
+                result.parts.iter().partition(|part| matches!(part.kind, PartKind::Text(_)));
+            media.extend::<Vec<&Part>>(others);
+            texts
+        };
+        messages.push(self::result(result, &texts, &part.at, writer));
+    }
+    if let Some(Value::Array(content)) = content_of(&media, "", writer) {
+        messages.push(json!({ "role": "user", "content": content }));
+    }
+}
+
+fn result(result: &ToolResult, parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Value {
+    let mut message = object([("role", "tool".into())]);
+    if !(writer.is_same() && result.call_id.is_empty()) {
+        message.insert("tool_call_id".to_owned(), result.call_id.as_str().into());
+    }
+    match content_of(parts, at, writer) {
+        Some(content) => message.insert("content".to_owned(), content),
+        None if writer.is_same() => None,
+        None => message.insert("content".to_owned(), "".into()),
+    };
+    writer.complete(&mut message, at);
+    message.into()
+}
+
+/// Writes content; `None`: nothing is left of it. `at`: place of the message.
+fn content_of(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Value> {
+    if let [only] = parts
+        && let PartKind::Text(text) = &only.kind
+        && (!writer.is_same() || only.at.strip_prefix(at) == Some("/content"))
+    {
+        lose_cache(only, writer);
+        return Some(text.as_str().into());
+    }
+    let written: Vec<Value> = parts.iter().filter_map(|part| content_part(part, writer)).collect();
+    (!written.is_empty()).then(|| written.into())
+}
+
+fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+    let said = match &part.kind {
+        PartKind::Text(text) => Some(("text", "text", text.as_str().into())),
+        PartKind::Refusal(text) => Some(("refusal", "refusal", text.as_str().into())),
+        PartKind::Image(image) => self::image(image).map(|image| ("image_url", "image_url", image.into())),
+        PartKind::Audio(audio) => {
+            self::audio(audio).map(|audio| ("input_audio", "input_audio", audio.into()))
+        }
+        PartKind::File(file) => self::file(file, writer),
+        PartKind::Other(value) if writer.is_same() => return Some(value.clone()),
+        _ => None,
+    };
+    let Some((kind, name, mut value)) = said else {
+        writer.lose(part.at.clone());
+        return None;
+    };
+    if let Value::Object(inner) = &mut value {
+        writer.complete(inner, &format!("{}/{name}", part.at));
+    }
+    let mut members = object([("type", kind.into()), (name, value)]);
+    match &part.cache {
+        Some(cache) if writer.is_same() => {
+            members.insert("cache_control".to_owned(), cache.value.clone());
+        }
+        _ => lose_cache(part, writer),
+    }
+    writer.complete(&mut members, &part.at);
+    Some(members.into())
+}
+
+fn image(image: &Media) -> Option<Map<String, Value>> {
+    let mut address = object([("url", media::url(image, ASSUMED_IMAGE)?.into())]);
+    tools::insert(&mut address, "detail", image.detail.as_ref().map(|detail| detail.value.as_str()));
+    Some(address)
+}
+
+fn audio(audio: &Media) -> Option<Map<String, Value>> {
+    let form = media::audio_form(audio.media_type.as_deref()?)?;
+    let Source::Inline(data) = &audio.source else { return None };
+    Some(object([("data", data.as_str().into()), ("format", form.into())]))
+}
+
+/// A file: the kind of the part, the name of its member, and the member.
+fn file(file: &Media, writer: &mut Writer<'_>) -> Option<(&'static str, &'static str, Value)> {
+    let mut inner = match &file.source {
+        Source::FileId(id) => object([("file_id", id.as_str().into())]),
+        // No provider takes text as a file here, and every one takes it as text.
+        Source::Inline(_)
+            if !writer.is_same()
+                && let Some(text) = media::plain_text(file) =>
+        {
+            if let Some(name) = &file.name {
+                writer.lose(name.at.clone());
+            }
+            return Some(("text", "text", text.into()));
+        }
+        Source::Inline(_) => object([("file_data", media::url(file, ASSUMED_FILE)?.into())]),
+        Source::Url(_) => return None,
+    };
+    tools::insert(&mut inner, "filename", file.name.as_ref().map(|name| name.value.as_str()));
+    Some(("file", "file", inner.into()))
+}
+
+fn lose_cache(part: &Part, writer: &mut Writer<'_>) {
+    if !writer.is_same() {
+        writer.lose_cache(part.cache.as_ref());
+    }
+}

@@ -1,0 +1,211 @@
+//! Thoughts in messages of the chat protocol: `reasoning_content` and `reasoning_details`.
+
+use serde_json::{Map, Value};
+
+use crate::conversation::{Part, PartKind, Thought};
+use crate::protocols::members::{Members, Rest, Writer, object};
+
+/// Members that show a thought without a proof of it, the usual one first.
+pub(super) const SHOWN: [&str; 2] = ["reasoning_content", "reasoning"];
+/// Place and kind of a detail: says nothing to another protocol.
+const OWN: [&str; 2] = ["index", "format"];
+
+/// Takes the thoughts of a message. Where there are details, the text that is only shown repeats them: it stays in the
+/// message.
+pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) {
+    if let Some(details) = message.list("reasoning_details") {
+        let (first, list) = (parts.len(), message.place("reasoning_details"));
+        for (index, detail) in details.into_iter().enumerate() {
+            let at = format!("{list}/{index}");
+            let kind = match Members::read(detail, at.clone()) {
+                Ok(detail) => match read_detail(detail, rest) {
+                    Ok(thought) => {
+                        let Some(thought) = joined(&mut parts[first..], thought, &list) else { continue };
+                        PartKind::Thought(thought)
+                    }
+                    Err(other) => PartKind::Other(other),
+                },
+                Err(other) => PartKind::Other(other),
+            };
+            parts.push(Part { at: at.into(), kind, cache: None });
+        }
+        return;
+    }
+    for name in SHOWN {
+        let text = message.take(name, |value| match value {
+            Value::String(text) if !text.is_empty() => Ok(text),
+            other => Err(other),
+        });
+        if let Some(text) = text {
+            let thought = Thought { text: vec![text], ..Thought::default() };
+            let at = message.place(name).into();
+            parts.push(Part { at, kind: PartKind::Thought(thought), cache: None });
+            return;
+        }
+    }
+}
+
+/// Errors: the detail is of no known kind; it is given back.
+fn read_detail(mut detail: Members, rest: &mut Rest) -> Result<Thought, Value> {
+    let is_text = |value: &Value| value.is_string();
+    let thought = match detail.peek("type").as_str() {
+        Some("reasoning.text") if is_text(detail.peek("text")) || is_text(detail.peek("signature")) => {
+            Thought {
+                text: detail.text("text").into_iter().collect(),
+                signature: detail.text("signature"),
+                ..Thought::default()
+            }
+        }
+        Some("reasoning.summary") if is_text(detail.peek("summary")) => Thought {
+            text: detail.text("summary").into_iter().collect(),
+            summary: true,
+            ..Thought::default()
+        },
+        Some("reasoning.encrypted") if is_text(detail.peek("data")) => {
+            Thought { signature: detail.text("data"), redacted: true, ..Thought::default() }
+        }
+        _ => return Err(detail.into_value()),
+    };
+    detail.text("type");
+    let thought = Thought { id: detail.text("id"), ..thought };
+    rest.keep(detail, &OWN);
+    Ok(thought)
+}
+
+/// Joins the pieces of one summary, and its proof. Gives back what is a thought of its own. `details`: the place of the
+/// details, which is the place of what is made of several.
+fn joined(parts: &mut [Part], thought: Thought, details: &str) -> Option<Thought> {
+    let Some(Part { at, kind: PartKind::Thought(last), .. }) = parts.last_mut() else { return Some(thought) };
+    if !last.summary || last.signature.is_some() || last.id != thought.id {
+        return Some(thought);
+    }
+    if thought.redacted {
+        last.signature = thought.signature;
+    } else if thought.summary && thought.id.is_some() {
+        last.text.extend(thought.text);
+    } else {
+        return Some(thought);
+    }
+    *at = details.to_owned().into();
+    None
+}
+
+/// Takes the signatures of calls from the end of the thoughts. They say nothing to a provider that did not make them.
+/// `ids`: the calls of the message in order.
+pub(super) fn signatures(parts: &mut Vec<Part>, ids: &[String], rest: &mut Rest) -> Vec<Option<String>> {
+    let mut signatures = vec![None; ids.len()];
+    let mut before = ids.len();
+    while let Some(Part { at, kind: PartKind::Thought(thought), .. }) = parts.last_mut() {
+        let place = thought.id.as_ref().and_then(|id| ids[..before].iter().rposition(|call| call == id));
+        let Some(place) = place.filter(|_| thought.redacted) else { break };
+        rest.keep_own(Value::Null, at.clone());
+        signatures[place] = thought.signature.take();
+        before = place;
+        parts.pop();
+    }
+    signatures
+}
+
+/// The details of a thought.
+pub(super) fn details(thought: &Thought) -> Vec<Map<String, Value>> {
+    let encrypted = thought.signature.iter().map(|data| detail("reasoning.encrypted", "data", data));
+    let mut details: Vec<_> = if thought.redacted {
+        encrypted.collect()
+    } else if thought.summary {
+        let summaries = thought.text.iter().map(|text| detail("reasoning.summary", "summary", text));
+        summaries.chain(encrypted).collect()
+    } else {
+        let mut details: Vec<_> =
+            thought.text.iter().map(|text| detail("reasoning.text", "text", text)).collect();
+        if let Some(signature) = &thought.signature {
+            if details.is_empty() {
+                details.push(object([("type", "reasoning.text".into())]));
+            }
+            if let Some(last) = details.last_mut() {
+                last.insert("signature".to_owned(), signature.as_str().into());
+            }
+        }
+        details
+    };
+    if let Some(id) = &thought.id {
+        for detail in &mut details {
+            detail.insert("id".to_owned(), id.as_str().into());
+        }
+    }
+    details
+}
+
+fn detail(kind: &str, name: &str, text: &str) -> Map<String, Value> {
+    object([("type", kind.into()), (name, text.into())])
+}
+
+/// The signature of a call as a detail.
+pub(super) fn call_signature(id: &str, signature: &str) -> Map<String, Value> {
+    object([("type", "reasoning.encrypted".into()), ("data", signature.into()), ("id", id.into())])
+}
+
+/// Writes the thoughts of a message of a request. What a provider of this protocol gave goes back where it was: shown
+/// text as text, what has a proof as details.
+pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: &mut Map<String, Value>) {
+    let mut list: Vec<Value> = Vec::new();
+    let mut shown: Option<(&str, String)> = None;
+    // Beside details, text that is only shown would be taken for a repetition.
+    let has_details = parts.iter().any(|part| match &part.kind {
+        PartKind::Thought(thought) => thought.signature.is_some(),
+        PartKind::Call(call) => call.signature.is_some(),
+        _ => false,
+    });
+    for part in parts {
+        match &part.kind {
+            PartKind::Thought(thought) => {
+                let as_text = if writer.is_same() {
+                    SHOWN.into_iter().find(|name| part.at.ends_with(name))
+                } else {
+                    (!has_details && !thought.text.is_empty()).then_some(SHOWN[0])
+                };
+                match as_text {
+                    Some(name) => {
+                        let (_, text) = shown.get_or_insert_with(|| (name, String::new()));
+                        append(text, &thought.text);
+                    }
+                    None => {
+                        for detail in details(thought) {
+                            add(&mut list, detail, at, writer);
+                        }
+                    }
+                }
+            }
+            PartKind::Other(value) if writer.is_same() && part.at.contains("/reasoning_details/") => {
+                list.push(value.clone());
+            }
+            PartKind::Call(call) => {
+                if let Some(signature) = &call.signature {
+                    add(&mut list, call_signature(&call.id, signature), at, writer);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some((name, text)) = shown {
+        message.insert(name.to_owned(), text.into());
+    }
+    if !list.is_empty() {
+        message.insert("reasoning_details".to_owned(), list.into());
+    }
+}
+
+/// Adds a detail. The details of a message are written in the order in which they were read: so its place is known.
+fn add(list: &mut Vec<Value>, mut detail: Map<String, Value>, at: &str, writer: &mut Writer<'_>) {
+    writer.complete(&mut detail, &format!("{at}/reasoning_details/{}", list.len()));
+    list.push(detail.into());
+}
+
+/// Appends texts, a paragraph each.
+pub(super) fn append(text: &mut String, more: &[String]) {
+    for piece in more {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(piece);
+    }
+}

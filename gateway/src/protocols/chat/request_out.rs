@@ -1,0 +1,155 @@
+//! Writes requests of the chat protocol.
+
+use serde_json::{Map, Value, json};
+
+use super::message_out;
+use super::tools::{insert, write_choice, write_tool};
+use crate::conversation::{Budget, Conversation, Format, Given, Protocol, ToolChoice};
+use crate::protocols::members::{Writer, object};
+use crate::protocols::{Defaults, Outgoing, effort};
+
+/// Maximum number of stop sequences.
+const MOST_STOPS: usize = 4;
+/// Name of a schema that has none.
+const ASSUMED_NAME: &str = "answer";
+
+/// Writes a provider's request.
+pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
+    let mut writer = Writer::new(conversation, Protocol::Chat);
+    let mut body = object([("model", conversation.model.as_str().into())]);
+    body.insert("messages".to_owned(), message_out::messages(conversation, &mut writer).into());
+    write_tools(conversation, &mut writer, &mut body);
+    if let Some(given) = &conversation.format {
+        insert(&mut body, "response_format", format(given, &mut writer));
+    }
+    if let Some(max) = &conversation.max_tokens {
+        let newer = writer.is_same() && max.at == "/max_completion_tokens";
+        let name = if newer { "max_completion_tokens" } else { "max_tokens" };
+        body.insert(name.to_owned(), max.value.into());
+    }
+    write_stop(conversation, &mut writer, &mut body);
+    write_sampling(conversation, &mut writer, &mut body);
+    write_reasoning(conversation, &mut writer, &mut body);
+    insert(&mut body, "n", conversation.choices.as_ref().map(|number| number.value));
+    if let Some(alternatives) = &conversation.logprobs {
+        body.insert("logprobs".to_owned(), true.into());
+        if alternatives.value > 0 || alternatives.at == "/top_logprobs" {
+            body.insert("top_logprobs".to_owned(), alternatives.value.into());
+        }
+    }
+    insert(&mut body, "metadata", conversation.metadata.as_ref().map(|metadata| metadata.value.clone()));
+    insert(&mut body, "user", conversation.user.as_ref().map(|user| user.value.as_str()));
+    insert(&mut body, "service_tier", conversation.service_tier.as_ref().map(|tier| tier.value.as_str()));
+    if conversation.stream {
+        body.insert("stream".to_owned(), true.into());
+        if !writer.is_same() {
+            // Every other protocol tells the usage of a stream unasked.
+            body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
+        }
+    }
+    writer.complete(&mut body, "");
+    writer.finish(body)
+}
+
+fn write_tools(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| write_tool(tool, writer)).collect();
+    let choice = conversation.tool_choice.as_ref();
+    let parallel = conversation.parallel_tool_calls.as_ref();
+    if tools.is_empty() && !writer.is_same() {
+        // A choice among no tools is refused by providers.
+        let asks = choice.filter(|choice| !matches!(choice.value, ToolChoice::Auto | ToolChoice::None));
+        if let Some(choice) = asks {
+            writer.lose(choice.at.clone());
+        }
+        return;
+    }
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.into());
+    }
+    match choice {
+        Some(Given { value: ToolChoice::Other(_), at }) if !writer.is_same() => writer.lose(at.clone()),
+        Some(choice) => {
+            body.insert("tool_choice".to_owned(), write_choice(&choice.value, &conversation.tools));
+        }
+        None => {}
+    }
+    insert(body, "parallel_tool_calls", parallel.map(|parallel| parallel.value));
+}
+
+fn format(given: &Given<Format>, writer: &mut Writer<'_>) -> Option<Value> {
+    let mut value = match &given.value {
+        Format::Text => object([("type", "text".into())]),
+        Format::JsonObject => object([("type", "json_object".into())]),
+        Format::JsonSchema { name, description, schema, strict } => {
+            let name = name.as_deref().unwrap_or(ASSUMED_NAME);
+            let mut inner = object([("name", name.into())]);
+            insert(&mut inner, "description", description.as_ref().map(|text| text.value.as_str()));
+            inner.insert("schema".to_owned(), schema.clone());
+            insert(&mut inner, "strict", strict.as_ref().map(|strict| strict.value));
+            writer.complete(&mut inner, "/response_format/json_schema");
+            object([("type", "json_schema".into()), ("json_schema", inner.into())])
+        }
+        Format::Other(value) if writer.is_same() => return Some(value.clone()),
+        Format::Other(_) => {
+            writer.lose(given.at.clone());
+            return None;
+        }
+    };
+    writer.complete(&mut value, "/response_format");
+    Some(value.into())
+}
+
+fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let (stop, beyond) = match conversation.stop.as_slice() {
+        [] => return,
+        [only] if only.at == "/stop" => {
+            body.insert("stop".to_owned(), only.value.as_str().into());
+            return;
+        }
+        stop if writer.is_same() => (stop, &[][..]),
+        stop => stop.split_at(stop.len().min(MOST_STOPS)),
+    };
+    for sequence in beyond {
+        writer.lose(sequence.at.clone());
+    }
+    let stop: Vec<&str> = stop.iter().map(|sequence| sequence.value.as_str()).collect();
+    body.insert("stop".to_owned(), stop.into());
+}
+
+fn write_sampling(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let sampling = &conversation.sampling;
+    let numbers = [
+        ("temperature", &sampling.temperature),
+        ("top_p", &sampling.top_p),
+        ("frequency_penalty", &sampling.frequency_penalty),
+        ("presence_penalty", &sampling.presence_penalty),
+        ("seed", &sampling.seed),
+    ];
+    for (name, number) in numbers {
+        insert(body, name, number.as_ref().map(|number| Value::Number(number.value.clone())));
+    }
+    if let Some(top_k) = &sampling.top_k {
+        writer.lose(top_k.at.clone());
+    }
+}
+
+fn write_reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let reasoning = &conversation.reasoning;
+    let effort = match (&reasoning.effort, &reasoning.budget) {
+        // A word of the messages protocol.
+        (Some(effort), _) if effort.value == "max" && !writer.is_same() => Some("high"),
+        (Some(effort), _) => Some(effort.value.as_str()),
+        (None, Some(Given { value: Budget::Tokens(tokens), .. })) => Some(effort::effort_of(*tokens)),
+        // How much a model thinks by itself is what no word says. To a model that does not think, the word that turns it
+        // off would be an error.
+        (None, Some(Given { value: Budget::Adaptive, .. }) | None) => None,
+        (None, Some(Given { value: Budget::Off, at })) => {
+            writer.lose(at.clone());
+            None
+        }
+    };
+    insert(body, "reasoning_effort", effort);
+    if let Some(summary) = &reasoning.summary {
+        writer.lose(summary.at.clone());
+    }
+}

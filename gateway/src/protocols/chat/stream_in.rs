@@ -1,0 +1,295 @@
+//! Reads streams of the chat protocol.
+
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{finish, usage};
+use crate::conversation::{Delta, End};
+use crate::protocols::{Malformed, StreamIn, failure};
+
+/// What ends a stream.
+const DONE: &str = "[DONE]";
+/// Maximum number of choices: as many as a request can ask for.
+const MOST_CHOICES: usize = 128;
+/// Maximum number of tool calls in a choice.
+const MOST_CALLS: usize = 1024;
+
+/// Reads a provider's stream.
+pub(in crate::protocols) fn stream_in() -> Box<dyn StreamIn> {
+    Box::new(Chunks::default())
+}
+
+#[derive(Default)]
+struct Chunks {
+    has_started: bool,
+    is_over: bool,
+    choices: Vec<Open>,
+}
+
+/// A choice that has begun.
+struct Open {
+    index: u32,
+    has_ended: bool,
+    calls: Vec<OpenCall>,
+}
+
+/// A call that has begun.
+struct OpenCall {
+    /// The provider's number of it.
+    index: u64,
+    id: String,
+}
+
+/// A chunk. Members that a provider may get wrong without harm are read as any value.
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    model: Value,
+    #[serde(default)]
+    created: Value,
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Value,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: Option<u32>,
+    #[serde(default)]
+    delta: Option<Piece>,
+    #[serde(default)]
+    finish_reason: Value,
+    #[serde(default)]
+    logprobs: Value,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Piece {
+    content: Value,
+    refusal: Value,
+    reasoning_content: Value,
+    reasoning: Value,
+    reasoning_details: Value,
+    tool_calls: Option<Vec<CallPiece>>,
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct CallPiece {
+    index: Option<u64>,
+    id: Value,
+    r#type: Value,
+    function: Callee,
+    custom: Option<Callee>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Callee {
+    name: Value,
+    arguments: Value,
+    input: Value,
+}
+
+impl StreamIn for Chunks {
+    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        let data = data.trim();
+        if self.is_over || data.is_empty() {
+            return Ok(());
+        }
+        if data == DONE {
+            self.finish(deltas);
+            return Ok(());
+        }
+        let chunk: Chunk = serde_json::from_str(data)
+            .map_err(|error| Malformed(format!("an event of the provider is no chat chunk: {error}")))?;
+        if !chunk.error.is_null() || name == Some("error") {
+            self.is_over = true;
+            let error = if chunk.error.is_null() {
+                serde_json::from_str(data).unwrap_or_default()
+            } else {
+                chunk.error
+            };
+            deltas.push(Delta::Failed(failure::of_value(&error)));
+            return Ok(());
+        }
+        if !self.has_started {
+            self.has_started = true;
+            let text = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
+            let (id, model) = (text(chunk.id), text(chunk.model));
+            deltas.push(Delta::Started { id, model, created: chunk.created.as_u64() });
+        }
+        for (place, choice) in chunk.choices.into_iter().flatten().enumerate() {
+            let index = choice.index.or_else(|| u32::try_from(place).ok()).unwrap_or_default();
+            self.choice(index)?.push(choice, deltas)?;
+        }
+        deltas.extend(usage::read(&chunk.usage).map(Delta::Usage));
+        Ok(())
+    }
+
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.is_over {
+            return Ok(());
+        }
+        // Some providers leave out the last word: the stream is complete if every choice is.
+        if self.choices.is_empty() || !self.choices.iter().all(|choice| choice.has_ended) {
+            return Err(Malformed("the provider's stream ended before its answer did".to_owned()));
+        }
+        self.finish(deltas);
+        Ok(())
+    }
+}
+
+impl Chunks {
+    fn finish(&mut self, deltas: &mut Vec<Delta>) {
+        self.is_over = true;
+        for choice in &mut self.choices {
+            if !choice.has_ended {
+                choice.has_ended = true;
+                deltas.push(Delta::Ended { choice: choice.index, end: End::Stop });
+            }
+        }
+        deltas.push(Delta::Done);
+    }
+
+    fn choice(&mut self, index: u32) -> Result<&mut Open, Malformed> {
+        if let Some(place) = self.choices.iter().position(|choice| choice.index == index) {
+            return Ok(&mut self.choices[place]);
+        }
+        if self.choices.len() >= MOST_CHOICES {
+            return Err(Malformed(format!("the provider's stream has more than {MOST_CHOICES} choices")));
+        }
+        let place = self.choices.len();
+        self.choices.push(Open { index, has_ended: false, calls: Vec::new() });
+        Ok(&mut self.choices[place])
+    }
+}
+
+impl Open {
+    fn push(&mut self, choice: Choice, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.has_ended {
+            return Ok(());
+        }
+        let Choice { delta, finish_reason, mut logprobs, .. } = choice;
+        let mut delta = delta.unwrap_or_default();
+        let index = self.index;
+        let signatures = thoughts(index, &mut delta, deltas);
+        let logprobs = logprobs.get_mut("content").map(Value::take).filter(Value::is_array);
+        let text = text_of(delta.content);
+        if !text.is_empty() || logprobs.is_some() {
+            deltas.push(Delta::Text { choice: index, text, logprobs });
+        }
+        match text_of(delta.refusal) {
+            text if text.is_empty() => {}
+            text => deltas.push(Delta::Refusal { choice: index, text }),
+        }
+        for (place, call) in delta.tool_calls.into_iter().flatten().enumerate() {
+            self.push_call(place, call, &signatures, deltas)?;
+        }
+        for (id, signature) in signatures {
+            let is_of_call = self.calls.iter().any(|call| id.as_ref() == Some(&call.id));
+            if !is_of_call {
+                deltas.push(Delta::ThoughtSigned { choice: index, id, signature, redacted: true });
+            }
+        }
+        if let Some(word) = finish_reason.as_str().filter(|word| !word.is_empty()) {
+            self.has_ended = true;
+            deltas.push(Delta::Ended { choice: index, end: finish::end(word) });
+        }
+        Ok(())
+    }
+
+    fn push_call(
+        &mut self,
+        place: usize,
+        piece: CallPiece,
+        signatures: &[(Option<String>, String)],
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), Malformed> {
+        let number = piece.index.unwrap_or(place as u64);
+        let is_custom = piece.custom.is_some() || piece.r#type == "custom";
+        let Callee { name, arguments, input } = piece.custom.unwrap_or(piece.function);
+        let id = text_of(piece.id);
+        // Some providers give every call the same number, and each an id of its own.
+        let known =
+            self.calls.iter().rposition(|call| call.index == number && (id.is_empty() || call.id == id));
+        let place = if let Some(known) = known {
+            known
+        } else {
+            let name = text_of(name);
+            if name.is_empty() {
+                return Err(Malformed("a tool call of the provider begins without a name".to_owned()));
+            }
+            if self.calls.len() >= MOST_CALLS {
+                return Err(Malformed(format!("an answer of the provider has more than {MOST_CALLS} calls")));
+            }
+            // A result cannot come back without an id.
+            let id = if id.is_empty() { format!("call_{}", Uuid::new_v4().simple()) } else { id };
+            let signature = signatures.iter().find(|(of, _)| of.as_ref() == Some(&id));
+            let signature = signature.map(|(_, signature)| signature.clone());
+            let call = u32::try_from(self.calls.len()).unwrap_or_default();
+            self.calls.push(OpenCall { index: number, id: id.clone() });
+            deltas.push(Delta::Call { choice: self.index, call, id, name, custom: is_custom, signature });
+            self.calls.len() - 1
+        };
+        let text = text_of(if is_custom { input } else { arguments });
+        if !text.is_empty() {
+            let call = u32::try_from(place).unwrap_or_default();
+            deltas.push(Delta::CallInput { choice: self.index, call, text });
+        }
+        Ok(())
+    }
+}
+
+/// Reads the pieces of thoughts, and gives back what may sign a call. Text beside details repeats them.
+fn thoughts(choice: u32, delta: &mut Piece, deltas: &mut Vec<Delta>) -> Vec<(Option<String>, String)> {
+    let mut signatures = Vec::new();
+    let Value::Array(details) = delta.reasoning_details.take() else {
+        let shown = [delta.reasoning_content.take(), delta.reasoning.take()].map(text_of);
+        if let Some(text) = shown.into_iter().find(|text| !text.is_empty()) {
+            deltas.push(Delta::Thought { choice, part: 0, text, summary: false });
+        }
+        return signatures;
+    };
+    for mut detail in details {
+        let mut take =
+            |name: &str| detail.get_mut(name).map(Value::take).map(text_of).filter(|text| !text.is_empty());
+        let (kind, id) = (take("type").unwrap_or_default(), take("id"));
+        let (text, signature) = match kind.as_str() {
+            "reasoning.text" => (take("text"), take("signature")),
+            "reasoning.summary" => (take("summary"), None),
+            "reasoning.encrypted" => {
+                signatures.extend(take("data").map(|data| (id, data)));
+                continue;
+            }
+            _ => continue,
+        };
+        let summary = kind == "reasoning.summary";
+        deltas.extend(text.map(|text| Delta::Thought { choice, part: 0, text, summary }));
+        deltas.extend(signature.map(|signature| Delta::ThoughtSigned {
+            choice,
+            id,
+            signature,
+            redacted: false,
+        }));
+    }
+    signatures
+}
+
+/// A string, or the texts of a list of parts; empty if it is neither.
+fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,47 @@
+//! How much a model thinks: words on one side, tokens on the other. The only table of it.
+
+/// Words and the tokens they stand for, rising.
+const EFFORTS: [(&str, u64); 5] =
+    [("none", 0), ("minimal", 512), ("low", 1_024), ("medium", 8_192), ("high", 24_576)];
+/// Tokens of the words beyond the table that some providers know, such as `xhigh`.
+const HIGHEST: u64 = 32_768;
+
+/// The maximum number of tokens of reasoning that an effort stands for; `None`: the word is unknown.
+pub(super) fn budget_of(effort: &str) -> Option<u64> {
+    match effort {
+        "xhigh" | "max" => Some(HIGHEST),
+        _ => EFFORTS.iter().find(|(word, _)| *word == effort).map(|(_, tokens)| *tokens),
+    }
+}
+
+/// The highest effort that stays within a number of tokens.
+pub(super) fn effort_of(budget: u64) -> &'static str {
+    let within = EFFORTS.iter().rev().find(|(_, tokens)| *tokens <= budget);
+    match within {
+        // Some tokens are more than none.
+        Some(("none", 0)) if budget > 0 => "minimal",
+        Some((word, _)) => word,
+        None => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_effort_survives_the_way_to_tokens_and_back() {
+        for (word, tokens) in EFFORTS {
+            assert_eq!((budget_of(word), effort_of(tokens)), (Some(tokens), word));
+        }
+        assert_eq!(budget_of("a word of the client's own"), None);
+    }
+
+    #[test]
+    fn tokens_between_two_efforts_are_the_lower_one_but_never_none() {
+        assert_eq!(
+            [1, 511, 1_500, 10_000, u64::MAX].map(effort_of),
+            ["minimal", "minimal", "low", "medium", "high"]
+        );
+    }
+}

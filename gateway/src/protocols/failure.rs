@@ -1,0 +1,174 @@
+//! Errors of providers, in whatever form: JSON of any protocol, an event stream, a page, plain text, nothing.
+
+use gatewright::{ErrorBody, ErrorCode};
+use serde_json::Value;
+
+use crate::conversation::{Failure, FailureKind};
+
+/// Maximum length of a provider's message, in bytes.
+const MESSAGE_BYTES: usize = 2_000;
+/// Maximum length of a provider's code or parameter, in bytes.
+const WORD_BYTES: usize = 200;
+
+/// Reads an error. `body`: as received, which may be anything.
+pub(super) fn read(status: u16, body: &[u8]) -> Failure {
+    of_body(Some(status), ErrorBody::read(body))
+}
+
+/// Reads an error inside a stream, whose status was a good one.
+pub(super) fn of_value(error: &Value) -> Failure {
+    of_body(None, ErrorBody::of_value(error))
+}
+
+/// The words for a kind of error to a client. What only the gateway can mend is an error of the provider to the client.
+pub(crate) fn code_of(kind: FailureKind) -> &'static ErrorCode {
+    match kind {
+        FailureKind::InvalidRequest => &ErrorCode::INVALID_VALUE,
+        FailureKind::PermissionDenied => &ErrorCode::PERMISSION_DENIED,
+        FailureKind::NotFound => &ErrorCode::MODEL_NOT_FOUND,
+        FailureKind::TooLarge => &ErrorCode::REQUEST_TOO_LARGE,
+        FailureKind::RateLimited => &ErrorCode::RATE_LIMIT_EXCEEDED,
+        FailureKind::QuotaExceeded => &ErrorCode::INSUFFICIENT_QUOTA,
+        FailureKind::Timeout => &ErrorCode::UPSTREAM_TIMEOUT,
+        FailureKind::Overloaded => &ErrorCode::SERVER_IS_OVERLOADED,
+        FailureKind::Authentication | FailureKind::Server => &ErrorCode::UPSTREAM_ERROR,
+    }
+}
+
+fn of_body(status: Option<u16>, error: ErrorBody) -> Failure {
+    let kind = kind(status, &error);
+    let message =
+        error.message.map_or_else(|| without_message(status), |message| cut(message, MESSAGE_BYTES));
+    let word = |word: Option<String>| word.map(|word| cut(word, WORD_BYTES));
+    Failure { kind, message, code: word(error.code), param: word(error.param) }
+}
+
+fn without_message(status: Option<u16>) -> String {
+    match status {
+        Some(status) => format!("the provider answered with status {status} and without a message"),
+        None => "the provider ended the stream with an error and without a message".to_owned(),
+    }
+}
+
+fn cut(mut text: String, bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes));
+    text
+}
+
+/// The kind of an error: by its words, as far as they are more precise than the status.
+fn kind(status: Option<u16>, error: &ErrorBody) -> FailureKind {
+    let words = [&error.code, &error.error_type].into_iter().flatten();
+    let precise = words.clone().find_map(|word| kind_of_word(word));
+    precise.or_else(|| status.and_then(kind_of_status)).unwrap_or_else(|| {
+        // Both words stand for several statuses, so that they come last.
+        let is_invalid = |word: &String| {
+            matches!(word.to_ascii_lowercase().as_str(), "invalid_request_error" | "invalid_argument")
+        };
+        if words.clone().any(is_invalid) { FailureKind::InvalidRequest } else { FailureKind::Server }
+    })
+}
+
+fn kind_of_word(word: &str) -> Option<FailureKind> {
+    // No word of the table is longer.
+    let word = word.get(..word.len().min(WORD_BYTES))?.to_ascii_lowercase();
+    Some(match word.as_str() {
+        "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "quota_exceeded" => {
+            FailureKind::QuotaExceeded
+        }
+        "rate_limit_exceeded" | "rate_limit_error" | "too_many_requests" | "resource_exhausted" => {
+            FailureKind::RateLimited
+        }
+        "server_is_overloaded" | "overloaded_error" | "overloaded" | "unavailable" | "slow_down" => {
+            FailureKind::Overloaded
+        }
+        "invalid_api_key"
+        | "missing_api_key"
+        | "api_key_invalid"
+        | "authentication_error"
+        | "unauthenticated" => FailureKind::Authentication,
+        "permission_denied" | "permission_error" => FailureKind::PermissionDenied,
+        "not_found" | "not_found_error" | "model_not_found" => FailureKind::NotFound,
+        "request_too_large" => FailureKind::TooLarge,
+        "timeout" | "timeout_error" | "request_timeout" | "deadline_exceeded" | "upstream_timeout" => {
+            FailureKind::Timeout
+        }
+        "context_length_exceeded" | "invalid_value" | "invalid_prompt" | "failed_precondition" => {
+            FailureKind::InvalidRequest
+        }
+        "server_error" | "api_error" | "internal" | "upstream_error" => FailureKind::Server,
+        _ => return None,
+    })
+}
+
+fn kind_of_status(status: u16) -> Option<FailureKind> {
+    Some(match status {
+        401 => FailureKind::Authentication,
+        402 => FailureKind::QuotaExceeded,
+        403 => FailureKind::PermissionDenied,
+        404 => FailureKind::NotFound,
+        408 | 504 => FailureKind::Timeout,
+        413 => FailureKind::TooLarge,
+        429 => FailureKind::RateLimited,
+        503 | 529 => FailureKind::Overloaded,
+        400..=499 => FailureKind::InvalidRequest,
+        500..=599 => FailureKind::Server,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind_of(status: u16, body: &Value) -> FailureKind {
+        read(status, body.to_string().as_bytes()).kind
+    }
+
+    #[test]
+    fn an_error_is_read_in_the_form_of_every_protocol() {
+        let standard = json!({ "error": { "message": "no", "type": "invalid_request_error", "param": "model",
+            "code": "model_not_found" } });
+        let failure = read(404, standard.to_string().as_bytes());
+        assert_eq!(
+            failure,
+            Failure {
+                kind: FailureKind::NotFound,
+                message: "no".to_owned(),
+                code: Some("model_not_found".to_owned()),
+                param: Some("model".to_owned()),
+            }
+        );
+        let messages =
+            json!({ "type": "error", "error": { "type": "overloaded_error", "message": "later" } });
+        assert_eq!(kind_of(529, &messages), FailureKind::Overloaded);
+        let native = json!({ "error": { "code": 400, "message": "no", "status": "INVALID_ARGUMENT",
+            "details": [{ "reason": "API_KEY_INVALID" }] } });
+        assert_eq!(kind_of(400, &native), FailureKind::Authentication);
+    }
+
+    #[test]
+    fn a_used_up_quota_is_no_rate_limit() {
+        let body = json!({ "error": { "message": "pay", "type": "insufficient_quota", "code": "insufficient_quota" } });
+        assert_eq!(kind_of(429, &body), FailureKind::QuotaExceeded);
+        assert_eq!(kind_of(429, &json!({ "error": {} })), FailureKind::RateLimited);
+    }
+
+    #[test]
+    fn a_general_word_does_not_hide_what_the_status_says() {
+        let body = json!({ "error": { "message": "no", "type": "invalid_request_error" } });
+        assert_eq!(kind_of(401, &body), FailureKind::Authentication);
+        assert_eq!(of_value(&body).kind, FailureKind::InvalidRequest);
+    }
+
+    #[test]
+    fn anything_makes_a_failure_of_bounded_length() {
+        let page = format!("<html><title>{}</title>", "ü".repeat(10_000));
+        for body in ["", "{", "[]", "null", &page, "data: {\"error\":\"x\"}\n\n"] {
+            let failure = read(502, body.as_bytes());
+            assert!(!failure.message.is_empty() && failure.message.len() <= MESSAGE_BYTES, "{failure:?}");
+            assert_eq!(failure.kind, FailureKind::Server, "{failure:?}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Objects of requests. On the way in their members are taken one by one, and what nobody takes is kept with its place.
+//! On the way out it goes back to that place where the target speaks the protocol of the request; otherwise the place is
+//! reported.
+
+use std::collections::HashMap;
+
+use gatewright::limits;
+use serde_json::{Map, Number, Value};
+
+use super::Outgoing;
+use crate::conversation::{Conversation, Given, Place, Protocol};
+
+/// An object that is being read. A member is taken only if it has the type that is asked for.
+pub(super) struct Members {
+    members: Map<String, Value>,
+    at: String,
+}
+
+impl Members {
+    /// Errors: the value is no object; it is given back.
+    pub(super) fn read(value: Value, at: impl Into<String>) -> Result<Self, Value> {
+        match value {
+            Value::Object(members) => Ok(Self { members, at: at.into() }),
+            other => Err(other),
+        }
+    }
+
+    /// The place of the object.
+    pub(super) fn at(&self) -> &str {
+        &self.at
+    }
+
+    /// The place of a member.
+    pub(super) fn place(&self, name: &str) -> String {
+        format!("{}/{}", self.at, escaped(name))
+    }
+
+    /// Looks at a member without taking it.
+    pub(super) fn peek(&self, name: &str) -> &Value {
+        self.members.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// Takes a member if `read` takes its value; otherwise `read` gives the value back.
+    pub(super) fn take<T>(&mut self, name: &str, read: impl FnOnce(Value) -> Result<T, Value>) -> Option<T> {
+        let value = self.members.get_mut(name)?;
+        match read(value.take()) {
+            Ok(taken) => {
+                self.members.swap_remove(name);
+                Some(taken)
+            }
+            Err(back) => {
+                *value = back;
+                None
+            }
+        }
+    }
+
+    /// Takes a member and remembers its place.
+    pub(super) fn given<T>(
+        &mut self,
+        name: &str,
+        take: impl FnOnce(&mut Self, &str) -> Option<T>,
+    ) -> Option<Given<T>> {
+        let value = take(self, name)?;
+        Some(Given::new(value, self.place(name)))
+    }
+
+    /// A value that is not null.
+    pub(super) fn value(&mut self, name: &str) -> Option<Value> {
+        self.take(name, |value| if value.is_null() { Err(value) } else { Ok(value) })
+    }
+
+    /// A string.
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        self.take(name, |value| match value {
+            Value::String(text) => Ok(text),
+            other => Err(other),
+        })
+    }
+
+    /// A string if it is this one.
+    pub(super) fn word(&mut self, name: &str, word: &str) -> bool {
+        self.take(name, |value| if value == word { Ok(()) } else { Err(value) }).is_some()
+    }
+
+    /// A truth value.
+    pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
+        self.take(name, |value| value.as_bool().ok_or(value))
+    }
+
+    /// A whole number from 0.
+    pub(super) fn count(&mut self, name: &str) -> Option<u64> {
+        self.take(name, |value| limits::integer(&value).ok_or(value))
+    }
+
+    /// A number, as it is written.
+    pub(super) fn number(&mut self, name: &str) -> Option<Number> {
+        self.take(name, |value| match value {
+            Value::Number(number) => Ok(number),
+            other => Err(other),
+        })
+    }
+
+    /// An array that is not empty.
+    pub(super) fn list(&mut self, name: &str) -> Option<Vec<Value>> {
+        self.take(name, |value| match value {
+            Value::Array(values) if !values.is_empty() => Ok(values),
+            other => Err(other),
+        })
+    }
+
+    /// A non-empty array of strings.
+    pub(super) fn texts(&mut self, name: &str) -> Option<Vec<String>> {
+        self.take(name, |value| match value {
+            Value::Array(values) if !values.is_empty() && values.iter().all(Value::is_string) => {
+                let text = |value| if let Value::String(text) = value { text } else { String::new() };
+                Ok(values.into_iter().map(text).collect())
+            }
+            other => Err(other),
+        })
+    }
+
+    /// An object, as it is.
+    pub(super) fn object(&mut self, name: &str) -> Option<Map<String, Value>> {
+        self.take(name, |value| match value {
+            Value::Object(members) => Ok(members),
+            other => Err(other),
+        })
+    }
+
+    /// An object with members, to read them.
+    pub(super) fn members(&mut self, name: &str) -> Option<Self> {
+        let at = self.place(name);
+        self.take(name, |value| match value {
+            Value::Object(members) if !members.is_empty() => Ok(Self { members, at }),
+            other => Err(other),
+        })
+    }
+
+    /// The object as it is now.
+    pub(super) fn into_value(self) -> Value {
+        Value::Object(self.members)
+    }
+}
+
+/// What nobody took.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    extra: Vec<Given<Value>>,
+    own: Vec<Given<Value>>,
+}
+
+impl Rest {
+    /// Keeps the rest of an object. `own`: names of members that say nothing to another protocol.
+    pub(super) fn keep(&mut self, members: Members, own: &[&str]) {
+        let at = members.at;
+        for (name, value) in members.members {
+            let is_empty = match &value {
+                Value::Null => true,
+                Value::Array(values) => values.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                _ => false,
+            };
+            let kept = if is_empty || own.contains(&name.as_str()) { &mut self.own } else { &mut self.extra };
+            kept.push(Given::new(value, format!("{at}/{}", escaped(&name))));
+        }
+    }
+
+    /// Keeps a value of the protocol's own.
+    pub(super) fn keep_own(&mut self, value: Value, at: impl Into<Place>) {
+        self.own.push(Given::new(value, at));
+    }
+
+    pub(super) fn into_conversation(self, conversation: &mut Conversation) {
+        conversation.extra = self.extra;
+        conversation.own = self.own;
+    }
+}
+
+/// Writes a request, and collects what its protocol has no words for.
+pub(super) struct Writer<'a> {
+    conversation: &'a Conversation,
+    target: Protocol,
+    /// What goes back where it came from, by the place of the object.
+    kept: HashMap<&'a str, Vec<&'a Given<Value>>>,
+    dropped: Vec<Place>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(conversation: &'a Conversation, target: Protocol) -> Self {
+        let mut kept: HashMap<_, Vec<_>> = HashMap::new();
+        if conversation.source == target {
+            for given in conversation.extra.iter().chain(&conversation.own) {
+                if let Some((object, _)) = given.at.rsplit_once('/') {
+                    kept.entry(object).or_default().push(given);
+                }
+            }
+        }
+        Self { conversation, target, kept, dropped: Vec::new() }
+    }
+
+    /// Whether the request has the protocol of the target.
+    pub(super) fn is_same(&self) -> bool {
+        self.conversation.source == self.target
+    }
+
+    /// Whether a member of the object at this place goes back as the client wrote it, and is not null.
+    pub(super) fn keeps(&self, at: &str, name: &str) -> bool {
+        let kept = self.kept.get(at).into_iter().flatten();
+        kept.into_iter().any(|given| !given.value.is_null() && given.at.rsplit('/').next() == Some(name))
+    }
+
+    /// Reports what the target has no words for.
+    pub(super) fn lose(&mut self, at: impl Into<Place>) {
+        self.dropped.push(at.into());
+    }
+
+    /// Reports the cache of a part, for protocols that have no word for it.
+    pub(super) fn lose_cache(&mut self, cache: Option<&Given<Value>>) {
+        if let Some(cache) = cache {
+            self.lose(cache.at.clone());
+        }
+    }
+
+    /// Adds the members that were not taken from the object at this place. They replace what is written by default.
+    pub(super) fn complete(&mut self, object: &mut Map<String, Value>, at: &str) {
+        for given in self.kept.remove(at).unwrap_or_default() {
+            let name = given.at.rsplit('/').next().unwrap_or_default();
+            object.insert(unescaped(name), given.value.clone());
+        }
+    }
+
+    /// Sets a member to the object at this place, unless it stays empty.
+    pub(super) fn set(
+        &mut self,
+        parent: &mut Map<String, Value>,
+        name: &str,
+        mut object: Map<String, Value>,
+        at: &str,
+    ) {
+        self.complete(&mut object, at);
+        if !object.is_empty() {
+            parent.insert(name.to_owned(), Value::Object(object));
+        }
+    }
+
+    pub(super) fn finish(mut self, body: Map<String, Value>) -> Outgoing {
+        // Also of the same protocol something may be left: what belonged to an object that is not written.
+        let is_left = |at: &str| {
+            let object = at.rsplit_once('/').map_or("", |(object, _)| object);
+            !self.is_same() || self.kept.contains_key(object)
+        };
+        let left = self.conversation.extra.iter().filter(|given| is_left(&given.at));
+        let left: Vec<Place> = left.map(|given| given.at.clone()).collect();
+        self.dropped.extend(left);
+        Outgoing { body: Value::Object(body), dropped: self.dropped }
+    }
+}
+
+/// An object with these members.
+pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A name as a segment of a JSON Pointer.
+pub(super) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn unescaped(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: Value) -> Members {
+        Members::read(value, "").expect("an object")
+    }
+
+    #[test]
+    fn what_nobody_takes_goes_back_to_its_place() {
+        let document = json!({ "a/b": 1, "c": { "d": "x", "e": null }, "f": [] });
+        let mut members = read(document.clone());
+        let mut rest = Rest::default();
+        let mut inner = members.members("c").expect("an object");
+        assert_eq!(inner.text("d").as_deref(), Some("x"));
+        rest.keep(inner, &[]);
+        rest.keep(members, &[]);
+        let mut conversation = Conversation::default();
+        rest.into_conversation(&mut conversation);
+        assert_eq!(conversation.extra, [Given::new(json!(1), "/a~1b")]);
+
+        let mut writer = Writer::new(&conversation, Protocol::Chat);
+        let mut root = Map::new();
+        writer.set(&mut root, "c", object([("d", json!("x"))]), "/c");
+        writer.complete(&mut root, "");
+        assert_eq!(writer.finish(root), Outgoing { body: document, dropped: Vec::new() });
+    }
+
+    #[test]
+    fn another_protocol_reports_what_it_loses_but_not_what_says_nothing() {
+        let mut rest = Rest::default();
+        rest.keep(read(json!({ "seed": 1, "state": "done", "user": null })), &["state"]);
+        let mut conversation = Conversation::default();
+        rest.into_conversation(&mut conversation);
+        let writer = Writer::new(&conversation, Protocol::Native);
+        assert_eq!(writer.finish(Map::new()).dropped, ["/seed"]);
+    }
+
+    #[test]
+    fn a_member_of_another_type_stays() {
+        let mut members = read(json!({ "text": 1, "flag": "x", "count": -1, "list": [], "texts": ["a", 1] }));
+        assert_eq!(members.text("text"), None);
+        assert_eq!(members.flag("flag"), None);
+        assert_eq!(members.count("count"), None);
+        assert_eq!(members.list("list"), None);
+        assert_eq!(members.texts("texts"), None);
+        assert_eq!(members.into_value().as_object().map(Map::len), Some(5));
+    }
+}

@@ -1,0 +1,115 @@
+//! Reads content blocks of the messages protocol.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+
+use crate::conversation::{Input, Media, Part, PartKind, Source, Thought, ToolCall, ToolResult};
+use crate::protocols::members::{Members, Rest};
+
+/// Media type of a document that is text.
+pub(super) const TEXT: &str = "text/plain";
+
+/// Takes a content: a string, or a list of blocks.
+pub(super) fn content(object: &mut Members, name: &str, rest: &mut Rest) -> Vec<Part> {
+    if let Some(text) = object.given(name, Members::text) {
+        return vec![Part { at: text.at, kind: PartKind::Text(text.value), cache: None }];
+    }
+    let at = object.place(name);
+    let blocks = object.list(name).into_iter().flatten().enumerate();
+    blocks.map(|(index, block)| read(block, format!("{at}/{index}"), rest)).collect()
+}
+
+/// Reads a block. What is not wholly understood is a block of another kind.
+pub(super) fn read(block: Value, at: String, rest: &mut Rest) -> Part {
+    let mut block = match Members::read(block, at.clone()) {
+        Ok(block) => block,
+        Err(other) => return Part { at: at.into(), kind: PartKind::Other(other), cache: None },
+    };
+    let is_text = |name: &str| block.peek(name).is_string();
+    let kind = match block.peek("type").as_str() {
+        Some("text") if is_text("text") => block.text("text").map(PartKind::Text),
+        Some("image") => image(&mut block, rest).map(PartKind::Image),
+        Some("document") => document(&mut block, rest).map(PartKind::File),
+        Some("tool_use") if is_text("id") && is_text("name") && block.peek("input").is_object() => {
+            Some(PartKind::Call(ToolCall {
+                id: block.text("id").unwrap_or_default(),
+                name: block.text("name").unwrap_or_default(),
+                input: Input::Json(block.value("input").unwrap_or_default().to_string()),
+                signature: None,
+            }))
+        }
+        Some("tool_result") if is_text("tool_use_id") => Some(PartKind::Result(result(&mut block, rest))),
+        Some("thinking") if is_text("thinking") && is_text("signature") => {
+            let text = block.text("thinking").filter(|text| !text.is_empty());
+            let signature = block.text("signature").filter(|signature| !signature.is_empty());
+            Some(PartKind::Thought(Thought {
+                text: text.into_iter().collect(),
+                signature,
+                ..Thought::default()
+            }))
+        }
+        Some("redacted_thinking") if is_text("data") => Some(PartKind::Thought(Thought {
+            signature: block.text("data"),
+            redacted: true,
+            ..Thought::default()
+        })),
+        _ => None,
+    };
+    let Some(kind) = kind else {
+        return Part { at: at.into(), kind: PartKind::Other(block.into_value()), cache: None };
+    };
+    block.text("type");
+    let cache = block.given("cache_control", Members::value);
+    rest.keep(block, &[]);
+    Part { at: at.into(), kind, cache }
+}
+
+fn result(block: &mut Members, rest: &mut Rest) -> ToolResult {
+    let call_id = block.text("tool_use_id").unwrap_or_default();
+    let failed = block.take("is_error", |it| if it == true { Ok(()) } else { Err(it) });
+    let failed = failed.map(|()| block.place("is_error").into());
+    if failed.is_none()
+        && let Some(is_error) = block.flag("is_error")
+    {
+        rest.keep_own(is_error.into(), block.place("is_error"));
+    }
+    let parts = content(block, "content", rest);
+    ToolResult { call_id, name: None, parts, failed, custom: false }
+}
+
+fn image(block: &mut Members, rest: &mut Rest) -> Option<Media> {
+    let (source, media_type) = source(block, rest, false)?;
+    Some(Media { source, media_type, name: None, detail: None })
+}
+
+fn document(block: &mut Members, rest: &mut Rest) -> Option<Media> {
+    let (source, media_type) = source(block, rest, true)?;
+    let name = block.given("title", Members::text);
+    Some(Media { source, media_type, name, detail: None })
+}
+
+/// Takes a source; `None`: it is of no known kind. `text`: whether it may be a text.
+fn source(block: &mut Members, rest: &mut Rest, text: bool) -> Option<(Source, Option<String>)> {
+    let given = block.peek("source");
+    let member = match given["type"].as_str()? {
+        // Text in base64 would be written as a text.
+        "base64" if given["media_type"].is_string() && given["media_type"] != TEXT => "data",
+        "text" if text && given["media_type"] == TEXT => "data",
+        "url" => "url",
+        "file" => "file_id",
+        _ => return None,
+    };
+    given[member].as_str()?;
+    let mut source = block.members("source")?;
+    let kind = source.text("type")?;
+    let content = source.text(member)?;
+    let read = match kind.as_str() {
+        "url" => (Source::Url(content), None),
+        "file" => (Source::FileId(content), None),
+        "text" => (Source::Inline(BASE64_STANDARD.encode(content)), source.text("media_type")),
+        _ => (Source::Inline(content), source.text("media_type")),
+    };
+    rest.keep(source, &[]);
+    Some(read)
+}

@@ -1,0 +1,164 @@
+//! Writes content blocks of the messages protocol.
+
+use serde_json::{Map, Value};
+
+use super::block_in::TEXT;
+use crate::conversation::{Input, Media, Part, PartKind, Source, Thought, ToolCall, ToolResult};
+use crate::protocols::media;
+use crate::protocols::members::{Writer, object};
+
+/// Media type of an image that names none.
+const ASSUMED_IMAGE: &str = "image/png";
+/// Media type of a document that names none.
+const ASSUMED_FILE: &str = "application/pdf";
+/// The member for what is called with a text, or with something else than an object: inputs are objects here.
+const INPUT: &str = "input";
+
+/// Writes a block; `None`: there is nothing to say, or no word for it.
+pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+    let members = match &part.kind {
+        // An empty text is refused by providers.
+        PartKind::Text(text) if !text.is_empty() || writer.is_same() => Some(self::text(text)),
+        // A refusal is what the model said.
+        PartKind::Refusal(text) if !text.is_empty() => Some(self::text(text)),
+        PartKind::Text(_) | PartKind::Refusal(_) => {
+            writer.lose_cache(part.cache.as_ref());
+            return None;
+        }
+        PartKind::Image(image) => source(image, &part.at, ASSUMED_IMAGE, writer).map(|source| {
+            if let Some(detail) = image.detail.as_ref().filter(|detail| detail.value != "auto") {
+                writer.lose(detail.at.clone());
+            }
+            object([("type", "image".into()), ("source", source.into())])
+        }),
+        PartKind::File(file) => document(file, &part.at, writer),
+        PartKind::Call(call) => Some(tool_use(call)),
+        PartKind::Result(result) => Some(tool_result(result, part, writer)),
+        // The proof of a summary is one of another kind of provider.
+        PartKind::Thought(thought) if thought.summary && !writer.is_same() => None,
+        PartKind::Thought(thought) => self::thought(thought, writer.is_same()),
+        PartKind::Other(value) if writer.is_same() => return Some(value.clone()),
+        PartKind::Audio(_) | PartKind::Other(_) => None,
+    };
+    let Some(mut members) = members else {
+        writer.lose(part.at.clone());
+        return None;
+    };
+    match &part.cache {
+        // A thought cannot end what is cached.
+        Some(cache) if !matches!(part.kind, PartKind::Thought(_)) || writer.is_same() => {
+            members.insert("cache_control".to_owned(), cache.value.clone());
+        }
+        cache => writer.lose_cache(cache.as_ref()),
+    }
+    writer.complete(&mut members, &part.at);
+    Some(members.into())
+}
+
+/// A text block.
+pub(super) fn text(text: &str) -> Map<String, Value> {
+    object([("type", "text".into()), ("text", text.into())])
+}
+
+/// A call as a block.
+pub(super) fn tool_use(call: &ToolCall) -> Map<String, Value> {
+    let input = match &call.input {
+        Input::Json(text) => input(text),
+        Input::Text(text) => object([(INPUT, text.as_str().into())]),
+    };
+    object([
+        ("type", "tool_use".into()),
+        ("id", call.id.as_str().into()),
+        ("name", call.name.as_str().into()),
+        ("input", input.into()),
+    ])
+}
+
+/// The input of a call as an object: models write what is none now and then.
+fn input(text: &str) -> Map<String, Value> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => members,
+        Ok(other) => object([(INPUT, other)]),
+        Err(_) if text.trim().is_empty() => Map::new(),
+        Err(_) => object([(INPUT, text.into())]),
+    }
+}
+
+/// A thought as a block; `None`: without its proof no provider takes it back. `unproven`: it is written nevertheless.
+pub(super) fn thought(thought: &Thought, unproven: bool) -> Option<Map<String, Value>> {
+    if thought.redacted {
+        let data = thought.signature.as_deref()?;
+        return Some(object([("type", "redacted_thinking".into()), ("data", data.into())]));
+    }
+    if thought.signature.is_none() && !unproven {
+        return None;
+    }
+    let signature = thought.signature.as_deref().unwrap_or_default();
+    let text = thought.text.join("\n\n");
+    Some(object([("type", "thinking".into()), ("thinking", text.into()), ("signature", signature.into())]))
+}
+
+fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map<String, Value> {
+    let mut members =
+        object([("type", "tool_result".into()), ("tool_use_id", result.call_id.as_str().into())]);
+    let parts: Vec<&Part> = result.parts.iter().collect();
+    if let Some(content) = content(&parts, &format!("{}/content", part.at), writer) {
+        members.insert("content".to_owned(), content);
+    }
+    if result.failed.is_some() {
+        members.insert("is_error".to_owned(), true.into());
+    }
+    members
+}
+
+/// Writes a content; `None`: nothing is left of it. `at`: its place.
+pub(super) fn content(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Value> {
+    if let [only] = parts
+        && let PartKind::Text(text) = &only.kind
+        && only.cache.is_none()
+        && (only.at == at || !writer.is_same())
+    {
+        return (!text.is_empty() || writer.is_same()).then(|| text.as_str().into());
+    }
+    let blocks: Vec<Value> = parts.iter().filter_map(|part| write(part, writer)).collect();
+    (!blocks.is_empty()).then(|| blocks.into())
+}
+
+fn document(file: &Media, at: &str, writer: &mut Writer<'_>) -> Option<Map<String, Value>> {
+    let source = match media::plain_text(file) {
+        Some(text) => {
+            let media_type = file.media_type.as_deref().filter(|_| writer.is_same()).unwrap_or(TEXT);
+            let mut source =
+                object([("type", "text".into()), ("media_type", media_type.into()), ("data", text.into())]);
+            writer.complete(&mut source, &format!("{at}/source"));
+            source
+        }
+        None => self::source(file, at, ASSUMED_FILE, writer)?,
+    };
+    let mut members = object([("type", "document".into()), ("source", source.into())]);
+    if let Some(name) = &file.name {
+        members.insert("title".to_owned(), name.value.as_str().into());
+    }
+    Some(members)
+}
+
+fn source(media: &Media, at: &str, assumed: &str, writer: &mut Writer<'_>) -> Option<Map<String, Value>> {
+    let mut source = match &media.source {
+        Source::Inline(data) => {
+            let media_type = media.media_type.as_deref().unwrap_or(assumed);
+            object([
+                ("type", "base64".into()),
+                ("media_type", media_type.into()),
+                ("data", data.as_str().into()),
+            ])
+        }
+        // Providers fetch from the web alone.
+        Source::Url(url) if !writer.is_same() && !url.starts_with("http") => return None,
+        Source::Url(url) => object([("type", "url".into()), ("url", url.as_str().into())]),
+        // An id of another provider names nothing here.
+        Source::FileId(_) if !writer.is_same() => return None,
+        Source::FileId(id) => object([("type", "file".into()), ("file_id", id.as_str().into())]),
+    };
+    writer.complete(&mut source, &format!("{at}/source"));
+    Some(source)
+}

@@ -1,0 +1,192 @@
+//! Writes requests of the messages protocol.
+
+use serde_json::{Map, Number, Value};
+
+use super::{arrangement, thinking, tools};
+use crate::conversation::{Budget, Conversation, Format, Given, Protocol};
+use crate::protocols::members::{Writer, object};
+use crate::protocols::{Defaults, Outgoing};
+
+/// Highest temperature of this protocol.
+const HIGHEST_TEMPERATURE: f64 = 1.0;
+/// Least `top_p` beside thinking.
+const LEAST_TOP_P: f64 = 0.95;
+
+/// Writes a provider's request.
+pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> Outgoing {
+    let mut writer = Writer::new(conversation, Protocol::Messages);
+    let mut body = object([("model", conversation.model.as_str().into())]);
+    let (system, messages) = if writer.is_same() {
+        arrangement::as_it_was(conversation, &mut writer)
+    } else {
+        arrangement::arranged(conversation, &mut writer)
+    };
+    if let Some(system) = system {
+        body.insert("system".to_owned(), system);
+    }
+    body.insert("messages".to_owned(), messages.into());
+    tools::write(conversation, &mut writer, &mut body);
+    let budget = write_limits(conversation, defaults, &mut writer, &mut body);
+    write_stop(conversation, &mut writer, &mut body);
+    write_sampling(conversation, budget.is_some(), &mut writer, &mut body);
+    write_output_config(conversation, &mut writer, &mut body);
+    if let Some(user) = &conversation.user {
+        writer.set(&mut body, "metadata", object([("user_id", user.value.as_str().into())]), "/metadata");
+    } else {
+        writer.set(&mut body, "metadata", Map::new(), "/metadata");
+    }
+    write_tier(conversation, &mut writer, &mut body);
+    lose_others(conversation, &mut writer);
+    if conversation.stream {
+        body.insert("stream".to_owned(), true.into());
+    }
+    writer.complete(&mut body, "");
+    writer.finish(body)
+}
+
+/// Writes the maximum number of tokens and how many of them are for thoughts.
+fn write_limits(
+    conversation: &Conversation,
+    defaults: Defaults,
+    writer: &mut Writer<'_>,
+    body: &mut Map<String, Value>,
+) -> Option<Budget> {
+    let given = conversation.max_tokens.as_ref().map(|max| max.value);
+    if writer.is_same() {
+        if let Some(max) = given {
+            body.insert("max_tokens".to_owned(), max.into());
+        }
+        let budget = conversation.reasoning.budget.as_ref().map(|budget| budget.value);
+        if let Some(budget) = budget {
+            thinking::write_back(budget, writer, body);
+        }
+        return budget;
+    }
+    let plan = thinking::plan(conversation, given);
+    if let Some(at) = plan.lost {
+        writer.lose(at.clone());
+    }
+    let thoughts = match plan.budget {
+        Some(Budget::Tokens(tokens)) => tokens,
+        _ => 0,
+    };
+    // The thoughts are part of the limit: without one of the client's, they come on top of the answer's.
+    let max = given.unwrap_or_else(|| defaults.max_tokens.saturating_add(thoughts));
+    body.insert("max_tokens".to_owned(), max.into());
+    if let Some(budget) = plan.budget {
+        thinking::write_back(budget, writer, body);
+    }
+    plan.budget
+}
+
+fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let mut sequences = Vec::with_capacity(conversation.stop.len());
+    for sequence in &conversation.stop {
+        // Providers refuse a sequence of white space.
+        if writer.is_same() || !sequence.value.trim().is_empty() {
+            sequences.push(sequence.value.as_str());
+        } else {
+            writer.lose(sequence.at.clone());
+        }
+    }
+    if !sequences.is_empty() {
+        body.insert("stop_sequences".to_owned(), sequences.into());
+    }
+}
+
+/// Writes how tokens are drawn. `thinks`: then providers take hardly any of it.
+fn write_sampling(
+    conversation: &Conversation,
+    thinks: bool,
+    writer: &mut Writer<'_>,
+    body: &mut Map<String, Value>,
+) {
+    let sampling = &conversation.sampling;
+    let float = |number: &Number| number.as_f64().unwrap_or_default();
+    let is_same = writer.is_same();
+    let mut write = |name: &str, given: &Option<Given<Number>>, is_possible: &dyn Fn(f64) -> bool| {
+        let Some(number) = given else { return };
+        if is_same || is_possible(float(&number.value)) {
+            body.insert(name.to_owned(), number.value.clone().into());
+        } else {
+            writer.lose(number.at.clone());
+        }
+    };
+    write("temperature", &sampling.temperature, &|temperature| {
+        temperature <= HIGHEST_TEMPERATURE && (!thinks || temperature >= HIGHEST_TEMPERATURE)
+    });
+    write("top_p", &sampling.top_p, &|top_p| !thinks || top_p >= LEAST_TOP_P);
+    write("top_k", &sampling.top_k, &|_| !thinks);
+    for given in [&sampling.frequency_penalty, &sampling.presence_penalty].into_iter().flatten() {
+        // No penalty is what this protocol has.
+        if float(&given.value) != 0.0 {
+            writer.lose(given.at.clone());
+        }
+    }
+    if let Some(seed) = &sampling.seed {
+        writer.lose(seed.at.clone());
+    }
+}
+
+fn write_output_config(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    // A thought is shown whole, and not where the model does not think.
+    if let Some(summary) = &conversation.reasoning.summary
+        && !matches!(summary.value.as_str(), "auto" | "none")
+    {
+        writer.lose(summary.at.clone());
+    }
+    let mut config = Map::new();
+    if writer.is_same()
+        && let Some(effort) = &conversation.reasoning.effort
+    {
+        config.insert("effort".to_owned(), effort.value.as_str().into());
+    }
+    if let Some(given) = &conversation.format {
+        let at: &str = if writer.is_same() { &given.at } else { "/output_config/format" };
+        let written = match &given.value {
+            Format::Text => None,
+            Format::JsonSchema { description, schema, .. } => {
+                if let Some(description) = description {
+                    writer.lose(description.at.clone());
+                }
+                let mut format = object([("type", "json_schema".into()), ("schema", schema.clone())]);
+                writer.complete(&mut format, at);
+                Some(Value::Object(format))
+            }
+            Format::Other(value) if writer.is_same() => Some(value.clone()),
+            Format::JsonObject | Format::Other(_) => {
+                writer.lose(given.at.clone());
+                None
+            }
+        };
+        if let Some(written) = written {
+            let (object, name) =
+                if at == "/output_format" { (&mut *body, "output_format") } else { (&mut config, "format") };
+            object.insert(name.to_owned(), written);
+        }
+    }
+    writer.set(body, "output_config", config, "/output_config");
+}
+
+fn write_tier(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let Some(tier) = &conversation.service_tier else { return };
+    let word = match tier.value.as_str() {
+        "auto" => "auto",
+        "default" => "standard_only",
+        _ => return writer.lose(tier.at.clone()),
+    };
+    body.insert("service_tier".to_owned(), word.into());
+}
+
+/// Reports what this protocol has no words for at all.
+fn lose_others(conversation: &Conversation, writer: &mut Writer<'_>) {
+    if let Some(choices) = conversation.choices.as_ref().filter(|choices| choices.value != 1) {
+        writer.lose(choices.at.clone());
+    }
+    if let Some(logprobs) = &conversation.logprobs {
+        writer.lose(logprobs.at.clone());
+    }
+    if let Some(metadata) = &conversation.metadata {
+        writer.lose(metadata.at.clone());
+    }
+}

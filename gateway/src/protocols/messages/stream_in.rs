@@ -1,0 +1,258 @@
+//! Reads streams of the messages protocol.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{stop_reason, usage};
+use crate::conversation::{Delta, End, Protocol, Usage};
+use crate::protocols::{Malformed, StreamIn, failure};
+
+/// Maximum number of tool calls.
+const MOST_CALLS: u32 = 1024;
+/// Maximum size of what is kept of a block until it ends: a signature, or the input of a block of another kind.
+const MOST_KEPT_BYTES: usize = 1024 * 1024;
+
+/// Reads a provider's stream.
+pub(in crate::protocols) fn stream_in() -> Box<dyn StreamIn> {
+    Box::new(Events::default())
+}
+
+#[derive(Default)]
+struct Events {
+    has_started: bool,
+    has_ended: bool,
+    is_over: bool,
+    usage: Usage,
+    calls: u32,
+    open: Block,
+}
+
+/// The block that has begun.
+#[derive(Default)]
+enum Block {
+    #[default]
+    None,
+    /// With what is known of the proof.
+    Thought(String),
+    /// With the input of its beginning, until a piece of it comes.
+    Call { number: u32, input: Option<String> },
+    /// A block of another kind, with the pieces of its input.
+    Other(Value, String),
+}
+
+/// An event. Members that a provider may get wrong without harm are read as any value.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Event {
+    r#type: String,
+    message: Value,
+    content_block: Value,
+    delta: Piece,
+    usage: Value,
+    error: Value,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Piece {
+    r#type: Value,
+    text: Value,
+    thinking: Value,
+    signature: Value,
+    partial_json: Value,
+    stop_reason: Value,
+    stop_sequence: Value,
+}
+
+impl StreamIn for Events {
+    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.is_over || data.trim().is_empty() || name == Some("ping") {
+            return Ok(());
+        }
+        let event: Event = serde_json::from_str(data)
+            .map_err(|error| Malformed(format!("an event of the provider is none of a message: {error}")))?;
+        let kind = if event.r#type.is_empty() { name.unwrap_or_default() } else { &event.r#type };
+        match kind {
+            "message_start" => self.start(event.message, deltas),
+            "content_block_start" => self.open(event.content_block, deltas)?,
+            "content_block_delta" => self.piece(event.delta, deltas)?,
+            "content_block_stop" => self.close(deltas),
+            "message_delta" => {
+                self.close(deltas);
+                if event.usage.is_object() {
+                    self.usage = usage::read(&event.usage, self.usage);
+                    deltas.push(Delta::Usage(self.usage));
+                }
+                let end = stop_reason::end(&event.delta.stop_reason, &event.delta.stop_sequence);
+                if let Some(end) = end.filter(|_| !self.has_ended) {
+                    self.has_ended = true;
+                    deltas.push(Delta::Ended { choice: 0, end });
+                }
+            }
+            "message_stop" => self.finish(deltas),
+            "error" => {
+                self.is_over = true;
+                deltas.push(Delta::Failed(failure::of_value(&event.error)));
+            }
+            // Kinds of events that are not known yet say nothing of the answer.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.is_over {
+            return Ok(());
+        }
+        if !self.has_ended {
+            return Err(Malformed("the provider's stream ended before its answer did".to_owned()));
+        }
+        self.finish(deltas);
+        Ok(())
+    }
+}
+
+impl Events {
+    fn start(&mut self, mut message: Value, deltas: &mut Vec<Delta>) {
+        if self.has_started {
+            return;
+        }
+        self.has_started = true;
+        let id = take_text(&mut message, "id");
+        let model = take_text(&mut message, "model");
+        deltas.push(Delta::Started { id, model, created: None });
+        if message["usage"].is_object() {
+            self.usage = usage::read(&message["usage"], self.usage);
+            deltas.push(Delta::Usage(self.usage));
+        }
+    }
+
+    fn open(&mut self, mut block: Value, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        self.close(deltas);
+        let kind = take_text(&mut block, "type").unwrap_or_default();
+        match kind.as_str() {
+            "text" => text(take_text(&mut block, "text"), deltas),
+            "thinking" => {
+                thought(take_text(&mut block, "thinking"), deltas);
+                self.open = Block::Thought(take_text(&mut block, "signature").unwrap_or_default());
+            }
+            "redacted_thinking" => {
+                let signature = take_text(&mut block, "data").unwrap_or_default();
+                deltas.push(Delta::ThoughtSigned { choice: 0, id: None, signature, redacted: true });
+            }
+            "tool_use" => {
+                let (Some(id), Some(name)) = (take_text(&mut block, "id"), take_text(&mut block, "name"))
+                else {
+                    return Err(Malformed("a tool call of the provider has no id or no name".to_owned()));
+                };
+                if self.calls >= MOST_CALLS {
+                    return Err(Malformed(format!(
+                        "an answer of the provider has more than {MOST_CALLS} calls"
+                    )));
+                }
+                let number = self.calls;
+                self.calls += 1;
+                let input = block["input"]
+                    .as_object()
+                    .map_or_else(|| "{}".to_owned(), |_| block["input"].to_string());
+                self.open = Block::Call { number, input: Some(input) };
+                deltas.push(Delta::Call {
+                    choice: 0,
+                    call: number,
+                    id,
+                    name,
+                    custom: false,
+                    signature: None,
+                });
+            }
+            _ => {
+                if let Value::Object(members) = &mut block {
+                    members.insert("type".to_owned(), kind.into());
+                }
+                self.open = Block::Other(block, String::new());
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: Piece, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        let string = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
+        match piece.r#type.as_str() {
+            Some("text_delta") => text(string(piece.text), deltas),
+            Some("thinking_delta") => thought(string(piece.thinking), deltas),
+            Some("signature_delta") => {
+                if let (Block::Thought(known), Some(more)) = (&mut self.open, string(piece.signature)) {
+                    keep(known, &more)?;
+                }
+            }
+            Some("input_json_delta") => {
+                let more = string(piece.partial_json).unwrap_or_default();
+                match &mut self.open {
+                    Block::Call { .. } if more.is_empty() => {}
+                    Block::Call { number, input } => {
+                        *input = None;
+                        deltas.push(Delta::CallInput { choice: 0, call: *number, text: more });
+                    }
+                    Block::Other(_, known) => keep(known, &more)?,
+                    _ => return Err(Malformed("the provider sent the input of no tool call".to_owned())),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, deltas: &mut Vec<Delta>) {
+        match std::mem::take(&mut self.open) {
+            Block::Thought(signature) if !signature.is_empty() => {
+                deltas.push(Delta::ThoughtSigned { choice: 0, id: None, signature, redacted: false });
+            }
+            Block::Call { number, input: Some(text) } => {
+                deltas.push(Delta::CallInput { choice: 0, call: number, text });
+            }
+            Block::Other(mut value, input) => {
+                if let (Value::Object(members), Ok(input)) =
+                    (&mut value, serde_json::from_str::<Value>(&input))
+                {
+                    members.insert("input".to_owned(), input);
+                }
+                deltas.push(Delta::Other { choice: 0, source: Protocol::Messages, value });
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, deltas: &mut Vec<Delta>) {
+        self.close(deltas);
+        self.is_over = true;
+        if !self.has_ended {
+            deltas.push(Delta::Ended { choice: 0, end: End::Stop });
+        }
+        deltas.push(Delta::Done);
+    }
+}
+
+fn text(text: Option<String>, deltas: &mut Vec<Delta>) {
+    let text = text.filter(|text| !text.is_empty());
+    deltas.extend(text.map(|text| Delta::Text { choice: 0, text, logprobs: None }));
+}
+
+fn thought(text: Option<String>, deltas: &mut Vec<Delta>) {
+    let text = text.filter(|text| !text.is_empty());
+    deltas.extend(text.map(|text| Delta::Thought { choice: 0, part: 0, text, summary: false }));
+}
+
+fn take_text(object: &mut Value, name: &str) -> Option<String> {
+    match object.get_mut(name).map(Value::take) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn keep(known: &mut String, more: &str) -> Result<(), Malformed> {
+    if known.len() + more.len() > MOST_KEPT_BYTES {
+        return Err(Malformed(format!("a block of the provider is larger than {MOST_KEPT_BYTES} bytes")));
+    }
+    known.push_str(more);
+    Ok(())
+}

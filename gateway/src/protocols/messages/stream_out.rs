@@ -1,0 +1,228 @@
+//! Writes streams of the messages protocol.
+
+use serde_json::{Value, json};
+
+use super::{stop_reason, usage};
+use crate::conversation::{Delta, End, Failure, FailureKind, Protocol, Usage};
+use crate::protocols::{Asked, StreamOut, frames};
+
+/// Writes a client's stream.
+pub(in crate::protocols) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
+    let Asked { model, id, .. } = asked;
+    Box::new(Events {
+        id,
+        model,
+        has_started: false,
+        next: 0,
+        open: Block::None,
+        calls: Vec::new(),
+        end: None,
+        usage: Usage::default(),
+        refuses: false,
+    })
+}
+
+struct Events {
+    id: String,
+    model: String,
+    has_started: bool,
+    /// Index of the next block.
+    next: u32,
+    open: Block,
+    /// The block of each call, and whether its input is a text.
+    calls: Vec<(u32, bool)>,
+    end: Option<End>,
+    usage: Usage,
+    refuses: bool,
+}
+
+/// The block that has begun; it is the last one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Block {
+    None,
+    Text,
+    /// With which of its texts.
+    Thought(u32),
+    /// With whether its input is a text.
+    Call(bool),
+}
+
+impl StreamOut for Events {
+    fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
+        match delta {
+            Delta::Started { id, .. } => {
+                self.id = id.unwrap_or_else(|| std::mem::take(&mut self.id));
+                self.start(bytes);
+            }
+            Delta::Text { choice: 0, text, .. } => self.text(&text, bytes),
+            Delta::Refusal { choice: 0, text } => {
+                self.refuses = true;
+                self.text(&text, bytes);
+            }
+            Delta::Thought { choice: 0, part, text, .. } => {
+                match self.open {
+                    Block::Thought(open) if open == part => {}
+                    // Another text of the same thought is a paragraph.
+                    Block::Thought(_) => {
+                        self.piece(&json!({ "type": "thinking_delta", "thinking": "\n\n" }), bytes);
+                    }
+                    _ => self.begin(&json!({ "type": "thinking", "thinking": "", "signature": "" }), bytes),
+                }
+                self.open = Block::Thought(part);
+                self.piece(&json!({ "type": "thinking_delta", "thinking": text }), bytes);
+            }
+            Delta::ThoughtSigned { choice: 0, signature, redacted, .. } => {
+                self.signature(&signature, redacted, bytes);
+            }
+            Delta::Call { choice: 0, id, name, custom, signature, .. } => {
+                if let Some(signature) = signature {
+                    self.signature(&signature, false, bytes);
+                }
+                self.begin(&json!({ "type": "tool_use", "id": id, "name": name, "input": {} }), bytes);
+                self.open = Block::Call(custom);
+                self.calls.push((self.next - 1, custom));
+                if custom {
+                    self.piece(
+                        &json!({ "type": "input_json_delta", "partial_json": "{\"input\":\"" }),
+                        bytes,
+                    );
+                }
+            }
+            Delta::CallInput { choice: 0, call, text } => self.input(call, text, bytes),
+            Delta::Other { choice: 0, source: Protocol::Messages, value } => {
+                self.begin(&value, bytes);
+                self.stop(bytes);
+            }
+            Delta::Usage(usage) => self.usage = usage,
+            Delta::Ended { choice: 0, end } => self.end = Some(end),
+            Delta::Failed(failure) => self.fail(&failure, bytes),
+            Delta::Done => self.finish(bytes),
+            // This protocol has one choice.
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure, bytes: &mut Vec<u8>) {
+        let error = json!({ "type": error_type(failure.kind), "message": failure.message });
+        frames::named("error", &json!({ "type": "error", "error": error }), bytes);
+    }
+}
+
+impl Events {
+    fn start(&mut self, bytes: &mut Vec<u8>) {
+        if self.has_started {
+            return;
+        }
+        self.has_started = true;
+        let message = json!({
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": usage::write(self.usage),
+        });
+        frames::named("message_start", &json!({ "type": "message_start", "message": message }), bytes);
+    }
+
+    /// Begins a block, which ends the one before.
+    fn begin(&mut self, block: &Value, bytes: &mut Vec<u8>) {
+        self.start(bytes);
+        self.stop(bytes);
+        let event = json!({ "type": "content_block_start", "index": self.next, "content_block": block });
+        frames::named("content_block_start", &event, bytes);
+        self.next += 1;
+        self.open = Block::Text;
+    }
+
+    /// Adds to the last block.
+    fn piece(&self, delta: &Value, bytes: &mut Vec<u8>) {
+        piece(self.next.saturating_sub(1), delta, bytes);
+    }
+
+    fn stop(&mut self, bytes: &mut Vec<u8>) {
+        if self.open == Block::None {
+            return;
+        }
+        if self.open == Block::Call(true) {
+            self.piece(&json!({ "type": "input_json_delta", "partial_json": "\"}" }), bytes);
+        }
+        self.open = Block::None;
+        let event = json!({ "type": "content_block_stop", "index": self.next.saturating_sub(1) });
+        frames::named("content_block_stop", &event, bytes);
+    }
+
+    fn text(&mut self, text: &str, bytes: &mut Vec<u8>) {
+        if text.is_empty() {
+            return;
+        }
+        if self.open != Block::Text {
+            self.begin(&json!({ "type": "text", "text": "" }), bytes);
+        }
+        self.piece(&json!({ "type": "text_delta", "text": text }), bytes);
+    }
+
+    fn signature(&mut self, signature: &str, redacted: bool, bytes: &mut Vec<u8>) {
+        if redacted {
+            self.begin(&json!({ "type": "redacted_thinking", "data": signature }), bytes);
+        } else {
+            if !matches!(self.open, Block::Thought(_)) {
+                self.begin(&json!({ "type": "thinking", "thinking": "", "signature": "" }), bytes);
+            }
+            self.piece(&json!({ "type": "signature_delta", "signature": signature }), bytes);
+        }
+        self.stop(bytes);
+    }
+
+    /// Writes a piece of the input of a call. A block that has ended takes it too: clients go by its index.
+    fn input(&mut self, call: u32, text: String, bytes: &mut Vec<u8>) {
+        let Some((index, custom)) = self.calls.get(call as usize).copied() else { return };
+        let text = if custom {
+            // A part of a JSON string.
+            let quoted = Value::String(text).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        } else {
+            text
+        };
+        piece(index, &json!({ "type": "input_json_delta", "partial_json": text }), bytes);
+    }
+
+    fn finish(&mut self, bytes: &mut Vec<u8>) {
+        self.start(bytes);
+        self.stop(bytes);
+        let end = match self.end.take() {
+            Some(End::Stop) | None if self.refuses => End::Refusal,
+            end => end.unwrap_or(End::Stop),
+        };
+        let (reason, sequence) = stop_reason::words(&end, !self.calls.is_empty());
+        let event = json!({
+            "type": "message_delta",
+            "delta": { "stop_reason": reason, "stop_sequence": sequence },
+            "usage": usage::write(self.usage),
+        });
+        frames::named("message_delta", &event, bytes);
+        frames::named("message_stop", &json!({ "type": "message_stop" }), bytes);
+    }
+}
+
+/// Adds to a block.
+fn piece(index: u32, delta: &Value, bytes: &mut Vec<u8>) {
+    let event = json!({ "type": "content_block_delta", "index": index, "delta": delta });
+    frames::named("content_block_delta", &event, bytes);
+}
+
+/// The type of an error. What only the gateway can mend is an error of the provider to the client.
+fn error_type(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::InvalidRequest => "invalid_request_error",
+        FailureKind::PermissionDenied => "permission_error",
+        FailureKind::NotFound => "not_found_error",
+        FailureKind::TooLarge => "request_too_large",
+        FailureKind::RateLimited | FailureKind::QuotaExceeded => "rate_limit_error",
+        FailureKind::Timeout => "timeout_error",
+        FailureKind::Overloaded => "overloaded_error",
+        FailureKind::Authentication | FailureKind::Server => "api_error",
+    }
+}

@@ -1,0 +1,50 @@
+//! Tokens, as the messages protocol counts them.
+
+use serde_json::{Value, json};
+
+use crate::conversation::Usage;
+
+/// Reads a `usage`. What it does not count stays as it was: in streams the input comes first and the output last.
+pub(super) fn read(usage: &Value, before: Usage) -> Usage {
+    let count = |name: &str| usage[name].as_u64();
+    let cached = count("cache_read_input_tokens").or(before.cached);
+    let cache_write = count("cache_creation_input_tokens").or(before.cache_write);
+    let elsewhere = |cached: Option<u64>, cache_write: Option<u64>| {
+        cached.unwrap_or(0).saturating_add(cache_write.unwrap_or(0))
+    };
+    let known = before.input.map(|input| input.saturating_sub(elsewhere(before.cached, before.cache_write)));
+    let uncached = count("input_tokens").or(known);
+    Usage {
+        input: uncached.map(|input| input.saturating_add(elsewhere(cached, cache_write))),
+        output: count("output_tokens").or(before.output),
+        cached,
+        cache_write,
+        reasoning: usage["output_tokens_details"]["thinking_tokens"].as_u64().or(before.reasoning),
+    }
+}
+
+/// Writes a `usage`.
+pub(super) fn write(usage: Usage) -> Value {
+    let elsewhere = usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
+    let mut value = json!({
+        "input_tokens": usage.input.unwrap_or(0).saturating_sub(elsewhere),
+        "cache_creation_input_tokens": usage.cache_write.unwrap_or(0),
+        "cache_read_input_tokens": usage.cached.unwrap_or(0),
+        "output_tokens": usage.output.unwrap_or(0),
+    });
+    if let Some(reasoning) = usage.reasoning {
+        value["output_tokens_details"] = json!({ "thinking_tokens": reasoning });
+    }
+    value
+}
+
+/// The tier of a `usage`, in the words of the neutral form.
+pub(super) fn tier(usage: &Value) -> Option<String> {
+    let word = usage["service_tier"].as_str()?;
+    Some(if word == "standard" { "default" } else { word }.to_owned())
+}
+
+/// A tier in the words of this protocol.
+pub(super) fn tier_word(tier: &str) -> &str {
+    if tier == "default" { "standard" } else { tier }
+}

@@ -1,0 +1,203 @@
+//! A generate-content response: as a provider gives it, and as a client gets it.
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::parts::{Parts, part_in};
+use super::{MADE_ID, logprobs};
+use crate::conversation::{Answer, Choice, End, Part, PartKind, Protocol, Usage};
+use crate::protocols::members::{Rest, object};
+use crate::protocols::{Asked, Malformed, failure};
+
+/// Maximum number of candidates, as of the specification.
+pub(super) const MAX_CANDIDATES: usize = 128;
+
+/// Reads a provider's response.
+/// Errors: it has neither candidates nor a reason why there are none.
+pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
+    if body["error"].is_object() {
+        let failure = failure::of_value(&body);
+        return Err(Malformed(format!("the response is an error: {}", failure.message)));
+    }
+    let blocked = is_blocked(&body);
+    let candidates = match body["candidates"].take() {
+        Value::Array(candidates) if candidates.len() <= MAX_CANDIDATES => candidates,
+        Value::Array(_) => {
+            return Err(Malformed(format!("/candidates: there are more than {MAX_CANDIDATES}")));
+        }
+        _ if blocked => Vec::new(),
+        _ => return Err(Malformed("/candidates: the response has no array of candidates".to_owned())),
+    };
+    let mut ids = Ids::new(body["responseId"].as_str());
+    let mut choices: Vec<(u64, Choice)> = (0..)
+        .zip(candidates)
+        .map(|(place, candidate)| {
+            (candidate["index"].as_u64().unwrap_or(place), choice_in(candidate, &mut ids))
+        })
+        .collect();
+    choices.sort_by_key(|(index, _)| *index);
+    let mut choices: Vec<Choice> = choices.into_iter().map(|(_, choice)| choice).collect();
+    if choices.is_empty() {
+        choices.push(Choice { end: Some(End::Filtered), ..Choice::default() });
+    }
+    Ok(Answer {
+        source: Protocol::Native,
+        id: body["responseId"].as_str().map(str::to_owned),
+        model: body["modelVersion"].as_str().map(str::to_owned),
+        created: None,
+        choices,
+        usage: usage_in(&body["usageMetadata"]),
+        service_tier: None,
+    })
+}
+
+/// Whether the provider withheld the whole answer.
+pub(super) fn is_blocked(response: &Value) -> bool {
+    response["promptFeedback"]["blockReason"].is_string()
+}
+
+/// Ids for calls that have none, which no two calls of a conversation share.
+pub(super) struct Ids {
+    response: String,
+    next: usize,
+}
+
+impl Ids {
+    /// `response`: its id, where it has one.
+    pub(super) fn new(response: Option<&str>) -> Self {
+        let response = response.map_or_else(|| Uuid::new_v4().simple().to_string(), str::to_owned);
+        Self { response, next: 0 }
+    }
+
+    pub(super) fn next(&mut self) -> String {
+        let id = format!("{MADE_ID}{}_{}", self.response, self.next);
+        self.next += 1;
+        id
+    }
+}
+
+fn choice_in(mut candidate: Value, ids: &mut Ids) -> Choice {
+    let mut choice = Choice { logprobs: logprobs::tokens(&candidate), ..Choice::default() };
+    if let Value::Array(parts) = candidate["content"]["parts"].take() {
+        for part in parts {
+            choice.parts.extend(parts_in(part, ids).map(|kind| Part { at: "".into(), kind, cache: None }));
+        }
+    }
+    let calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
+    choice.end = candidate["finishReason"].as_str().map(|word| end_in(word, calls));
+    choice
+}
+
+/// The kinds of a part of an answer: one, or a text and its signature.
+pub(super) fn parts_in(part: Value, ids: &mut Ids) -> impl Iterator<Item = PartKind> {
+    let (mut kind, signature) = part_in(part, "", &mut Rest::default());
+    if let PartKind::Call(call) = &mut kind
+        && call.id.is_empty()
+    {
+        call.id = ids.next();
+    }
+    std::iter::once(kind).chain(signature.map(PartKind::Thought))
+}
+
+/// Why a candidate ended. `calls`: whether it calls functions, for which the protocol has no word.
+pub(super) fn end_in(word: &str, calls: bool) -> End {
+    match word {
+        "STOP" if calls => End::ToolCalls,
+        "STOP" => End::Stop,
+        "MAX_TOKENS" => End::Length,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
+            End::Filtered
+        }
+        other => End::Other { source: Protocol::Native, word: other.to_owned() },
+    }
+}
+
+/// The word for why a candidate ended.
+pub(super) fn end_out(end: &End) -> &str {
+    match end {
+        End::Other { source: Protocol::Native, word } => word,
+        End::Stop | End::StopSequence(_) | End::ToolCalls | End::Paused | End::Other { .. } => "STOP",
+        End::Length => "MAX_TOKENS",
+        End::Filtered | End::Refusal => "SAFETY",
+    }
+}
+
+/// Tokens: thoughts are counted beside the candidates here, and within the output in the neutral form.
+pub(super) fn usage_in(usage: &Value) -> Option<Usage> {
+    let count = |name: &str| usage[name].as_u64();
+    let sum = |first: Option<u64>, second: Option<u64>| match (first, second) {
+        (None, None) => None,
+        (first, second) => Some(first.unwrap_or(0).saturating_add(second.unwrap_or(0))),
+    };
+    let thoughts = count("thoughtsTokenCount");
+    usage.is_object().then(|| Usage {
+        input: sum(count("promptTokenCount"), count("toolUsePromptTokenCount")),
+        output: sum(count("candidatesTokenCount"), thoughts),
+        cached: count("cachedContentTokenCount"),
+        cache_write: None,
+        reasoning: thoughts,
+    })
+}
+
+pub(super) fn usage_out(usage: Usage) -> Value {
+    let mut written = Map::new();
+    let mut set = |name: &str, count: Option<u64>| {
+        written.extend(count.map(|count| (name.to_owned(), json!(count))));
+    };
+    let thoughts = usage.reasoning.unwrap_or(0);
+    set("promptTokenCount", usage.input);
+    set("candidatesTokenCount", usage.output.map(|output| output.saturating_sub(thoughts)));
+    set("totalTokenCount", Some(usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0))));
+    set("cachedContentTokenCount", usage.cached);
+    set("thoughtsTokenCount", usage.reasoning);
+    Value::Object(written)
+}
+
+/// Writes a client's response.
+pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
+    let is_native = answer.source == Protocol::Native;
+    let candidates = answer.choices.into_iter().enumerate().map(|(index, choice)| {
+        let mut candidate = candidate(index, parts_out(choice.parts, is_native));
+        if let Some(end) = &choice.end {
+            candidate.insert("finishReason".to_owned(), json!(end_out(end)));
+        }
+        if let Some(tokens) = &choice.logprobs {
+            candidate.insert("logprobsResult".to_owned(), logprobs::result(tokens));
+        }
+        Value::Object(candidate)
+    });
+    let mut response = object([
+        ("candidates", candidates.collect()),
+        ("modelVersion", json!(asked.model)),
+        ("responseId", json!(answer.id.unwrap_or_else(|| asked.id.clone()))),
+    ]);
+    response.extend(answer.usage.map(|usage| ("usageMetadata".to_owned(), usage_out(usage))));
+    Value::Object(response)
+}
+
+fn parts_out(given: Vec<Part>, is_native: bool) -> Vec<Value> {
+    let mut parts = Parts::of_answer();
+    for part in given {
+        match part.kind {
+            PartKind::Text(text) | PartKind::Refusal(text) => parts.text(&text),
+            PartKind::Call(call) => parts.call(call),
+            PartKind::Thought(thought) => parts.thought(thought),
+            PartKind::Other(Value::Object(members)) if is_native => parts.push(members),
+            PartKind::Other(_) | PartKind::Result(_) => {}
+            medium @ (PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_)) => {
+                // A file that only its provider has cannot be told.
+                parts.medium(medium);
+            }
+        }
+    }
+    parts.finish()
+}
+
+/// A candidate. A content has at least one part.
+pub(super) fn candidate(index: usize, mut parts: Vec<Value>) -> Map<String, Value> {
+    if parts.is_empty() {
+        parts.push(json!({ "text": "" }));
+    }
+    let content = json!({ "role": "model", "parts": parts });
+    object([("index", json!(index)), ("content", content)])
+}

@@ -1,0 +1,78 @@
+//! Images, sounds and files: data in the request, or files at an address.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::signature::decoded;
+use crate::conversation::{Media, PartKind, Source};
+use crate::protocols::members::{Members, Rest, object};
+
+/// Reads `inlineData` or `fileData` of a part; `None`: they have not the form.
+pub(super) fn medium_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+    let (name, source) = match part.peek("inlineData") {
+        Value::Null => ("fileData", "fileUri"),
+        _ => ("inlineData", "data"),
+    };
+    let (media_type, has_source) = (&part.peek(name)["mimeType"], part.peek(name)[source].is_string());
+    if !has_source || !(media_type.is_string() || media_type.is_null() && name == "fileData") {
+        return None;
+    }
+    let mut data = part.members(name)?;
+    let media_type = data.text("mimeType");
+    let text = data.text(source)?;
+    let source = match (source, standard(&text)) {
+        ("fileUri", _) => Source::Url(text),
+        (_, Some(standard)) => {
+            // The client reads its own alphabet again.
+            rest.keep_own(text.into(), data.place("data"));
+            Source::Inline(standard)
+        }
+        (_, None) => Source::Inline(text),
+    };
+    rest.keep(data, &[]);
+    let media = Media { source, name: None, detail: None, media_type };
+    Some(match media.media_type.as_deref().and_then(|kind| kind.split_once('/')) {
+        Some(("image", _)) => PartKind::Image(media),
+        Some(("audio", _)) => PartKind::Audio(media),
+        _ => PartKind::File(media),
+    })
+}
+
+/// Base64 in the alphabet that the other protocols use, with padding; `None`: it is so already, or no base64.
+fn standard(data: &str) -> Option<String> {
+    let is_standard = data.len().is_multiple_of(4) && !data.bytes().any(|byte| matches!(byte, b'-' | b'_'));
+    if is_standard {
+        return None;
+    }
+    // Both alphabets in one text are none of the two.
+    decoded(&data.replace('-', "+").replace('_', "/")).map(|bytes| BASE64_STANDARD.encode(bytes))
+}
+
+/// A part with a medium; `None`: only its provider has the file. `assumed`: the media type where none is known.
+pub(super) fn medium_out(media: Media, assumed: &str) -> Option<Map<String, Value>> {
+    Some(match media.source {
+        Source::Inline(data) => {
+            let media_type = media.media_type.as_deref().unwrap_or(assumed);
+            object([("inlineData", json!({ "mimeType": media_type, "data": data }))])
+        }
+        Source::Url(uri) => {
+            let mut data = object([("fileUri", json!(uri))]);
+            data.extend(media.media_type.map(|media_type| ("mimeType".to_owned(), json!(media_type))));
+            object([("fileData", Value::Object(data))])
+        }
+        Source::FileId(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_reaches_the_other_protocols_in_the_usual_alphabet() {
+        for (given, expected) in [("-_8", Some("+/8=")), ("+/8=", None), ("AA", Some("AA==")), ("!", None)] {
+            assert_eq!(standard(given).as_deref(), expected, "{given}");
+        }
+    }
+}

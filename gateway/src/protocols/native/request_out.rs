@@ -1,0 +1,302 @@
+//! A provider's request.
+
+use serde_json::{Map, Value, json};
+
+use super::exact::Exact;
+use super::parts::{Parts, response};
+use crate::conversation::{
+    Budget, Conversation, Format, Given, Part, PartKind, Protocol, Role, Tool, ToolChoice, ToolKind,
+    ToolResult, Turn,
+};
+use crate::protocols::effort::budget_of;
+use crate::protocols::members::{Writer, object};
+use crate::protocols::{Defaults, Outgoing};
+
+/// Writes a provider's request.
+pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
+    let mut writer = Writer::new(conversation, Protocol::Native);
+    let mut body = Map::new();
+    if writer.is_same() {
+        Exact::write(&conversation.turns, &mut writer, &mut body);
+    } else {
+        contents(&conversation.turns, &mut writer, &mut body);
+    }
+    tools(&conversation.tools, &mut writer, &mut body);
+    tool_choice(conversation, &mut writer, &mut body);
+    generation_config(conversation, &mut writer, &mut body);
+    lose(conversation, &mut writer);
+    writer.complete(&mut body, "");
+    writer.finish(body)
+}
+
+/// Reports what the protocol has no words for.
+fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
+    if let Some(parallel) = conversation.parallel_tool_calls.as_ref().filter(|parallel| !parallel.value) {
+        writer.lose(parallel.at.clone());
+    }
+    if let Some(metadata) = &conversation.metadata {
+        writer.lose(metadata.at.clone());
+    }
+    if let Some(user) = &conversation.user {
+        writer.lose(user.at.clone());
+    }
+    let usual = |tier: &&Given<String>| matches!(tier.value.as_str(), "auto" | "default");
+    if let Some(tier) = conversation.service_tier.as_ref().filter(|tier| !usual(tier)) {
+        writer.lose(tier.at.clone());
+    }
+}
+
+/// The instruction and the contents of a conversation in another protocol.
+fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let is_instruction = |turn: &&Turn| matches!(turn.role, Role::System | Role::Developer);
+    // The protocol has one instruction, and wants contents beside it.
+    let has_contents = turns.iter().any(|turn| !is_instruction(&turn));
+    let mut instruction = Parts::default();
+    for turn in turns.iter().filter(is_instruction).filter(|_| has_contents) {
+        parts_out(turn, &mut instruction, writer);
+    }
+    let instruction = instruction.finish();
+    if !instruction.is_empty() {
+        body.insert("systemInstruction".to_owned(), json!({ "parts": instruction }));
+    }
+    let mut contents = Vec::new();
+    let mut turns = turns.iter().filter(|turn| !has_contents || !is_instruction(turn)).peekable();
+    while let Some(turn) = turns.next() {
+        let mut parts = Parts::default();
+        parts_out(turn, &mut parts, writer);
+        // All results of a turn of the model belong together, and so does what the model said.
+        while let Some(next) = turns.next_if(|next| next.role == turn.role && turn.role != Role::User) {
+            parts_out(next, &mut parts, writer);
+        }
+        let parts = parts.finish();
+        if !parts.is_empty() {
+            let role = if turn.role == Role::Assistant { "model" } else { "user" };
+            contents.push(json!({ "role": role, "parts": parts }));
+        }
+    }
+    body.insert("contents".to_owned(), contents.into());
+}
+
+fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut Writer<'_>) {
+    if let Some(name) = &turn.name {
+        writer.lose(name.at.clone());
+    }
+    for part in &turn.parts {
+        part_out(part, parts, writer);
+    }
+}
+
+fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
+    writer.lose_cache(part.cache.as_ref());
+    match &part.kind {
+        PartKind::Text(text) | PartKind::Refusal(text) => parts.text(text),
+        PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
+            if parts.medium(part.kind.clone()) {
+                let unsaid = [&media.name, &media.detail];
+                unsaid.into_iter().flatten().for_each(|given| writer.lose(given.at.clone()));
+            } else {
+                writer.lose(part.at.clone());
+            }
+        }
+        PartKind::Call(call) => parts.call(call.clone()),
+        PartKind::Thought(thought) => parts.thought(thought.clone()),
+        PartKind::Result(result) => result_out(result, parts, writer),
+        PartKind::Other(_) => writer.lose(part.at.clone()),
+    }
+}
+
+/// The result of a function, and after it the media that it gave.
+fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
+    let texts = result.parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Text(text) | PartKind::Refusal(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    // The protocol matches by name. A result without its call has none.
+    let name = result.name.as_ref().unwrap_or(&result.call_id);
+    let mut written = object([("name", json!(name)), ("response", response(&text, result.failed.is_some()))]);
+    if !result.call_id.is_empty() && !result.call_id.starts_with(super::MADE_ID) {
+        written.insert("id".to_owned(), json!(result.call_id));
+    }
+    parts.push(object([("functionResponse", Value::Object(written))]));
+    for part in
+        result.parts.iter().filter(|part| !matches!(part.kind, PartKind::Text(_) | PartKind::Refusal(_)))
+    {
+        part_out(part, parts, writer);
+    }
+}
+
+fn tools(tools: &[Tool], writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let mut written: Vec<(&str, Map<String, Value>)> = Vec::new();
+    for tool in tools {
+        writer.lose_cache(tool.cache.as_ref());
+        let declaration = match &tool.kind {
+            ToolKind::Function { .. } => Value::Object(declaration(tool, writer)),
+            ToolKind::Other(value) if writer.is_same() => value.clone(),
+            ToolKind::Custom { .. } | ToolKind::Other(_) => {
+                writer.lose(tool.at.clone());
+                continue;
+            }
+        };
+        // A client of this protocol may have several lists, and other kinds of tools beside them.
+        let (at, is_declared) = match tool.at.split_once("/functionDeclarations") {
+            _ if !writer.is_same() => ("", true),
+            Some((at, _)) => (at, true),
+            None => (&*tool.at, false),
+        };
+        if written.last().is_none_or(|(last, _)| *last != at) {
+            written.push((at, Map::new()));
+        }
+        let Some((_, list)) = written.last_mut() else { continue };
+        match (is_declared, declaration) {
+            (false, Value::Object(others)) => list.extend(others),
+            (_, declaration) => {
+                let declared = list.entry("functionDeclarations").or_insert_with(|| json!([]));
+                declared.as_array_mut().into_iter().for_each(|declared| declared.push(declaration.clone()));
+            }
+        }
+    }
+    if !written.is_empty() {
+        let lists = written.into_iter().map(|(_, list)| Value::Object(list));
+        body.insert("tools".to_owned(), lists.collect());
+    }
+}
+
+fn declaration(tool: &Tool, writer: &mut Writer<'_>) -> Map<String, Value> {
+    let ToolKind::Function { name, description, parameters, strict } = &tool.kind else { return Map::new() };
+    let mut written = object([("name", json!(name))]);
+    if let Some(description) = description {
+        written.insert("description".to_owned(), json!(description));
+    }
+    // The older form goes back as it was.
+    if let Some(parameters) = parameters.as_ref().filter(|_| !writer.keeps(&tool.at, "parameters")) {
+        written.insert("parametersJsonSchema".to_owned(), parameters.clone());
+    }
+    if let Some(strict) = strict.as_ref().filter(|strict| strict.value) {
+        writer.lose(strict.at.clone());
+    }
+    writer.complete(&mut written, &tool.at);
+    written
+}
+
+fn tool_choice(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let mut calling = Map::new();
+    if let Some(Given { value, at }) = &conversation.tool_choice {
+        let (mode, names): (_, &[String]) = match value {
+            ToolChoice::Auto => ("AUTO", &[]),
+            ToolChoice::None => ("NONE", &[]),
+            ToolChoice::Required => ("ANY", &[]),
+            ToolChoice::Function(name) => ("ANY", std::slice::from_ref(name)),
+            ToolChoice::Allowed { names, required: true } => ("ANY", names),
+            ToolChoice::Allowed { .. } | ToolChoice::Custom(_) | ToolChoice::Other(_) => {
+                writer.lose(at.clone());
+                ("", &[])
+            }
+        };
+        if !mode.is_empty() {
+            calling.insert("mode".to_owned(), json!(mode));
+        }
+        if !names.is_empty() {
+            calling.insert("allowedFunctionNames".to_owned(), json!(names));
+        }
+    }
+    let mut config = Map::new();
+    writer.set(&mut config, "functionCallingConfig", calling, "/toolConfig/functionCallingConfig");
+    writer.set(body, "toolConfig", config, "/toolConfig");
+}
+
+fn generation_config(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let mut config = Map::new();
+    let mut set = |name: &str, value: Value| drop(config.insert(name.to_owned(), value));
+    if !conversation.stop.is_empty() {
+        set("stopSequences", conversation.stop.iter().map(|stop| json!(stop.value)).collect());
+    }
+    for (name, given) in
+        [("maxOutputTokens", &conversation.max_tokens), ("candidateCount", &conversation.choices)]
+    {
+        if let Some(given) = given {
+            set(name, json!(given.value));
+        }
+    }
+    let sampling = &conversation.sampling;
+    for (name, given) in [
+        ("temperature", &sampling.temperature),
+        ("topP", &sampling.top_p),
+        ("topK", &sampling.top_k),
+        ("frequencyPenalty", &sampling.frequency_penalty),
+        ("presencePenalty", &sampling.presence_penalty),
+        ("seed", &sampling.seed),
+    ] {
+        if let Some(given) = given {
+            set(name, json!(given.value));
+        }
+    }
+    if let Some(logprobs) = conversation.logprobs.as_ref().filter(|_| !writer.is_same()) {
+        set("responseLogprobs", json!(true));
+        if logprobs.value > 0 {
+            set("logprobs", json!(logprobs.value));
+        }
+    }
+    format(conversation, writer, &mut config);
+    thinking(conversation, writer, &mut config);
+    writer.set(body, "generationConfig", config, "/generationConfig");
+}
+
+fn format(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map<String, Value>) {
+    let Some(Given { value, at }) = &conversation.format else { return };
+    let mut set = |name: &str, value: Value| drop(config.insert(name.to_owned(), value));
+    match value {
+        Format::Text => set("responseMimeType", json!("text/plain")),
+        Format::JsonObject => set("responseMimeType", json!("application/json")),
+        // The older form goes back as it was.
+        Format::JsonSchema { .. } if writer.keeps("/generationConfig", "responseSchema") => {}
+        Format::JsonSchema { schema, description, .. } => {
+            set("responseJsonSchema", schema.clone());
+            if !writer.is_same() {
+                set("responseMimeType", json!("application/json"));
+            }
+            if let Some(description) = description {
+                writer.lose(description.at.clone());
+            }
+        }
+        Format::Other(_) => writer.lose(at.clone()),
+    }
+}
+
+fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map<String, Value>) {
+    let asked = &conversation.reasoning;
+    let mut thinking = Map::new();
+    let budget = match (&asked.budget, &asked.effort) {
+        (Some(budget), effort) => {
+            if let Some(effort) = effort.as_ref().filter(|_| !writer.is_same()) {
+                writer.lose(effort.at.clone());
+            }
+            Some(budget.value)
+        }
+        // The word of a client of this protocol stays.
+        (None, Some(_)) if writer.is_same() => None,
+        (None, Some(effort)) => {
+            let tokens = budget_of(&effort.value);
+            if tokens.is_none() {
+                writer.lose(effort.at.clone());
+            }
+            tokens.map(Budget::Tokens)
+        }
+        (None, None) => None,
+    };
+    if let Some(budget) = budget {
+        let tokens = match budget {
+            Budget::Off => json!(0),
+            Budget::Adaptive => json!(-1),
+            Budget::Tokens(tokens) => json!(tokens),
+        };
+        thinking.insert("thinkingBudget".to_owned(), tokens);
+    }
+    if let Some(summary) = &asked.summary {
+        if !matches!(summary.value.as_str(), "auto" | "none") {
+            writer.lose(summary.at.clone());
+        }
+        thinking.insert("includeThoughts".to_owned(), json!(summary.value != "none"));
+    }
+    writer.set(config, "thinkingConfig", thinking, "/generationConfig/thinkingConfig");
+}

@@ -1,0 +1,67 @@
+//! Signatures of other protocols. Clients of this protocol read a signature as bytes and may send them back in another
+//! alphabet of base64, so that a text from elsewhere goes through them as bytes with a mark.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::BASE64_STANDARD;
+
+/// Marks of a signature, and of the opaque content of a hidden thought.
+const SIGNATURE: &[u8] = b"gw-signature:";
+const REDACTED: &[u8] = b"gw-redacted:";
+
+const LENIENT: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+
+/// A signature as clients of this protocol take it.
+pub(super) fn wrapped(signature: &str, redacted: bool) -> String {
+    let mark = if redacted { REDACTED } else { SIGNATURE };
+    BASE64_STANDARD.encode([mark, signature.as_bytes()].concat())
+}
+
+/// A signature that was wrapped, and whether it is a hidden thought.
+pub(super) fn unwrapped(signature: &str) -> Option<(String, bool)> {
+    // The first letters tell, and most signatures are long.
+    let start = signature.get(..8)?;
+    if ![SIGNATURE, REDACTED].iter().any(|mark| BASE64_STANDARD.encode(&mark[..6]) == start) {
+        return None;
+    }
+    let bytes = decoded(signature)?;
+    let (rest, redacted) = match bytes.strip_prefix(SIGNATURE) {
+        Some(rest) => (rest, false),
+        None => (bytes.strip_prefix(REDACTED)?, true),
+    };
+    Some((String::from_utf8(rest.to_vec()).ok()?, redacted))
+}
+
+/// Bytes in either alphabet of base64, padded or not.
+pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+
+    use super::*;
+
+    #[test]
+    fn a_signature_survives_a_client_that_writes_another_alphabet() {
+        for (signature, redacted) in [("A+/=", false), ("ü", true), ("", false)] {
+            let wrapped = wrapped(signature, redacted);
+            let sent_back = BASE64_URL_SAFE_NO_PAD.encode(BASE64_STANDARD.decode(&wrapped).expect("base64"));
+            for form in [wrapped, sent_back] {
+                assert_eq!(unwrapped(&form), Some((signature.to_owned(), redacted)), "{form}");
+            }
+        }
+    }
+
+    #[test]
+    fn signatures_of_the_protocol_stay_as_they_are() {
+        for signature in ["", "CgYBAgMEBQY=", "Z3ctc2ln", "gw-signature:x", "ü", "Z3ctc2lnbmF0dXJlOv8="] {
+            assert_eq!(unwrapped(signature), None, "{signature}");
+        }
+    }
+}

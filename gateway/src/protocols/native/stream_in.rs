@@ -1,0 +1,171 @@
+//! A provider's stream: each document is a piece of the response.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::answer::{Ids, MAX_CANDIDATES, end_in, is_blocked, parts_in, usage_in};
+use super::logprobs;
+use crate::conversation::{Delta, End, Input, PartKind, Protocol};
+use crate::protocols::{Malformed, StreamIn, failure};
+
+/// Reads the documents of a stream.
+#[derive(Default)]
+pub(super) struct Documents {
+    /// None until the stream starts.
+    ids: Option<Ids>,
+    choices: HashMap<u32, Choice>,
+    /// Tokens of input and output that are told.
+    tokens: Option<u64>,
+    is_ended: bool,
+}
+
+/// A candidate, as far as it is told.
+#[derive(Default)]
+struct Choice {
+    calls: u32,
+    is_ended: bool,
+}
+
+impl StreamIn for Documents {
+    fn event(&mut self, _name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.is_ended || data == "[DONE]" {
+            return Ok(());
+        }
+        let mut document: Value = serde_json::from_str(data).map_err(|error| {
+            // The words of the parser repeat what they found.
+            Malformed(format!("a document of the stream is not JSON from byte {} on", error.column()))
+        })?;
+        // One error may come as a list of it.
+        if let Value::Array(documents) = &mut document {
+            document = documents.first_mut().map(Value::take).unwrap_or_default();
+        }
+        if !document.is_object() {
+            return Err(Malformed("a document of the stream is not an object".to_owned()));
+        }
+        if document["error"].is_object() {
+            self.is_ended = true;
+            deltas.push(Delta::Failed(failure::of_value(&document)));
+            return Ok(());
+        }
+        self.start(&document, deltas);
+        if let Value::Array(candidates) = document["candidates"].take() {
+            for (place, candidate) in (0..).zip(candidates) {
+                self.candidate(place, candidate, deltas)?;
+            }
+        }
+        if is_blocked(&document) {
+            self.finish(0, End::Filtered, deltas);
+        }
+        if let Some(usage) = usage_in(&document["usageMetadata"]) {
+            let tokens = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
+            // Every document tells it, and it only grows.
+            if self.tokens.is_none_or(|told| tokens > told) {
+                self.tokens = Some(tokens);
+                deltas.push(Delta::Usage(usage));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.is_ended {
+            return Ok(());
+        }
+        // The protocol has no word for its end but the reasons of the candidates.
+        if self.choices.is_empty() || self.choices.values().any(|choice| !choice.is_ended) {
+            return Err(Malformed("the stream ended before the last finishReason".to_owned()));
+        }
+        self.is_ended = true;
+        deltas.push(Delta::Done);
+        Ok(())
+    }
+}
+
+impl Documents {
+    fn start(&mut self, document: &Value, deltas: &mut Vec<Delta>) {
+        if self.ids.is_none() {
+            self.ids = Some(Ids::new(document["responseId"].as_str()));
+            deltas.push(Delta::Started {
+                id: document["responseId"].as_str().map(str::to_owned),
+                model: document["modelVersion"].as_str().map(str::to_owned),
+                created: None,
+            });
+        }
+    }
+
+    /// `place`: the candidate's index if it has none.
+    fn candidate(
+        &mut self,
+        place: u64,
+        mut candidate: Value,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), Malformed> {
+        let index = candidate["index"].as_u64().unwrap_or(place);
+        let choice = u32::try_from(index).ok().filter(|index| (*index as usize) < MAX_CANDIDATES);
+        let Some(index) = choice else {
+            return Err(Malformed(format!("/candidates: an index is {MAX_CANDIDATES} or more")));
+        };
+        let parts = candidate["content"]["parts"].take();
+        let mut logprobs = logprobs::tokens(&candidate);
+        let choice = self.choices.entry(index).or_default();
+        if choice.is_ended {
+            return Ok(());
+        }
+        if let (Value::Array(parts), Some(ids)) = (parts, &mut self.ids) {
+            for kind in parts.into_iter().flat_map(|part| parts_in(part, ids).collect::<Vec<_>>()) {
+                choice.tell(index, kind, &mut logprobs, deltas);
+            }
+        }
+        let calls = choice.calls > 0;
+        if let Some(word) = candidate["finishReason"].as_str() {
+            self.finish(index, end_in(word, calls), deltas);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, index: u32, end: End, deltas: &mut Vec<Delta>) {
+        let choice = self.choices.entry(index).or_default();
+        if !std::mem::replace(&mut choice.is_ended, true) {
+            deltas.push(Delta::Ended { choice: index, end });
+        }
+    }
+}
+
+impl Choice {
+    fn tell(&mut self, choice: u32, kind: PartKind, logprobs: &mut Option<Value>, deltas: &mut Vec<Delta>) {
+        match kind {
+            PartKind::Text(text) if text.is_empty() => {}
+            PartKind::Text(text) => deltas.push(Delta::Text { choice, text, logprobs: logprobs.take() }),
+            PartKind::Thought(thought) => {
+                for text in thought.text.into_iter().filter(|text| !text.is_empty()) {
+                    deltas.push(Delta::Thought { choice, part: 0, text, summary: thought.summary });
+                }
+                if let Some(signature) = thought.signature {
+                    let redacted = thought.redacted;
+                    deltas.push(Delta::ThoughtSigned { choice, id: None, signature, redacted });
+                }
+            }
+            PartKind::Call(tool_call) => {
+                let (custom, text) = match tool_call.input {
+                    Input::Json(text) => (false, text),
+                    Input::Text(text) => (true, text),
+                };
+                let call = self.calls;
+                self.calls = self.calls.saturating_add(1);
+                deltas.push(Delta::Call {
+                    choice,
+                    call,
+                    id: tool_call.id,
+                    name: tool_call.name,
+                    custom,
+                    signature: tool_call.signature,
+                });
+                deltas.push(Delta::CallInput { choice, call, text });
+            }
+            PartKind::Other(value) => deltas.push(Delta::Other { choice, source: Protocol::Native, value }),
+            // Media have no pieces in the neutral form.
+            _ => {}
+        }
+    }
+}

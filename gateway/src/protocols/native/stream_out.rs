@@ -1,0 +1,177 @@
+//! A client's stream: each document is a piece of the response. Calls cannot be split, so that a call waits for its end;
+//! the reasons why the candidates ended stand in the last document, with the usage.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::answer::{MAX_CANDIDATES, candidate, end_out, usage_out};
+use super::logprobs;
+use super::parts::Parts;
+use crate::conversation::{Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage};
+use crate::protocols::members::object;
+use crate::protocols::{Asked, StreamOut, failure, frames};
+
+/// Maximum size of the input of a call, in bytes.
+const MAX_INPUT: usize = 16 << 20;
+
+/// Writes the documents of a stream.
+pub(super) struct Documents {
+    asked: Asked,
+    /// The provider's id of the response.
+    id: Option<String>,
+    choices: BTreeMap<u32, Choice>,
+    usage: Option<Usage>,
+    is_ended: bool,
+}
+
+#[derive(Default)]
+struct Choice {
+    /// A call that is not complete yet, and its place among the calls.
+    call: Option<(u32, ToolCall)>,
+    end: Option<End>,
+}
+
+impl StreamOut for Documents {
+    fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
+        if self.is_ended {
+            return;
+        }
+        match delta {
+            Delta::Started { id, .. } => self.id = id,
+            Delta::Text { choice, text, logprobs } => {
+                if let Some(mut parts) = self.parts(choice) {
+                    parts.text(&text);
+                    self.write(choice, parts, logprobs.as_ref(), bytes);
+                }
+            }
+            Delta::Refusal { choice, text } => {
+                if let Some(mut parts) = self.parts(choice) {
+                    parts.text(&text);
+                    self.write(choice, parts, None, bytes);
+                }
+            }
+            Delta::Thought { choice, text, summary, .. } => {
+                if let Some(mut parts) = self.parts(choice) {
+                    parts.thought(Thought { text: vec![text], summary, ..Thought::default() });
+                    self.write(choice, parts, None, bytes);
+                }
+            }
+            Delta::ThoughtSigned { choice, signature, redacted, .. } => {
+                if let Some(mut parts) = self.parts(choice) {
+                    let signature = Some(signature);
+                    parts.thought(Thought { signature, redacted, ..Thought::default() });
+                    self.write(choice, parts, None, bytes);
+                }
+            }
+            Delta::Call { choice, call, id, name, custom, signature } => {
+                if let Some(parts) = self.parts(choice) {
+                    self.write(choice, parts, None, bytes);
+                    let input = if custom { Input::Text(String::new()) } else { Input::Json(String::new()) };
+                    let waiting = &mut self.choices.entry(choice).or_default().call;
+                    *waiting = Some((call, ToolCall { id, name, input, signature }));
+                }
+            }
+            Delta::CallInput { choice, call, text } => self.input(choice, call, &text, bytes),
+            Delta::Other { choice, source: Protocol::Native, value: Value::Object(members) } => {
+                if let Some(mut parts) = self.parts(choice) {
+                    parts.push(members);
+                    self.write(choice, parts, None, bytes);
+                }
+            }
+            Delta::Other { .. } => {}
+            Delta::Usage(usage) => self.usage = Some(usage),
+            Delta::Ended { choice, end } => {
+                if let Some(parts) = self.parts(choice) {
+                    self.write(choice, parts, None, bytes);
+                    self.choices.entry(choice).or_default().end = Some(end);
+                }
+            }
+            Delta::Failed(failure) => self.fail(&failure, bytes),
+            Delta::Done => self.complete(bytes),
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure, bytes: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.is_ended, true) {
+            return;
+        }
+        let code = failure::code_of(failure.kind);
+        let error = json!({ "error": {
+            "code": code.native_http, "message": failure.message, "status": code.native_status, "details": [],
+        }});
+        frames::data(&error, bytes);
+    }
+}
+
+impl Documents {
+    pub(super) fn new(asked: Asked) -> Self {
+        Self { asked, id: None, choices: BTreeMap::new(), usage: None, is_ended: false }
+    }
+
+    /// The parts for the next document of a choice: the call that waited for its end. None: there is no such choice.
+    fn parts(&mut self, choice: u32) -> Option<Parts> {
+        if choice as usize >= MAX_CANDIDATES {
+            return None;
+        }
+        let mut parts = Parts::of_answer();
+        if let Some((_, call)) = self.choices.entry(choice).or_default().call.take() {
+            parts.call(call);
+        }
+        Some(parts)
+    }
+
+    fn input(&mut self, choice: u32, place: u32, text: &str, bytes: &mut Vec<u8>) {
+        let open = self.choices.get_mut(&choice).and_then(|choice| choice.call.as_mut());
+        let Some((_, call)) = open.filter(|(open, _)| *open == place) else {
+            return self.fail_for("the provider mixed the pieces of several calls", bytes);
+        };
+        let (Input::Json(input) | Input::Text(input)) = &mut call.input;
+        if input.len().saturating_add(text.len()) > MAX_INPUT {
+            return self.fail_for(&format!("the input of a call is longer than {MAX_INPUT} bytes"), bytes);
+        }
+        input.push_str(text);
+    }
+
+    fn write(&self, choice: u32, parts: Parts, logprobs: Option<&Value>, bytes: &mut Vec<u8>) {
+        let parts = parts.finish();
+        if parts.is_empty() {
+            return;
+        }
+        let mut candidate = candidate(choice as usize, parts);
+        if let Some(tokens) = logprobs {
+            candidate.insert("logprobsResult".to_owned(), logprobs::result(tokens));
+        }
+        frames::data(&self.document(vec![Value::Object(candidate)]), bytes);
+    }
+
+    fn document(&self, candidates: Vec<Value>) -> Map<String, Value> {
+        let id = self.id.as_ref().unwrap_or(&self.asked.id);
+        object([
+            ("candidates", candidates.into()),
+            ("modelVersion", json!(self.asked.model)),
+            ("responseId", json!(id)),
+        ])
+    }
+
+    fn complete(&mut self, bytes: &mut Vec<u8>) {
+        self.is_ended = true;
+        if self.choices.is_empty() {
+            self.choices.insert(0, Choice::default());
+        }
+        let candidates = self.choices.iter().map(|(index, choice)| {
+            let mut candidate = candidate(*index as usize, Vec::new());
+            let end = choice.end.as_ref().unwrap_or(&End::Stop);
+            candidate.insert("finishReason".to_owned(), json!(end_out(end)));
+            Value::Object(candidate)
+        });
+        let mut document = self.document(candidates.collect());
+        document.extend(self.usage.map(|usage| ("usageMetadata".to_owned(), usage_out(usage))));
+        frames::data(&document, bytes);
+    }
+
+    fn fail_for(&mut self, message: &str, bytes: &mut Vec<u8>) {
+        let message = message.to_owned();
+        self.fail(&Failure { kind: FailureKind::Server, message, code: None, param: None }, bytes);
+    }
+}

@@ -1,0 +1,364 @@
+//! A response: as a provider gives it, and as a client gets it.
+
+use serde_json::{Map, Value, json};
+
+use super::REDACTED;
+use super::request_in::texts;
+use crate::conversation::{
+    Answer, Choice, End, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, Usage,
+};
+use crate::protocols::members::{Members, object};
+use crate::protocols::{Asked, Malformed, failure};
+
+/// Reads a provider's response.
+/// Errors: it is not a response with output, or one that failed.
+pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
+    if body["status"] == "failed" {
+        let failure = failure::of_value(&body["error"]);
+        return Err(Malformed(format!("the response failed: {}", failure.message)));
+    }
+    let Value::Array(items) = body["output"].take() else {
+        return Err(Malformed("/output: the response has no array of items".to_owned()));
+    };
+    let mut choice = Choice::default();
+    for item in items {
+        item_in(item, &mut choice);
+    }
+    choice.end = Some(end_in(&body, &choice.parts));
+    Ok(Answer {
+        source: Protocol::Responses,
+        id: body["id"].as_str().map(str::to_owned),
+        model: body["model"].as_str().map(str::to_owned),
+        created: created(&body),
+        choices: vec![choice],
+        usage: usage_in(&body["usage"]),
+        service_tier: body["service_tier"].as_str().map(str::to_owned),
+    })
+}
+
+/// Unix time of a response, which may have a fraction.
+pub(super) fn created(response: &Value) -> Option<u64> {
+    let created = &response["created_at"];
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds; a cast saturates")]
+    let whole = |seconds: f64| seconds as u64;
+    created.as_u64().or_else(|| created.as_f64().map(whole))
+}
+
+/// Reads an output item, as the parts of the answer.
+pub(super) fn item_in(item: Value, choice: &mut Choice) {
+    let mut item = match Members::read(item, "") {
+        Ok(item) => item,
+        Err(value) => return choice.parts.push(part(PartKind::Other(value))),
+    };
+    let kind = match item.peek("type").as_str() {
+        Some("message") => return message_in(&mut item, choice),
+        Some("function_call") => call_in(&mut item, "arguments", Input::Json),
+        Some("custom_tool_call") => call_in(&mut item, "input", Input::Text),
+        Some("reasoning") => Some(PartKind::Thought(thought_in(&mut item))),
+        _ => None,
+    };
+    choice.parts.push(part(kind.unwrap_or_else(|| PartKind::Other(item.into_value()))));
+}
+
+fn part(kind: PartKind) -> Part {
+    Part { at: "".into(), kind, cache: None }
+}
+
+fn message_in(item: &mut Members, choice: &mut Choice) {
+    for content in item.list("content").unwrap_or_default() {
+        let mut content = match Members::read(content, "") {
+            Ok(content) => content,
+            Err(value) => {
+                choice.parts.push(part(PartKind::Other(value)));
+                continue;
+            }
+        };
+        let kind = match content.peek("type").as_str() {
+            Some("output_text") => content.text("text").map(PartKind::Text),
+            Some("refusal") => content.text("refusal").map(PartKind::Refusal),
+            _ => None,
+        };
+        if let Some(logprobs) = content.list("logprobs") {
+            match &mut choice.logprobs {
+                Some(Value::Array(all)) => all.extend(logprobs),
+                none => *none = Some(logprobs.into()),
+            }
+        }
+        choice.parts.push(part(kind.unwrap_or_else(|| PartKind::Other(content.into_value()))));
+    }
+}
+
+fn call_in(item: &mut Members, input: &str, read: fn(String) -> Input) -> Option<PartKind> {
+    if !["call_id", "name", input].iter().all(|name| item.peek(name).is_string()) {
+        return None;
+    }
+    let (id, name) = (item.text("call_id")?, item.text("name")?);
+    Some(PartKind::Call(ToolCall { id, name, input: read(item.text(input)?), signature: None }))
+}
+
+pub(super) fn thought_in(item: &mut Members) -> Thought {
+    let summary = texts(item, "summary", "summary_text");
+    let content = if summary.is_none() { texts(item, "content", "reasoning_text") } else { None };
+    Thought {
+        id: item.text("id"),
+        summary: summary.is_some(),
+        text: summary.or(content).unwrap_or_default(),
+        signature: item.text("encrypted_content"),
+        redacted: false,
+    }
+}
+
+/// Why a response ended.
+pub(super) fn end_in(response: &Value, parts: &[Part]) -> End {
+    if response["status"] == "incomplete" {
+        return match response["incomplete_details"]["reason"].as_str() {
+            Some("max_output_tokens") => End::Length,
+            Some("content_filter") => End::Filtered,
+            reason => {
+                let word = reason.unwrap_or("incomplete").to_owned();
+                End::Other { source: Protocol::Responses, word }
+            }
+        };
+    }
+    let has = |is: fn(&PartKind) -> bool| parts.iter().any(|part| is(&part.kind));
+    if has(|kind| matches!(kind, PartKind::Call(_))) {
+        End::ToolCalls
+    } else if has(|kind| matches!(kind, PartKind::Refusal(_))) {
+        End::Refusal
+    } else {
+        End::Stop
+    }
+}
+
+pub(super) fn usage_in(usage: &Value) -> Option<Usage> {
+    usage.is_object().then(|| Usage {
+        input: usage["input_tokens"].as_u64(),
+        output: usage["output_tokens"].as_u64(),
+        cached: usage["input_tokens_details"]["cached_tokens"].as_u64(),
+        cache_write: usage["input_tokens_details"]["cache_write_tokens"].as_u64(),
+        reasoning: usage["output_tokens_details"]["reasoning_tokens"].as_u64(),
+    })
+}
+
+/// Writes a client's response.
+pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
+    let record = Record::new(asked, answer.id.as_deref(), answer.created);
+    let choice = answer.choices.into_iter().next().unwrap_or_default();
+    let end = choice.end.unwrap_or(End::Stop);
+    let status = status(&end);
+    let mut logprobs = choice.logprobs;
+    let mut output: Vec<Value> = Vec::new();
+    let mut content: Vec<Value> = Vec::new();
+    let mut parts = choice.parts;
+    // A refusal without a word still has to be seen.
+    if end == End::Refusal && !parts.iter().any(|part| matches!(part.kind, PartKind::Refusal(_))) {
+        parts.push(part(PartKind::Refusal(String::new())));
+    }
+    for part in parts {
+        match part.kind {
+            PartKind::Text(text) => content.push(text_part(&text, logprobs.take())),
+            PartKind::Refusal(text) => content.push(refusal_part(&text)),
+            kind => {
+                close(&mut content, &mut output, &record, status);
+                let index = output.len();
+                match kind {
+                    PartKind::Call(call) => {
+                        let proof =
+                            call.signature.as_deref().map(|signature| proof(signature, index, &record));
+                        output.extend(proof);
+                        let id = record.call_id(&call.input, output.len());
+                        output.push(call_item(&id, &call, status));
+                    }
+                    PartKind::Thought(thought) => output.push(thought_item(&thought, index, &record)),
+                    PartKind::Image(image) => output.extend(image_item(image, index, &record)),
+                    PartKind::Other(value) if answer.source == Protocol::Responses => output.push(value),
+                    _ => {}
+                }
+            }
+        }
+    }
+    close(&mut content, &mut output, &record, status);
+    let mut response = record.response(&end, output, answer.usage);
+    if let Some(tier) = answer.service_tier {
+        response.insert("service_tier".to_owned(), json!(tier));
+    }
+    Value::Object(response)
+}
+
+/// Ends a message.
+fn close(content: &mut Vec<Value>, output: &mut Vec<Value>, record: &Record, status: &str) {
+    if !content.is_empty() {
+        let id = record.item_id("msg", output.len());
+        output.push(message_item(&id, std::mem::take(content), status));
+    }
+}
+
+/// Status of a response that ended, and of its items.
+pub(super) fn status(end: &End) -> &'static str {
+    match end {
+        End::Other { source: Protocol::Responses, .. } | End::Length | End::Filtered | End::Paused => {
+            "incomplete"
+        }
+        End::Stop | End::StopSequence(_) | End::ToolCalls | End::Refusal | End::Other { .. } => "completed",
+    }
+}
+
+pub(super) fn message_item(id: &str, content: Vec<Value>, status: &str) -> Value {
+    Value::Object(object([
+        ("type", json!("message")),
+        ("id", json!(id)),
+        ("role", json!("assistant")),
+        ("status", json!(status)),
+        ("content", content.into()),
+    ]))
+}
+
+pub(super) fn text_part(text: &str, logprobs: Option<Value>) -> Value {
+    let logprobs = logprobs.unwrap_or_else(|| json!([]));
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": logprobs })
+}
+
+pub(super) fn refusal_part(text: &str) -> Value {
+    json!({ "type": "refusal", "refusal": text })
+}
+
+pub(super) fn call_item(id: &str, call: &ToolCall, status: &str) -> Value {
+    let (kind, member, input) = match &call.input {
+        Input::Json(text) => ("function_call", "arguments", text),
+        Input::Text(text) => ("custom_tool_call", "input", text),
+    };
+    json!({ "type": kind, "id": id, "call_id": call.id, "name": call.name, member: input, "status": status })
+}
+
+/// The item that holds the proof of the thoughts that led to a call.
+pub(super) fn proof(signature: &str, index: usize, record: &Record) -> Value {
+    thought_item(&Thought { signature: Some(signature.to_owned()), ..Thought::default() }, index, record)
+}
+
+pub(super) fn thought_item(thought: &Thought, index: usize, record: &Record) -> Value {
+    let id = match &thought.id {
+        Some(id) if id.starts_with("rs_") => id.clone(),
+        _ => record.item_id("rs", index),
+    };
+    let mut item = object([("type", json!("reasoning")), ("id", json!(id)), ("summary", json!([]))]);
+    let parts = |kind: &str| thought.text.iter().map(|text| json!({ "type": kind, "text": text })).collect();
+    if thought.summary {
+        item.insert("summary".to_owned(), parts("summary_text"));
+    } else if !thought.text.is_empty() {
+        item.insert("content".to_owned(), parts("reasoning_text"));
+    }
+    if let Some(signature) = &thought.signature {
+        let mark = if thought.redacted { REDACTED } else { "" };
+        item.insert("encrypted_content".to_owned(), json!(format!("{mark}{signature}")));
+    }
+    Value::Object(item)
+}
+
+/// An image that the model made; only its data has a form here.
+fn image_item(image: Media, index: usize, record: &Record) -> Option<Value> {
+    let Source::Inline(data) = image.source else { return None };
+    let id = record.item_id("ig", index);
+    Some(json!({ "type": "image_generation_call", "id": id, "status": "completed", "result": data }))
+}
+
+/// What stays the same over a response: its ids, and what it repeats of the request.
+pub(super) struct Record {
+    id: String,
+    repeated: Map<String, Value>,
+}
+
+impl Record {
+    /// `id`, `created`: of the provider.
+    pub(super) fn new(asked: &Asked, id: Option<&str>, created: Option<u64>) -> Self {
+        // Ids of other protocols are none of a response, by which it could be found again.
+        let id = id.filter(|id| id.starts_with("resp_")).unwrap_or(&asked.id).to_owned();
+        let request = &asked.request;
+        let or = |name: &str, default: Value| match &request[name] {
+            Value::Null => default,
+            given => given.clone(),
+        };
+        let repeated = object([
+            ("id", json!(id)),
+            ("object", json!("response")),
+            ("created_at", json!(created.unwrap_or(asked.created))),
+            ("status", json!("in_progress")),
+            ("background", json!(false)),
+            ("error", Value::Null),
+            ("incomplete_details", Value::Null),
+            ("instructions", or("instructions", Value::Null)),
+            ("max_output_tokens", or("max_output_tokens", Value::Null)),
+            ("max_tool_calls", or("max_tool_calls", Value::Null)),
+            ("model", json!(asked.model)),
+            ("output", json!([])),
+            ("parallel_tool_calls", or("parallel_tool_calls", json!(true))),
+            ("previous_response_id", or("previous_response_id", Value::Null)),
+            ("prompt_cache_key", or("prompt_cache_key", Value::Null)),
+            ("reasoning", or("reasoning", json!({ "effort": null, "summary": null }))),
+            ("safety_identifier", or("safety_identifier", Value::Null)),
+            ("service_tier", json!("default")),
+            ("store", or("store", json!(true))),
+            ("temperature", or("temperature", json!(1.0))),
+            ("text", or("text", json!({ "format": { "type": "text" } }))),
+            ("tool_choice", or("tool_choice", json!("auto"))),
+            ("tools", or("tools", json!([]))),
+            ("top_logprobs", or("top_logprobs", json!(0))),
+            ("top_p", or("top_p", json!(1.0))),
+            ("truncation", or("truncation", json!("disabled"))),
+            ("usage", Value::Null),
+            ("user", or("user", Value::Null)),
+            ("metadata", or("metadata", json!({}))),
+        ]);
+        Self { id, repeated }
+    }
+
+    /// The id of an item by its place: the same in an answer and in a stream.
+    pub(super) fn item_id(&self, kind: &str, index: usize) -> String {
+        format!("{kind}_{}_{index}", self.id.strip_prefix("resp_").unwrap_or(&self.id))
+    }
+
+    pub(super) fn call_id(&self, input: &Input, index: usize) -> String {
+        self.item_id(if matches!(input, Input::Text(_)) { "ctc" } else { "fc" }, index)
+    }
+
+    /// The response while it is made.
+    pub(super) fn begun(&self) -> Map<String, Value> {
+        self.repeated.clone()
+    }
+
+    /// The response when it ended.
+    pub(super) fn response(&self, end: &End, output: Vec<Value>, usage: Option<Usage>) -> Map<String, Value> {
+        let mut response = self.repeated.clone();
+        let mut set = |name: &str, value: Value| drop(response.insert(name.to_owned(), value));
+        set("status", json!(status(end)));
+        let reason = match end {
+            End::Length => Some("max_output_tokens"),
+            End::Filtered => Some("content_filter"),
+            End::Paused => Some("paused"),
+            End::Other { source: Protocol::Responses, word } => Some(word.as_str()),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            set("incomplete_details", json!({ "reason": reason }));
+        }
+        set("output", output.into());
+        if let Some(usage) = usage {
+            set("usage", usage_out(usage));
+        }
+        response
+    }
+}
+
+fn usage_out(usage: Usage) -> Value {
+    let or_none = |tokens: Option<u64>| tokens.unwrap_or(0);
+    let (input, output) = (or_none(usage.input), or_none(usage.output));
+    json!({
+        "input_tokens": input,
+        "input_tokens_details": {
+            "cached_tokens": or_none(usage.cached),
+            "cache_write_tokens": or_none(usage.cache_write),
+        },
+        "output_tokens": output,
+        "output_tokens_details": { "reasoning_tokens": or_none(usage.reasoning) },
+        "total_tokens": input.saturating_add(output),
+    })
+}

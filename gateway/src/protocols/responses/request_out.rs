@@ -1,0 +1,399 @@
+//! A provider's request.
+
+use serde_json::{Map, Value, json};
+
+use super::REDACTED;
+use super::content::parts_out;
+use super::request_in::{LOGPROBS, is_custom};
+use crate::conversation::{
+    Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Role, Thought, Tool, ToolCall,
+    ToolChoice, ToolKind, ToolResult, Turn,
+};
+use crate::protocols::effort::effort_of;
+use crate::protocols::members::{Writer, object};
+use crate::protocols::{Defaults, Outgoing};
+
+/// Processing tiers that the protocol knows.
+const TIERS: [&str; 5] = ["auto", "default", "flex", "scale", "priority"];
+/// Name of a form of the text that has none.
+const FORMAT_NAME: &str = "answer";
+
+/// Writes a provider's request.
+pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
+    let mut writer = Writer::new(conversation, Protocol::Responses);
+    let mut body = object([("model", json!(conversation.model))]);
+    let mut set = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
+    let turns = instructions(conversation, &mut writer, &mut set);
+    match turns {
+        [turn] if turn.at == "/input" => set("input", prompt(turn)),
+        [] if writer.is_same() => {}
+        turns => set("input", items(turns, &mut writer).into()),
+    }
+    if conversation.stream {
+        set("stream", json!(true));
+    }
+    if let Some(given) = &conversation.max_tokens {
+        set("max_output_tokens", json!(given.value));
+    }
+    if let Some(given) = &conversation.parallel_tool_calls {
+        set("parallel_tool_calls", json!(given.value));
+    }
+    if let Some(given) = &conversation.metadata {
+        set("metadata", json!(given.value));
+    }
+    if let Some(given) = &conversation.user {
+        set("user", json!(given.value));
+    }
+    match &conversation.service_tier {
+        Some(given) if writer.is_same() || TIERS.contains(&given.value.as_str()) => {
+            set("service_tier", json!(given.value));
+        }
+        Some(given) => writer.lose(given.at.clone()),
+        None => {}
+    }
+    let sampling = &conversation.sampling;
+    for (name, given) in [("temperature", &sampling.temperature), ("top_p", &sampling.top_p)] {
+        if let Some(given) = given {
+            set(name, json!(given.value));
+        }
+    }
+    if !writer.is_same() {
+        set_for_others(conversation, &mut set);
+    }
+    tools(conversation, &mut writer, &mut body);
+    format(conversation, &mut writer, &mut body);
+    reasoning(conversation, &mut writer, &mut body);
+    lose(conversation, &mut writer);
+    writer.complete(&mut body, "");
+    writer.finish(body)
+}
+
+/// What a client of another protocol means without saying it.
+fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
+    // The other protocols have no word to find a stored response again.
+    set("store", json!(false));
+    let mut include = Vec::new();
+    let reasoning = &conversation.reasoning;
+    let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
+    let mut kinds = parts.map(|part| &part.kind);
+    // Models that do not think refuse the word.
+    if reasoning.effort.is_some()
+        || reasoning.budget.is_some()
+        || kinds.any(|kind| matches!(kind, PartKind::Thought(_)))
+    {
+        include.push("reasoning.encrypted_content");
+    }
+    if let Some(logprobs) = &conversation.logprobs {
+        include.push(LOGPROBS);
+        set("top_logprobs", json!(logprobs.value));
+    }
+    if !include.is_empty() {
+        set("include", json!(include));
+    }
+}
+
+/// Reports what the protocol has no words for.
+fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
+    for stop in &conversation.stop {
+        writer.lose(stop.at.clone());
+    }
+    let sampling = &conversation.sampling;
+    let numbers = [&sampling.top_k, &sampling.frequency_penalty, &sampling.presence_penalty, &sampling.seed];
+    for number in numbers.into_iter().flatten() {
+        writer.lose(number.at.clone());
+    }
+    if let Some(choices) = conversation.choices.as_ref().filter(|choices| choices.value != 1) {
+        writer.lose(choices.at.clone());
+    }
+}
+
+/// Sets the instructions, and gives the turns that are left.
+fn instructions<'a>(
+    conversation: &'a Conversation,
+    writer: &mut Writer<'_>,
+    set: &mut impl FnMut(&str, Value),
+) -> &'a [Turn] {
+    if let [Turn { at, role: Role::System, name, parts }, others @ ..] = conversation.turns.as_slice()
+        && let [Part { kind: PartKind::Text(text), cache, .. }] = parts.as_slice()
+        && (at == "/instructions" || !writer.is_same() && !others.is_empty() && name.is_none())
+    {
+        set("instructions", json!(text));
+        writer.lose_cache(cache.as_ref());
+        return others;
+    }
+    &conversation.turns
+}
+
+/// The input of a client of this protocol that wrote a text and no items.
+fn prompt(turn: &Turn) -> Value {
+    let text = turn.parts.iter().find_map(|part| match &part.kind {
+        PartKind::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    json!(text.unwrap_or_default())
+}
+
+fn items(turns: &[Turn], writer: &mut Writer<'_>) -> Vec<Value> {
+    let mut items = Vec::new();
+    for turn in turns {
+        if let Some(name) = &turn.name {
+            writer.lose(name.at.clone());
+        }
+        if turn.parts.is_empty() && writer.is_same() {
+            items.extend(message(turn.role, &turn.at, &[], writer));
+        }
+        let mut parts = turn.parts.as_slice();
+        while let [part, others @ ..] = parts {
+            parts = others;
+            match &part.kind {
+                PartKind::Call(call) => items.extend(call_items(call, part, writer)),
+                PartKind::Result(result) => items.push(result_item(result, part, writer)),
+                PartKind::Thought(thought) => items.extend(thought_item(thought, part, writer)),
+                PartKind::Other(value) if writer.is_same() && message_of(&part.at).is_none() => {
+                    items.push(value.clone());
+                }
+                _ => {
+                    let first = message_of(&part.at);
+                    let is_same = writer.is_same();
+                    let belongs =
+                        |next: &Part| is_content(next) && (!is_same || message_of(&next.at) == first);
+                    let count = others.iter().take_while(|next| belongs(next)).count();
+                    let content: Vec<&Part> = std::iter::once(part).chain(&others[..count]).collect();
+                    parts = &others[count..];
+                    items.extend(message(turn.role, first.unwrap_or(&turn.at), &content, writer));
+                }
+            }
+        }
+    }
+    items
+}
+
+/// Whether a part stands in a message, and not for itself.
+fn is_content(part: &Part) -> bool {
+    !matches!(part.kind, PartKind::Call(_) | PartKind::Result(_) | PartKind::Thought(_))
+}
+
+/// The place of the message that a client of this protocol wrote a part into.
+fn message_of(at: &str) -> Option<&str> {
+    at.split_once("/content").map(|(message, _)| message)
+}
+
+fn message(role: Role, at: &str, parts: &[&Part], writer: &mut Writer<'_>) -> Option<Value> {
+    let word = match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User | Role::Tool => "user",
+        Role::Assistant => "assistant",
+    };
+    let mut message = object([("role", json!(word))]);
+    match parts_out(parts, role, writer) {
+        Some(content) => drop(message.insert("content".to_owned(), content)),
+        None if writer.is_same() => {}
+        None => return None,
+    }
+    if writer.is_same() {
+        writer.complete(&mut message, at);
+    } else {
+        message.insert("type".to_owned(), json!("message"));
+    }
+    Some(Value::Object(message))
+}
+
+/// A call, and before it the item that holds the proof of the thoughts that led to it.
+fn call_items(call: &ToolCall, part: &Part, writer: &mut Writer<'_>) -> Vec<Value> {
+    writer.lose_cache(part.cache.as_ref());
+    let (kind, name, input) = match &call.input {
+        Input::Json(text) => ("function_call", "arguments", text),
+        Input::Text(text) => ("custom_tool_call", "input", text),
+    };
+    let mut item = object([
+        ("type", json!(kind)),
+        ("call_id", json!(call.id)),
+        ("name", json!(call.name)),
+        (name, json!(input)),
+    ]);
+    writer.complete(&mut item, &part.at);
+    let proof = call
+        .signature
+        .as_ref()
+        .map(|signature| json!({ "type": "reasoning", "summary": [], "encrypted_content": signature }));
+    proof.into_iter().chain([Value::Object(item)]).collect()
+}
+
+fn result_item(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Value {
+    writer.lose_cache(part.cache.as_ref());
+    if let Some(at) = &result.failed {
+        writer.lose(at.clone());
+    }
+    let kind = if result.custom { "custom_tool_call_output" } else { "function_call_output" };
+    let mut item = object([("type", json!(kind)), ("call_id", json!(result.call_id))]);
+    let parts: Vec<&Part> = result.parts.iter().collect();
+    let output = parts_out(&parts, Role::Tool, writer);
+    item.insert("output".to_owned(), output.unwrap_or_else(|| json!("")));
+    writer.complete(&mut item, &part.at);
+    Value::Object(item)
+}
+
+fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+    // Providers refuse a thought of a client's own, without the proof that it is the model's.
+    if thought.signature.is_none() && !writer.is_same() {
+        writer.lose(part.at.clone());
+        return None;
+    }
+    let (name, kind) =
+        if thought.summary { ("summary", "summary_text") } else { ("content", "reasoning_text") };
+    let texts: Vec<Value> = thought.text.iter().map(|text| json!({ "type": kind, "text": text })).collect();
+    let mut item = object([("type", json!("reasoning"))]);
+    if !writer.is_same() {
+        item.insert("summary".to_owned(), json!([]));
+    }
+    if !texts.is_empty() {
+        item.insert(name.to_owned(), texts.into());
+    }
+    if let Some(signature) = &thought.signature {
+        let mark = if thought.redacted && writer.is_same() { REDACTED } else { "" };
+        item.insert("encrypted_content".to_owned(), json!(format!("{mark}{signature}")));
+    }
+    // Other protocols have ids of other forms. A client of this one gets its own back.
+    if let Some(id) = thought.id.as_ref().filter(|id| !writer.is_same() && id.starts_with("rs_")) {
+        item.insert("id".to_owned(), json!(id));
+    }
+    writer.complete(&mut item, &part.at);
+    Some(Value::Object(item))
+}
+
+fn tools(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| tool_out(tool, writer)).collect();
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.into());
+    }
+    if let Some(Given { value, at }) = &conversation.tool_choice {
+        match tool_choice(value, &conversation.tools) {
+            Some(choice) => drop(body.insert("tool_choice".to_owned(), choice)),
+            None if writer.is_same() => {}
+            None => writer.lose(at.clone()),
+        }
+        if let (ToolChoice::Other(choice), true) = (value, writer.is_same()) {
+            body.insert("tool_choice".to_owned(), choice.clone());
+        }
+    }
+}
+
+fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
+    writer.lose_cache(tool.cache.as_ref());
+    let (kind, name, description) = match &tool.kind {
+        ToolKind::Function { name, description, .. } => ("function", name, description),
+        ToolKind::Custom { name, description, .. } => ("custom", name, description),
+        ToolKind::Other(value) if writer.is_same() => return Some(value.clone()),
+        ToolKind::Other(_) => {
+            writer.lose(tool.at.clone());
+            return None;
+        }
+    };
+    let mut written = object([("type", json!(kind)), ("name", json!(name))]);
+    let mut set = |name: &str, value: Value| drop(written.insert(name.to_owned(), value));
+    if let Some(description) = description {
+        set("description", json!(description));
+    }
+    match &tool.kind {
+        ToolKind::Function { parameters, strict, .. } => {
+            if let Some(parameters) = parameters {
+                set("parameters", parameters.clone());
+            } else if !writer.is_same() {
+                set("parameters", json!({ "type": "object", "properties": {} }));
+            }
+            match strict {
+                Some(strict) => set("strict", json!(strict.value)),
+                None if writer.is_same() => {}
+                // The default of this protocol alone is true.
+                None => set("strict", json!(false)),
+            }
+        }
+        ToolKind::Custom { format: Some(format), .. } => set("format", format.clone()),
+        _ => {}
+    }
+    writer.complete(&mut written, &tool.at);
+    Some(Value::Object(written))
+}
+
+fn tool_choice(choice: &ToolChoice, tools: &[Tool]) -> Option<Value> {
+    let named = |name: &str| {
+        let kind = if is_custom(name, tools) { "custom" } else { "function" };
+        json!({ "type": kind, "name": name })
+    };
+    Some(match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Function(name) => json!({ "type": "function", "name": name }),
+        ToolChoice::Custom(name) => json!({ "type": "custom", "name": name }),
+        ToolChoice::Allowed { names, required } => json!({
+            "type": "allowed_tools",
+            "mode": if *required { "required" } else { "auto" },
+            "tools": names.iter().map(|name| named(name)).collect::<Vec<_>>(),
+        }),
+        ToolChoice::Other(_) => return None,
+    })
+}
+
+fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let mut text = Map::new();
+    if let Some(Given { value, at }) = &conversation.format {
+        match format_out(value) {
+            Some(format) => writer.set(&mut text, "format", format, at),
+            None => match value {
+                Format::Other(value) if writer.is_same() => {
+                    text.insert("format".to_owned(), value.clone());
+                }
+                _ => writer.lose(at.clone()),
+            },
+        }
+    }
+    writer.set(body, "text", text, "/text");
+}
+
+fn format_out(format: &Format) -> Option<Map<String, Value>> {
+    Some(match format {
+        Format::Text => object([("type", json!("text"))]),
+        Format::JsonObject => object([("type", json!("json_object"))]),
+        Format::JsonSchema { name, description, schema, strict } => {
+            let name = name.as_deref().unwrap_or(FORMAT_NAME);
+            let mut format =
+                object([("type", json!("json_schema")), ("name", json!(name)), ("schema", schema.clone())]);
+            if let Some(description) = description {
+                format.insert("description".to_owned(), json!(description.value));
+            }
+            if let Some(strict) = strict {
+                format.insert("strict".to_owned(), json!(strict.value));
+            }
+            format
+        }
+        Format::Other(_) => return None,
+    })
+}
+
+fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let asked = &conversation.reasoning;
+    let mut reasoning = Map::new();
+    match (&asked.effort, &asked.budget) {
+        (Some(effort), budget) => {
+            reasoning.insert("effort".to_owned(), json!(effort.value));
+            if let Some(Given { value: Budget::Tokens(_), at }) = budget {
+                writer.lose(at.clone());
+            }
+        }
+        (None, Some(Given { value: Budget::Off, .. })) => {
+            reasoning.insert("effort".to_owned(), json!("none"));
+        }
+        (None, Some(Given { value: Budget::Tokens(tokens), .. })) => {
+            reasoning.insert("effort".to_owned(), json!(effort_of(*tokens)));
+        }
+        // As much as the model finds right is what no word says.
+        (None, Some(Given { value: Budget::Adaptive, .. }) | None) => {}
+    }
+    // No summary is the default.
+    if let Some(summary) = asked.summary.as_ref().filter(|word| writer.is_same() || word.value != "none") {
+        reasoning.insert("summary".to_owned(), json!(summary.value));
+    }
+    writer.set(body, "reasoning", reasoning, "/reasoning");
+}

@@ -1,0 +1,255 @@
+//! A provider's stream of events.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::answer::{created, end_in, item_in, usage_in};
+use crate::conversation::{Choice, Delta, End, Input, PartKind, Protocol};
+use crate::protocols::{Malformed, StreamIn, failure};
+
+/// Maximum number of items of a stream.
+const MAX_ITEMS: usize = 10_000;
+
+/// Reads the events of a stream. What a provider leaves out of its pieces is taken from the event that ends the item or
+/// the response: some send whole items only.
+#[derive(Default)]
+pub(super) struct Events {
+    is_started: bool,
+    is_ended: bool,
+    items: HashMap<u64, Item>,
+    calls: u32,
+    has_refusal: bool,
+}
+
+/// An output item, as far as it is told.
+#[derive(Default)]
+struct Item {
+    /// Its place among the calls.
+    call: Option<u32>,
+    has_pieces: bool,
+    is_done: bool,
+}
+
+/// The members of events that are read; each may be anything.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Event {
+    r#type: Value,
+    response: Value,
+    item: Value,
+    output_index: Value,
+    summary_index: Value,
+    content_index: Value,
+    delta: Value,
+    logprobs: Value,
+}
+
+impl StreamIn for Events {
+    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.is_ended || data == "[DONE]" {
+            return Ok(());
+        }
+        let event: Event = serde_json::from_str(data).map_err(|error| {
+            // The words of the parser repeat what they found.
+            Malformed(format!("an event is not an object, or not JSON from byte {} on", error.column()))
+        })?;
+        let kind = event.r#type.as_str().or(name).unwrap_or_default().to_owned();
+        if kind == "error" {
+            self.is_ended = true;
+            let error = serde_json::from_str(data).unwrap_or_default();
+            deltas.push(Delta::Failed(failure::of_value(&error)));
+            return Ok(());
+        }
+        if event.response.is_object() {
+            self.start(&event.response, deltas);
+        }
+        match kind.as_str() {
+            "response.output_item.added" => self.added(&event, deltas),
+            "response.output_item.done" => {
+                let index = self.item(&event.output_index)?;
+                self.done(index, event.item, deltas);
+                Ok(())
+            }
+            "response.completed" | "response.incomplete" => self.complete(event.response, deltas),
+            "response.failed" | "response.cancelled" => {
+                self.is_ended = true;
+                deltas.push(Delta::Failed(failure::of_value(&event.response["error"])));
+                Ok(())
+            }
+            _ => self.piece(&kind, event, deltas),
+        }
+    }
+
+    fn end(&mut self, _deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if self.is_ended {
+            return Ok(());
+        }
+        Err(Malformed("the stream ended before response.completed".to_owned()))
+    }
+}
+
+impl Events {
+    fn start(&mut self, response: &Value, deltas: &mut Vec<Delta>) {
+        if !std::mem::replace(&mut self.is_started, true) {
+            deltas.push(Delta::Started {
+                id: response["id"].as_str().map(str::to_owned),
+                model: response["model"].as_str().map(str::to_owned),
+                created: created(response),
+            });
+        }
+    }
+
+    /// The index of an item, which is known from now on.
+    fn item(&mut self, index: &Value) -> Result<u64, Malformed> {
+        let index = index.as_u64().unwrap_or(0);
+        if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&index) {
+            return Err(Malformed(format!("the stream has more than {MAX_ITEMS} items")));
+        }
+        self.items.entry(index).or_default();
+        Ok(index)
+    }
+
+    fn added(&mut self, event: &Event, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        let index = self.item(&event.output_index)?;
+        let custom = match event.item["type"].as_str() {
+            Some("function_call") => false,
+            Some("custom_tool_call") => true,
+            _ => return Ok(()),
+        };
+        let item = &event.item;
+        if let (Some(id), Some(name)) = (item["call_id"].as_str(), item["name"].as_str()) {
+            self.call(index, id.to_owned(), name.to_owned(), custom, deltas);
+        }
+        Ok(())
+    }
+
+    /// Begins a call, and gives its place among the calls.
+    fn call(&mut self, index: u64, id: String, name: String, custom: bool, deltas: &mut Vec<Delta>) -> u32 {
+        let item = self.items.entry(index).or_default();
+        if let Some(call) = item.call {
+            return call;
+        }
+        let call = self.calls;
+        self.calls = self.calls.saturating_add(1);
+        item.call = Some(call);
+        deltas.push(Delta::Call { choice: 0, call, id, name, custom, signature: None });
+        call
+    }
+
+    fn piece(&mut self, kind: &str, event: Event, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        let Value::String(text) = event.delta else { return Ok(()) };
+        let part = |index: &Value| index.as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
+        if !is_piece(kind) || text.is_empty() {
+            return Ok(());
+        }
+        let index = self.item(&event.output_index)?;
+        let item = self.items.entry(index).or_default();
+        let delta = match kind {
+            "response.output_text.delta" => {
+                let logprobs = event.logprobs.as_array().is_some_and(|tokens| !tokens.is_empty());
+                Delta::Text { choice: 0, text, logprobs: logprobs.then_some(event.logprobs) }
+            }
+            "response.refusal.delta" => {
+                self.has_refusal = true;
+                Delta::Refusal { choice: 0, text }
+            }
+            "response.reasoning_summary_text.delta" => {
+                Delta::Thought { choice: 0, part: part(&event.summary_index), text, summary: true }
+            }
+            "response.reasoning_text.delta" => {
+                Delta::Thought { choice: 0, part: part(&event.content_index), text, summary: false }
+            }
+            // Of a call, whose name has to be known first; otherwise the end of the item tells it whole.
+            _ => match item.call {
+                Some(call) => Delta::CallInput { choice: 0, call, text },
+                None => return Ok(()),
+            },
+        };
+        item.has_pieces = true;
+        deltas.push(delta);
+        Ok(())
+    }
+
+    /// Tells of a whole item what its pieces did not.
+    fn done(&mut self, index: u64, whole: Value, deltas: &mut Vec<Delta>) {
+        let item = self.items.entry(index).or_default();
+        if std::mem::replace(&mut item.is_done, true) {
+            return;
+        }
+        let (has_pieces, mut choice) = (item.has_pieces, Choice::default());
+        item_in(whole, &mut choice);
+        let mut logprobs = choice.logprobs;
+        for part in choice.parts {
+            match part.kind {
+                PartKind::Call(call) => {
+                    let (custom, input) = match call.input {
+                        Input::Json(text) => (false, text),
+                        Input::Text(text) => (true, text),
+                    };
+                    let call = self.call(index, call.id, call.name, custom, deltas);
+                    if !has_pieces && !input.is_empty() {
+                        deltas.push(Delta::CallInput { choice: 0, call, text: input });
+                    }
+                }
+                PartKind::Thought(thought) => {
+                    for (part, text) in thought.text.into_iter().enumerate().filter(|_| !has_pieces) {
+                        let part = u32::try_from(part).unwrap_or(u32::MAX);
+                        deltas.push(Delta::Thought { choice: 0, part, text, summary: thought.summary });
+                    }
+                    if let Some(signature) = thought.signature {
+                        let id = thought.id;
+                        deltas.push(Delta::ThoughtSigned { choice: 0, id, signature, redacted: false });
+                    }
+                }
+                PartKind::Text(text) if !has_pieces => {
+                    deltas.push(Delta::Text { choice: 0, text, logprobs: logprobs.take() });
+                }
+                PartKind::Refusal(text) => {
+                    self.has_refusal = true;
+                    if !has_pieces {
+                        deltas.push(Delta::Refusal { choice: 0, text });
+                    }
+                }
+                PartKind::Other(value) => {
+                    deltas.push(Delta::Other { choice: 0, source: Protocol::Responses, value });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn complete(&mut self, mut response: Value, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        self.start(&response, deltas);
+        self.is_ended = true;
+        if let Value::Array(items) = response["output"].take() {
+            for (index, item) in (0..).zip(items) {
+                let index = self.item(&Value::from(index))?;
+                self.done(index, item, deltas);
+            }
+        }
+        let end = match end_in(&response, &[]) {
+            End::Stop if self.calls > 0 => End::ToolCalls,
+            End::Stop if self.has_refusal => End::Refusal,
+            end => end,
+        };
+        deltas.push(Delta::Ended { choice: 0, end });
+        deltas.extend(usage_in(&response["usage"]).map(Delta::Usage));
+        deltas.push(Delta::Done);
+        Ok(())
+    }
+}
+
+/// Whether an event has a piece of an item that is read.
+fn is_piece(kind: &str) -> bool {
+    matches!(
+        kind,
+        "response.output_text.delta"
+            | "response.refusal.delta"
+            | "response.reasoning_summary_text.delta"
+            | "response.reasoning_text.delta"
+            | "response.function_call_arguments.delta"
+            | "response.custom_tool_call_input.delta"
+    )
+}

@@ -1,0 +1,441 @@
+//! A client's stream of events: items open with their first piece, and close where another begins.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::answer::{Record, call_item, message_item, proof, refusal_part, status, text_part, thought_item};
+use crate::conversation::{Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage};
+use crate::protocols::{Asked, StreamOut, failure, frames};
+
+/// Maximum size of the text of an answer, in bytes: the last events repeat all of it.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Writes the events of a stream.
+pub(super) struct Events {
+    asked: Asked,
+    /// None until the stream starts.
+    record: Option<Record>,
+    next_number: u64,
+    open: Option<Open>,
+    output: Vec<Value>,
+    /// Bytes of the pieces so far.
+    size: usize,
+    usage: Option<Usage>,
+    end: Option<End>,
+    has_refusal: bool,
+    is_ended: bool,
+}
+
+/// The item that is being written, the last of the output.
+enum Open {
+    Message { id: String, content: Vec<Value>, part: Option<TextPart> },
+    Thought { id: String, thought: Thought },
+    Call { id: String, call: ToolCall, place: u32 },
+}
+
+/// The part of a message that is being written.
+struct TextPart {
+    text: String,
+    is_refusal: bool,
+    logprobs: Vec<Value>,
+}
+
+/// An event with a piece of text.
+#[derive(Serialize)]
+struct Piece<'a> {
+    r#type: &'static str,
+    sequence_number: u64,
+    item_id: &'a str,
+    output_index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary_index: Option<usize>,
+    delta: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<&'a [Value]>,
+}
+
+impl StreamOut for Events {
+    fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
+        if self.is_ended {
+            return;
+        }
+        let (id, created) = match &delta {
+            Delta::Started { id, created, .. } => (id.as_deref(), *created),
+            _ => (None, None),
+        };
+        self.start(id, created, bytes);
+        if let Delta::Text { text, .. }
+        | Delta::Refusal { text, .. }
+        | Delta::Thought { text, .. }
+        | Delta::CallInput { text, .. } = &delta
+        {
+            self.size = self.size.saturating_add(text.len());
+            if self.size > MAX_BYTES {
+                return self.fail_for(&format!("the answer is longer than {MAX_BYTES} bytes"), bytes);
+            }
+        }
+        match delta {
+            Delta::Text { choice: 0, text, logprobs } => self.text(&text, logprobs, false, bytes),
+            Delta::Refusal { choice: 0, text } => {
+                self.has_refusal = true;
+                self.text(&text, None, true, bytes);
+            }
+            Delta::Thought { choice: 0, part, text, summary } => self.thought(part, &text, summary, bytes),
+            Delta::ThoughtSigned { choice: 0, id, signature, redacted } => {
+                self.sign(id, signature, redacted, bytes);
+            }
+            Delta::Call { choice: 0, call, id, name, custom, signature } => {
+                let input = if custom { Input::Text(String::new()) } else { Input::Json(String::new()) };
+                self.call(call, ToolCall { id, name, input, signature }, bytes);
+            }
+            Delta::CallInput { choice: 0, call, text } => self.input(call, &text, bytes),
+            Delta::Other { choice: 0, source: Protocol::Responses, value } => {
+                self.close("completed", bytes);
+                self.added(&value, bytes);
+                self.done(value, bytes);
+            }
+            Delta::Usage(usage) => self.usage = Some(usage),
+            Delta::Ended { choice: 0, end } => self.end = Some(end),
+            Delta::Failed(failure) => self.fail(&failure, bytes),
+            Delta::Done => self.complete(bytes),
+            // An answer has one choice.
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure, bytes: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.is_ended, true) {
+            return;
+        }
+        self.start(None, None, bytes);
+        let code = failure::code_of(failure.kind).code;
+        let mut response = self.record().begun();
+        response.insert("status".to_owned(), json!("failed"));
+        response.insert("error".to_owned(), json!({ "code": code, "message": failure.message }));
+        response.insert("output".to_owned(), std::mem::take(&mut self.output).into());
+        self.of_response("response.failed", response, bytes);
+    }
+}
+
+impl Events {
+    pub(super) fn new(asked: Asked) -> Self {
+        Self {
+            asked,
+            record: None,
+            next_number: 0,
+            open: None,
+            output: Vec::new(),
+            size: 0,
+            usage: None,
+            end: None,
+            has_refusal: false,
+            is_ended: false,
+        }
+    }
+
+    fn start(&mut self, id: Option<&str>, created: Option<u64>, bytes: &mut Vec<u8>) {
+        if self.record.is_none() {
+            let begun = self.record.insert(Record::new(&self.asked, id, created)).begun();
+            self.of_response("response.created", begun.clone(), bytes);
+            self.of_response("response.in_progress", begun, bytes);
+        }
+    }
+
+    fn record(&mut self) -> &Record {
+        self.record.get_or_insert_with(|| Record::new(&self.asked, None, None))
+    }
+
+    fn number(&mut self) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        number
+    }
+
+    fn of_response(&mut self, kind: &'static str, response: Map<String, Value>, bytes: &mut Vec<u8>) {
+        let mut event = json!({ "type": kind, "sequence_number": self.number() });
+        event["response"] = Value::Object(response);
+        frames::named(kind, &event, bytes);
+    }
+
+    /// Writes an event of the open item. `members`: an object.
+    fn event(&mut self, kind: &'static str, item_id: &str, members: Value, bytes: &mut Vec<u8>) {
+        let mut event = json!({
+            "type": kind, "sequence_number": self.number(), "item_id": item_id, "output_index": self.output.len(),
+        });
+        if let (Value::Object(event), Value::Object(members)) = (&mut event, members) {
+            event.extend(members);
+        }
+        frames::named(kind, &event, bytes);
+    }
+
+    fn added(&mut self, item: &Value, bytes: &mut Vec<u8>) {
+        let kind = "response.output_item.added";
+        let number = self.number();
+        let event = json!({ "type": kind, "sequence_number": number, "output_index": self.output.len(), "item": item });
+        frames::named(kind, &event, bytes);
+    }
+
+    fn done(&mut self, item: Value, bytes: &mut Vec<u8>) {
+        let kind = "response.output_item.done";
+        let number = self.number();
+        let event = json!({ "type": kind, "sequence_number": number, "output_index": self.output.len(), "item": item });
+        frames::named(kind, &event, bytes);
+        self.output.push(item);
+    }
+
+    fn text(&mut self, text: &str, logprobs: Option<Value>, is_refusal: bool, bytes: &mut Vec<u8>) {
+        let (id, mut content, part) = match self.open.take() {
+            Some(Open::Message { id, content, part }) => (id, content, part),
+            other => {
+                self.open = other;
+                self.close("completed", bytes);
+                let index = self.output.len();
+                let id = self.record().item_id("msg", index);
+                self.added(&message_item(&id, Vec::new(), "in_progress"), bytes);
+                (id, Vec::new(), None)
+            }
+        };
+        let mut part = match part {
+            Some(part) if part.is_refusal == is_refusal => part,
+            other => {
+                if let Some(part) = other {
+                    let written = self.part_done(&id, content.len(), &part, bytes);
+                    content.push(written);
+                }
+                let part = TextPart { text: String::new(), is_refusal, logprobs: Vec::new() };
+                let begun = json!({ "content_index": content.len(), "part": part.written() });
+                self.event("response.content_part.added", &id, begun, bytes);
+                part
+            }
+        };
+        let logprobs = match logprobs {
+            Some(Value::Array(tokens)) => tokens,
+            _ => Vec::new(),
+        };
+        let kind = if is_refusal { "response.refusal.delta" } else { "response.output_text.delta" };
+        let piece = Piece {
+            r#type: kind,
+            sequence_number: self.number(),
+            item_id: &id,
+            output_index: self.output.len(),
+            content_index: Some(content.len()),
+            summary_index: None,
+            delta: text,
+            logprobs: (!is_refusal).then_some(&logprobs),
+        };
+        frames::named(kind, &piece, bytes);
+        part.text.push_str(text);
+        part.logprobs.extend(logprobs);
+        self.open = Some(Open::Message { id, content, part: Some(part) });
+    }
+
+    /// Ends a part of a message, and gives it whole.
+    fn part_done(&mut self, id: &str, index: usize, part: &TextPart, bytes: &mut Vec<u8>) -> Value {
+        let written = part.written();
+        if part.is_refusal {
+            let members = json!({ "content_index": index, "refusal": part.text });
+            self.event("response.refusal.done", id, members, bytes);
+        } else {
+            let members = json!({ "content_index": index, "text": part.text, "logprobs": part.logprobs });
+            self.event("response.output_text.done", id, members, bytes);
+        }
+        let members = json!({ "content_index": index, "part": written });
+        self.event("response.content_part.done", id, members, bytes);
+        written
+    }
+
+    fn thought(&mut self, part: u32, text: &str, summary: bool, bytes: &mut Vec<u8>) {
+        let (id, mut thought) = match self.open.take() {
+            // A provider that numbers the texts of a thought begins with 0 again at the next one.
+            Some(Open::Thought { id, thought })
+                if thought.summary == summary && thought.text.len() <= part as usize + 1 =>
+            {
+                (id, thought)
+            }
+            other => {
+                self.open = other;
+                self.close("completed", bytes);
+                self.open_thought(Thought { summary, ..Thought::default() }, bytes)
+            }
+        };
+        if thought.text.len() <= part as usize {
+            self.thought_part_done(&id, &thought, bytes);
+            thought.text.push(String::new());
+            self.thought_part_added(&id, &thought, bytes);
+        }
+        let index = thought.text.len().saturating_sub(1);
+        let kind =
+            if summary { "response.reasoning_summary_text.delta" } else { "response.reasoning_text.delta" };
+        let piece = Piece {
+            r#type: kind,
+            sequence_number: self.number(),
+            item_id: &id,
+            output_index: self.output.len(),
+            content_index: (!summary).then_some(index),
+            summary_index: summary.then_some(index),
+            delta: text,
+            logprobs: None,
+        };
+        frames::named(kind, &piece, bytes);
+        if let Some(last) = thought.text.last_mut() {
+            last.push_str(text);
+        }
+        self.open = Some(Open::Thought { id, thought });
+    }
+
+    fn open_thought(&mut self, thought: Thought, bytes: &mut Vec<u8>) -> (String, Thought) {
+        let index = self.output.len();
+        let begun = thought_item(&thought, index, self.record());
+        self.added(&begun, bytes);
+        (begun["id"].as_str().unwrap_or_default().to_owned(), thought)
+    }
+
+    fn thought_part_added(&mut self, id: &str, thought: &Thought, bytes: &mut Vec<u8>) {
+        let index = thought.text.len() - 1;
+        if thought.summary {
+            let members = json!({ "summary_index": index, "part": { "type": "summary_text", "text": "" } });
+            self.event("response.reasoning_summary_part.added", id, members, bytes);
+        } else {
+            let members = json!({ "content_index": index, "part": { "type": "reasoning_text", "text": "" } });
+            self.event("response.content_part.added", id, members, bytes);
+        }
+    }
+
+    /// Ends the last text of a thought, if it has one.
+    fn thought_part_done(&mut self, id: &str, thought: &Thought, bytes: &mut Vec<u8>) {
+        let Some(text) = thought.text.last() else { return };
+        let index = thought.text.len() - 1;
+        if thought.summary {
+            let members = json!({ "summary_index": index, "text": text });
+            self.event("response.reasoning_summary_text.done", id, members, bytes);
+            let part = json!({ "summary_index": index, "part": { "type": "summary_text", "text": text } });
+            self.event("response.reasoning_summary_part.done", id, part, bytes);
+        } else {
+            let members = json!({ "content_index": index, "text": text });
+            self.event("response.reasoning_text.done", id, members, bytes);
+            let part = json!({ "content_index": index, "part": { "type": "reasoning_text", "text": text } });
+            self.event("response.content_part.done", id, part, bytes);
+        }
+    }
+
+    /// The opaque end of the open thought, or a thought that has nothing else.
+    fn sign(&mut self, id: Option<String>, signature: String, redacted: bool, bytes: &mut Vec<u8>) {
+        let is_open =
+            matches!(&self.open, Some(Open::Thought { thought, .. }) if thought.signature.is_none());
+        if !is_open || redacted {
+            self.close("completed", bytes);
+            let (id, thought) = self.open_thought(Thought { id, ..Thought::default() }, bytes);
+            self.open = Some(Open::Thought { id, thought });
+        }
+        if let Some(Open::Thought { thought, .. }) = &mut self.open {
+            thought.signature = Some(signature);
+            thought.redacted = redacted;
+        }
+        self.close("completed", bytes);
+    }
+
+    fn call(&mut self, place: u32, call: ToolCall, bytes: &mut Vec<u8>) {
+        self.close("completed", bytes);
+        if let Some(signature) = &call.signature {
+            let index = self.output.len();
+            let item = proof(signature, index, self.record());
+            self.added(&item, bytes);
+            self.done(item, bytes);
+        }
+        let index = self.output.len();
+        let id = self.record().call_id(&call.input, index);
+        self.added(&call_item(&id, &call, "in_progress"), bytes);
+        self.open = Some(Open::Call { id, call, place });
+    }
+
+    fn input(&mut self, place: u32, text: &str, bytes: &mut Vec<u8>) {
+        let (number, index) = (self.number(), self.output.len());
+        let Some(Open::Call { id, call, place: open }) = &mut self.open else {
+            return self.fail_for("the provider sent a piece of a call that had ended", bytes);
+        };
+        if *open != place {
+            return self.fail_for("the provider mixed the pieces of several calls", bytes);
+        }
+        let (kind, input) = match &mut call.input {
+            Input::Json(input) => ("response.function_call_arguments.delta", input),
+            Input::Text(input) => ("response.custom_tool_call_input.delta", input),
+        };
+        input.push_str(text);
+        let piece = Piece {
+            r#type: kind,
+            sequence_number: number,
+            item_id: id,
+            output_index: index,
+            content_index: None,
+            summary_index: None,
+            delta: text,
+            logprobs: None,
+        };
+        frames::named(kind, &piece, bytes);
+    }
+
+    /// Ends the open item. `status`: of the item.
+    fn close(&mut self, status: &str, bytes: &mut Vec<u8>) {
+        match self.open.take() {
+            None => {}
+            Some(Open::Message { id, mut content, part }) => {
+                if let Some(part) = part {
+                    let written = self.part_done(&id, content.len(), &part, bytes);
+                    content.push(written);
+                }
+                self.done(message_item(&id, content, status), bytes);
+            }
+            Some(Open::Thought { id, thought }) => {
+                self.thought_part_done(&id, &thought, bytes);
+                let index = self.output.len();
+                let item = thought_item(&Thought { id: Some(id), ..thought }, index, self.record());
+                self.done(item, bytes);
+            }
+            Some(Open::Call { id, call, .. }) => {
+                match &call.input {
+                    Input::Json(text) => {
+                        let members = json!({ "name": call.name, "arguments": text });
+                        self.event("response.function_call_arguments.done", &id, members, bytes);
+                    }
+                    Input::Text(text) => {
+                        let members = json!({ "input": text });
+                        self.event("response.custom_tool_call_input.done", &id, members, bytes);
+                    }
+                }
+                self.done(call_item(&id, &call, status), bytes);
+            }
+        }
+    }
+
+    fn complete(&mut self, bytes: &mut Vec<u8>) {
+        let end = self.end.take().unwrap_or(End::Stop);
+        // A refusal without a word still has to be seen.
+        if end == End::Refusal && !self.has_refusal {
+            self.text("", None, true, bytes);
+        }
+        let status = status(&end);
+        self.close(status, bytes);
+        self.is_ended = true;
+        let (output, usage) = (std::mem::take(&mut self.output), self.usage);
+        let response = self.record().response(&end, output, usage);
+        let kind = if status == "completed" { "response.completed" } else { "response.incomplete" };
+        self.of_response(kind, response, bytes);
+    }
+
+    fn fail_for(&mut self, message: &str, bytes: &mut Vec<u8>) {
+        let message = message.to_owned();
+        self.fail(&Failure { kind: FailureKind::Server, message, code: None, param: None }, bytes);
+    }
+}
+
+impl TextPart {
+    /// The part as it is so far.
+    fn written(&self) -> Value {
+        if self.is_refusal {
+            return refusal_part(&self.text);
+        }
+        text_part(&self.text, Some(Value::Array(self.logprobs.clone())))
+    }
+}

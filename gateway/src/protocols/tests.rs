@@ -1,0 +1,81 @@
+//! What holds for the codecs of every protocol. The documents are in `tests/vectors/protocols`.
+
+mod documents;
+mod goldens;
+mod hostile;
+mod round_trip;
+mod same_conversation;
+
+use serde_json::{Value, json};
+
+use super::{Asked, Defaults, Malformed};
+use crate::conversation::{Delta, Protocol};
+
+/// The protocols, and the folder of their vectors.
+const PROTOCOLS: [(Protocol, &str); 4] = [
+    (Protocol::Chat, "chat"),
+    (Protocol::Responses, "responses"),
+    (Protocol::Messages, "messages"),
+    (Protocol::Native, "native"),
+];
+
+const DEFAULTS: Defaults = Defaults { max_tokens: 4096 };
+
+/// The cases of a file of vectors.
+fn cases(folder: &str, file: &str) -> Vec<Value> {
+    let path = format!("{}/../tests/vectors/protocols/{folder}/{file}.json", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut document: Value = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    match document["cases"].take() {
+        Value::Array(cases) => cases,
+        _ => panic!("{path} has no cases"),
+    }
+}
+
+fn asked(model: &str) -> Asked {
+    Asked {
+        model: model.to_owned(),
+        request: json!({}),
+        include_usage: true,
+        id: "id_1".to_owned(),
+        created: 1,
+    }
+}
+
+/// Whether a request asks for a stream.
+fn streams(request: &Value) -> bool {
+    request["stream"] == true
+}
+
+/// Reads a stream: each event has `data`, which is text or a document, and may have the name `event`.
+fn deltas(protocol: Protocol, events: &Value) -> Result<Vec<Delta>, Malformed> {
+    let mut reader = protocol.stream_in();
+    let mut deltas = Vec::new();
+    for event in events.as_array().into_iter().flatten() {
+        let data = event["data"].as_str().map_or_else(|| event["data"].to_string(), str::to_owned);
+        reader.event(event["event"].as_str(), &data, &mut deltas)?;
+    }
+    reader.end(&mut deltas)?;
+    Ok(deltas)
+}
+
+/// Writes a stream.
+fn written(protocol: Protocol, deltas: &[Delta]) -> String {
+    let mut writer = protocol.stream_out(asked("m"));
+    let mut bytes = Vec::new();
+    for delta in deltas {
+        writer.delta(delta.clone(), &mut bytes);
+    }
+    String::from_utf8(bytes).expect("events are text")
+}
+
+/// The events of a text.
+fn events(text: &str) -> Value {
+    let event = |frame: &str| {
+        let line = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
+        let data = line("data: ").unwrap_or_default();
+        let data = serde_json::from_str(data).unwrap_or_else(|_| Value::from(data));
+        json!({ "event": line("event: "), "data": data })
+    };
+    text.split("\n\n").filter(|frame| !frame.is_empty()).map(event).collect()
+}

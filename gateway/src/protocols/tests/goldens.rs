@@ -1,0 +1,80 @@
+//! The documents of the vectors: each comes back from the neutral form as it was, and the form it takes in every other
+//! protocol is held by a snapshot.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::{DEFAULTS, PROTOCOLS, asked, cases, deltas, events, streams, written};
+use crate::conversation::Delta;
+
+#[test]
+fn requests_come_back_as_they_were_and_reach_the_other_protocols() {
+    for (source, folder) in PROTOCOLS {
+        for case in cases(folder, "requests") {
+            let (name, request) = (case["name"].as_str().expect("a name"), &case["request"]);
+            let model = request["model"].as_str().unwrap_or("m");
+            let conversation = source.request_in(request.clone(), model, streams(request)).expect(name);
+            let back = source.request_out(&conversation, DEFAULTS);
+            assert_eq!((&back.body, back.dropped.as_slice()), (request, &[][..]), "{folder}: {name}");
+            let mut others = Map::new();
+            for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
+                let outgoing = target.request_out(&conversation, DEFAULTS);
+                others
+                    .insert(other.to_owned(), json!({ "body": outgoing.body, "dropped": outgoing.dropped }));
+            }
+            insta::assert_json_snapshot!(format!("request_{folder}_{name}"), Value::Object(others));
+        }
+    }
+}
+
+#[test]
+fn answers_come_back_as_they_were_and_reach_the_other_protocols() {
+    for (source, folder) in PROTOCOLS {
+        for case in cases(folder, "answers") {
+            let name = case["name"].as_str().expect("a name");
+            let answer = source.answer_in(case["answer"].clone()).expect(name);
+            assert_eq!(source.answer_out(answer.clone(), &asked("m")), case["answer"], "{folder}: {name}");
+            let mut others = Map::new();
+            for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
+                others.insert(other.to_owned(), target.answer_out(answer.clone(), &asked("m")));
+            }
+            insta::assert_json_snapshot!(format!("answer_{folder}_{name}"), Value::Object(others));
+        }
+    }
+}
+
+/// Whether a usage counts nothing.
+fn is_nothing(delta: &Delta) -> bool {
+    matches!(delta, Delta::Usage(usage) if usage.input.unwrap_or(0) + usage.output.unwrap_or(0) == 0)
+}
+
+/// What a stream says of the answer: id and model are the gateway's, and of the usage the last word counts.
+fn meaning(deltas: &[Delta]) -> Vec<&Delta> {
+    let usage = deltas.iter().rev().find(|delta| matches!(delta, Delta::Usage(_)));
+    let others = deltas.iter().filter(|delta| !matches!(delta, Delta::Usage(_) | Delta::Started { .. }));
+    others.chain(usage.filter(|delta| !is_nothing(delta))).collect()
+}
+
+#[test]
+fn streams_come_back_with_the_same_meaning_and_reach_the_other_protocols() {
+    for (source, folder) in PROTOCOLS {
+        for case in cases(folder, "streams") {
+            let name = case["name"].as_str().expect("a name");
+            let read = deltas(source, &case["events"]).expect(name);
+            let mut text = read.iter().fold(String::new(), |mut text, delta| {
+                writeln!(text, "{delta:?}").expect("memory takes all");
+                text
+            });
+            for (target, other) in PROTOCOLS {
+                let stream = written(target, &read);
+                if target == source {
+                    let again = deltas(source, &events(&stream)).expect(name);
+                    assert_eq!(meaning(&again), meaning(&read), "{folder}: {name}");
+                }
+                write!(text, "\n--- {other}\n{stream}").expect("memory takes all");
+            }
+            insta::assert_snapshot!(format!("stream_{folder}_{name}"), text);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Properties of every request: written for its own protocol it is what it was, and for another one nothing of it is lost
+//! in silence.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use serde_json::Value;
+
+use super::{DEFAULTS, PROTOCOLS, documents, streams};
+use crate::conversation::{Conversation, Protocol, ToolChoice};
+
+/// Number of requests per protocol.
+const REQUESTS: u32 = 400;
+
+/// The protocols whose requests are made at random.
+fn sources() -> [(Protocol, &'static str, BoxedStrategy<Value>); 4] {
+    [
+        (Protocol::Responses, "responses", documents::responses()),
+        (Protocol::Native, "native", documents::native()),
+        (Protocol::Chat, "chat", documents::chat()),
+        (Protocol::Messages, "messages", documents::messages()),
+    ]
+}
+
+/// Runs a test with many requests of each protocol.
+fn every_request(test: impl Fn(Protocol, &str, &Value, &Conversation) -> Result<(), TestCaseError>) {
+    for (source, folder, requests) in sources() {
+        let config =
+            ProptestConfig { cases: REQUESTS, failure_persistence: None, ..ProptestConfig::default() };
+        let last = RefCell::new(Value::Null);
+        // The same requests in every run: the fuzz target looks for others.
+        let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let result = TestRunner::new_with_rng(config, random).run(&requests, |request| {
+            last.replace(request.clone());
+            let conversation = source
+                .request_in(request.clone(), "m", streams(&request))
+                .map_err(|malformed| TestCaseError::fail(malformed.to_string()))?;
+            test(source, folder, &request, &conversation)
+        });
+        if let Err(error) = result {
+            panic!("{folder}: {error}\nof {:#}", last.borrow());
+        }
+    }
+}
+
+#[test]
+fn any_request_comes_back_as_it_was() {
+    every_request(|source, _, request, conversation| {
+        let back = source.request_out(conversation, DEFAULTS);
+        prop_assert_eq!(&back.body, request);
+        prop_assert!(back.dropped.is_empty(), "{:?}", back.dropped);
+        Ok(())
+    });
+}
+
+#[test]
+fn nothing_of_a_request_is_lost_in_silence() {
+    every_request(|source, _, request, conversation| {
+        let choice = conversation.tool_choice.as_ref().map(|choice| &choice.value);
+        let own: Vec<&str> = conversation.own.iter().map(|given| &*given.at).collect();
+        for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
+            let outgoing = target.request_out(conversation, DEFAULTS);
+            for at in &outgoing.dropped {
+                prop_assert!(request.pointer(at).is_some(), "{} reports {at}, which is nowhere", other);
+            }
+            let body = outgoing.body.to_string();
+            for (at, mark) in marks(request) {
+                let is_said = body.contains(&mark);
+                let is_within = |place: &str| {
+                    at.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                };
+                let is_told = outgoing.dropped.iter().any(|place| is_within(place));
+                let is_own = own.iter().any(|place| is_within(place));
+                // Tools that the choice leaves out need not be written.
+                let is_left_out =
+                    matches!(choice, Some(ToolChoice::Allowed { .. })) && at.starts_with("/tools/");
+                prop_assert!(
+                    is_said || is_told || is_own || is_left_out,
+                    "{} loses {at} in silence: {:#}",
+                    other,
+                    outgoing.body
+                );
+            }
+        }
+        Ok(())
+    });
+}
+
+/// The places of all marks.
+fn marks(request: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), request)];
+    while let Some((at, value)) = open.pop() {
+        match value {
+            Value::Object(members) => open.extend(
+                members
+                    .iter()
+                    .map(|(name, value)| (format!("{at}/{}", super::super::members::escaped(name)), value)),
+            ),
+            Value::Array(items) => {
+                open.extend(items.iter().enumerate().map(|(index, item)| (format!("{at}/{index}"), item)));
+            }
+            Value::String(text) if text.len() == 13 && text.starts_with('q') => {
+                found.push((at, text.clone()));
+            }
+            _ => {}
+        }
+    }
+    found
+}

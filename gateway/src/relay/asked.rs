@@ -1,0 +1,212 @@
+//! What a client asks for, as far as its way through the gateway depends on it: read from the bytes of the body.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::peek::{self, members, spliced};
+use crate::conversation::Protocol;
+
+/// The members of a request that routing and relaying read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Asked {
+    /// The model as the client calls it. Empty if the body names none.
+    pub(crate) model: String,
+    pub(crate) stream: bool,
+    /// Whether the client wants the chunk with the usage at the end of a stream (chat).
+    pub(crate) include_usage: bool,
+    /// Whether it continues an earlier response.
+    pub(crate) continues: bool,
+    /// The body; of members that stood twice, only the last is left.
+    body: Bytes,
+    model_at: Option<Range<usize>>,
+    options_at: Option<Range<usize>>,
+    /// In the native protocol, a request to count the tokens of names the model of another request.
+    inner_at: Option<Range<usize>>,
+    /// The brace that closes the body.
+    end: usize,
+}
+
+/// `stream_options` of the chat protocol.
+#[derive(Deserialize)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+impl Asked {
+    /// None if the body is not a JSON object.
+    pub(crate) fn read(body: &Bytes) -> Option<Self> {
+        let (asked, twice) = Self::read_once(body)?;
+        if !twice {
+            return Some(asked);
+        }
+        // Gateway and upstream must not read different ones of them.
+        let document: Value = serde_json::from_slice(body).ok()?;
+        Self::read_once(&document.to_string().into()).map(|(asked, _)| asked)
+    }
+
+    /// Also whether a member stands twice.
+    fn read_once(body: &Bytes) -> Option<(Self, bool)> {
+        let text = std::str::from_utf8(body).ok()?;
+        let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
+        let (mut previous, mut twice) = (None, false);
+        members(text, |name, value| {
+            let member = match name {
+                "model" => &mut model,
+                "stream" => &mut stream,
+                "stream_options" => &mut options,
+                "generateContentRequest" => &mut inner,
+                "previous_response_id" => &mut previous,
+                _ => return,
+            };
+            twice |= member.replace(value).is_some();
+        })
+        .ok()?;
+        let include_usage = options
+            .and_then(|options| serde_json::from_str::<StreamOptions>(options.get()).ok()?.include_usage);
+        let mut inner_at = None;
+        if let Some(inner) = inner {
+            _ = members(inner.get(), |name, value| {
+                if name == "model" {
+                    twice |= inner_at.replace(peek::place(text, value)).is_some();
+                }
+            });
+        }
+        let asked = Self {
+            model: model.and_then(peek::string).map(String::from).unwrap_or_default(),
+            stream: stream.is_some_and(|stream| stream.get() == "true"),
+            include_usage: include_usage == Some(true),
+            continues: previous.is_some_and(|previous| previous.get() != "null"),
+            model_at: model.map(|model| peek::place(text, model)),
+            options_at: options.map(|options| peek::place(text, options)),
+            inner_at,
+            end: text.rfind('}')?,
+            body: body.clone(),
+        };
+        Some((asked, twice))
+    }
+
+    /// The body with the upstream's name of the model.
+    pub(crate) fn named(&self, protocol: Protocol, model: &str) -> Bytes {
+        spliced(&self.body, &self.renaming(protocol, &quoted(protocol, model)))
+    }
+
+    fn renaming<'m>(&self, protocol: Protocol, model: &'m str) -> Vec<(Range<usize>, &'m [u8])> {
+        // The model of a native request stands in its path.
+        let at = if protocol == Protocol::Native { &self.inner_at } else { &self.model_at };
+        let at = at.clone().filter(|at| self.body[at.clone()] != *model.as_bytes());
+        at.map(|at| (at, model.as_bytes())).into_iter().collect()
+    }
+
+    /// The body for an upstream of the same protocol: with its name of the model, and in chat streams with the wish for
+    /// the usage. All else is as the client wrote it.
+    pub(crate) fn body_for(&self, protocol: Protocol, model: &str) -> Bytes {
+        let model = quoted(protocol, model);
+        let mut edits = self.renaming(protocol, &model);
+        if protocol == Protocol::Chat && self.stream && !self.include_usage {
+            edits.push(match &self.options_at {
+                None => (self.end..self.end, br#","stream_options":{"include_usage":true}"#),
+                Some(at) => match self.with_usage(at.clone()) {
+                    Some(inside) => (inside, br#""include_usage":true,"#),
+                    None => (at.clone(), br#"{"include_usage":true}"#),
+                },
+            });
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        spliced(&self.body, &edits)
+    }
+
+    /// Where `include_usage` can be added to options that have other members and not this one.
+    fn with_usage(&self, options: Range<usize>) -> Option<Range<usize>> {
+        let text = std::str::from_utf8(&self.body[options.clone()]).ok()?;
+        let (mut count, mut named) = (0, false);
+        members(text, |name, _| {
+            count += 1;
+            named |= name == "include_usage";
+        })
+        .ok()?;
+        let inside = options.start + 1;
+        (count > 0 && !named).then_some(inside..inside)
+    }
+}
+
+/// The name of a model as JSON.
+fn quoted(protocol: Protocol, model: &str) -> String {
+    match protocol {
+        Protocol::Native => Value::from(format!("models/{model}")).to_string(),
+        _ => Value::from(model).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body_for(body: &'static str, model: &str) -> String {
+        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        String::from_utf8(asked.body_for(Protocol::Chat, model).to_vec()).expect("text")
+    }
+
+    #[test]
+    fn only_the_name_of_the_model_changes() {
+        let body = r#"{ "future": {"a":1.50},  "model" :"m", "n":1e0}"#;
+        assert_eq!(body_for(body, "m"), body);
+        assert_eq!(body_for(body, "up/\"x\""), body.replace(r#""m""#, r#""up/\"x\"""#));
+    }
+
+    #[test]
+    fn streams_of_chat_ask_for_the_usage() {
+        for (body, expected) in [
+            (
+                r#"{"model":"m","stream":true}"#,
+                r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
+            ),
+            (
+                r#"{"stream_options":null,"model":"m","stream":true}"#,
+                r#"{"stream_options":{"include_usage":true},"model":"m","stream":true}"#,
+            ),
+            (
+                r#"{"model":"m","stream":true,"stream_options":{"x":1}}"#,
+                r#"{"model":"m","stream":true,"stream_options":{"include_usage":true,"x":1}}"#,
+            ),
+            (
+                r#"{"model":"m","stream":true,"stream_options":{"include_usage":false}}"#,
+                r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
+            ),
+            (
+                r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
+                r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
+            ),
+            (r#"{"model":"m","stream":false}"#, r#"{"model":"m","stream":false}"#),
+        ] {
+            assert_eq!(body_for(body, "m"), expected);
+        }
+    }
+
+    #[test]
+    fn of_members_that_stand_twice_the_upstream_gets_one() {
+        let body = r#"{"model":"cheap","messages":[],"mode\u006c":"dear","n":1}"#;
+        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        assert_eq!(asked.model, "dear");
+        assert_eq!(body_for(body, "up"), r#"{"model":"up","messages":[],"n":1}"#);
+    }
+
+    #[test]
+    fn a_native_request_names_its_model_within_the_one_that_it_counts() {
+        let body = r#"{"model":"x","generateContentRequest":{"model":"models/mine","contents":[]}}"#;
+        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let sent = asked.body_for(Protocol::Native, "theirs");
+        assert_eq!(sent, body.replace("models/mine", "models/theirs"));
+    }
+
+    #[test]
+    fn what_is_no_object_asks_for_nothing() {
+        for body in ["", "[]", "{", "\u{feff}{}"] {
+            assert_eq!(Asked::read(&Bytes::from_static(body.as_bytes())), None);
+        }
+        let asked = Asked::read(&Bytes::from_static(br#"{"model":7,"stream":"true"}"#)).expect("an object");
+        assert_eq!((asked.model.as_str(), asked.stream), ("", false));
+    }
+}

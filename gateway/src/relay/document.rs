@@ -1,0 +1,55 @@
+//! A whole answer on its way from an upstream to a client: read to its end before a byte of it is sent, so that one that
+//! breaks off is never taken for an answer.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use gatewright::redact::Redactor;
+use http_body_util::BodyExt as _;
+
+use super::failure::Fault;
+use super::observer::Observer;
+use super::peek::spliced;
+
+/// Maximum size of an answer: room for pictures in base64.
+const MOST_BYTES: usize = 128 * 1024 * 1024;
+
+/// Reads a body to its end.
+pub(crate) async fn read(body: Body, idle_timeout: Duration, redactor: &Redactor) -> Result<Bytes, Fault> {
+    let mut body = body;
+    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    loop {
+        let frame = match tokio::time::timeout(idle_timeout, body.frame()).await {
+            Err(_) => return Err(Fault::silent(idle_timeout, redactor)),
+            Ok(None) => break,
+            Ok(Some(Err(_))) => return Err(Fault::broken("broke off", redactor)),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(packet) = frame.into_data() else { continue };
+        // Most answers are one packet, which is not copied.
+        if first.is_empty() && rest.is_empty() {
+            first = packet;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.extend_from_slice(&first);
+        }
+        rest.extend_from_slice(&packet);
+        if rest.len() > MOST_BYTES {
+            return Err(Fault::broken(&format!("is longer than {MOST_BYTES} bytes"), redactor));
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// The answer as the client gets it: with the model as the client called it.
+pub(crate) fn passed(document: &Bytes, observer: &mut Observer, redactor: &Redactor) -> Result<Bytes, Fault> {
+    let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
+    match observer.document(text) {
+        Ok(None) => Ok(document.clone()),
+        Ok(Some(at)) => Ok(spliced(document, &[(at, observer.model())])),
+        Err(Some(failure)) => Err(Fault::of_event(failure, redactor)),
+        Err(None) => Err(Fault::broken("is not a JSON object", redactor)),
+    }
+}

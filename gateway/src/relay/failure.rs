@@ -1,0 +1,295 @@
+//! Why an upstream gave no answer: what the gateway makes of it, and what the client is told.
+
+use std::time::{Duration, SystemTime};
+
+use gatewright::ErrorCode;
+use gatewright::redact::Redactor;
+use http::HeaderMap;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::observer::Observer;
+use crate::clock::{unix_seconds, whole_seconds};
+use crate::conversation::{Failure, FailureKind, Protocol};
+use crate::protocols::code_of;
+use crate::routing::{Unavailable, Why};
+use crate::upstream::{NoAnswer, retry_after};
+use crate::wire::ApiError;
+
+/// Maximum length of a message of an upstream, in bytes.
+const MOST_MESSAGE_BYTES: usize = 4 * 1024;
+/// Maximum length of a code or the name of a parameter, in bytes.
+const MOST_WORD_BYTES: usize = 128;
+
+/// An attempt without an answer.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) verdict: Verdict,
+    failure: Failure,
+    /// The upstream's status, where the client gets it.
+    status: Option<u16>,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Whose fault it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The request's own: no other upstream is asked.
+    Request,
+    /// The key's: another one may do.
+    Key,
+    /// The key's for a time: the upstream has had enough requests.
+    RateLimit,
+    /// The upstream's: another one may do.
+    Upstream,
+}
+
+impl Fault {
+    /// Of an answer that is an error.
+    pub(crate) fn of_answer(
+        protocol: Protocol,
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+        redactor: &Redactor,
+    ) -> Self {
+        let mut failure = protocol.failure_in(status, body);
+        if !(400..500).contains(&status) && failure.kind == FailureKind::InvalidRequest {
+            failure.kind = FailureKind::Server;
+        }
+        let verdict = match (status, failure.kind) {
+            // The native protocol refuses a key with 400.
+            (401..=403, _) | (429, FailureKind::QuotaExceeded) | (400, FailureKind::Authentication) => {
+                Verdict::Key
+            }
+            (429, _) => Verdict::RateLimit,
+            (400..=407 | 409..=499, _) => Verdict::Request,
+            _ => Verdict::Upstream,
+        };
+        // The client's own key is good, whatever the upstream says of the gateway's.
+        let is_own = failure.kind == FailureKind::Authentication || !(400..=599).contains(&status);
+        let status = (status != 401 && !is_own).then_some(status);
+        let retry_after = retry_after(headers, body, SystemTime::now());
+        Self { verdict, failure: shown(failure, redactor), status, retry_after }
+    }
+
+    /// Of an error that came in a stream.
+    pub(crate) fn of_event(failure: Failure, redactor: &Redactor) -> Self {
+        let verdict = match failure.kind {
+            FailureKind::InvalidRequest | FailureKind::NotFound | FailureKind::TooLarge => Verdict::Request,
+            FailureKind::RateLimited => Verdict::RateLimit,
+            FailureKind::Authentication | FailureKind::PermissionDenied | FailureKind::QuotaExceeded => {
+                Verdict::Key
+            }
+            FailureKind::Timeout | FailureKind::Overloaded | FailureKind::Server => Verdict::Upstream,
+        };
+        Self { verdict, failure: shown(failure, redactor), status: None, retry_after: None }
+    }
+
+    /// There is no answer at all.
+    pub(crate) fn no_answer(why: &NoAnswer, redactor: &Redactor) -> Self {
+        let kind = match why {
+            NoAnswer::Timeout(_) => FailureKind::Timeout,
+            NoAnswer::Broken(_) => FailureKind::Server,
+        };
+        Self::upstream(kind, format!("the provider gave no answer: {why}"), redactor)
+    }
+
+    /// The answer broke off, or is none of the protocol. `why`: continues "the provider's answer".
+    pub(crate) fn broken(why: &str, redactor: &Redactor) -> Self {
+        Self::upstream(FailureKind::Server, format!("the provider's answer {why}"), redactor)
+    }
+
+    /// The answer fell silent.
+    pub(crate) fn silent(time: Duration, redactor: &Redactor) -> Self {
+        let message = format!("the provider's answer fell silent for {time:?}");
+        Self::upstream(FailureKind::Timeout, message, redactor)
+    }
+
+    fn upstream(kind: FailureKind, message: String, redactor: &Redactor) -> Self {
+        let failure = shown(Failure { kind, message, code: None, param: None }, redactor);
+        Self { verdict: Verdict::Upstream, failure, status: None, retry_after: None }
+    }
+
+    /// What the upstream said, as it may be shown.
+    pub(crate) fn failure(&self) -> &Failure {
+        &self.failure
+    }
+
+    /// What the client is told.
+    pub(crate) fn into_error(self) -> ApiError {
+        let Failure { kind, message, code, param } = self.failure;
+        let mut error = ApiError::new(code_of(kind), message);
+        if let Some(status) = self.status {
+            error = error.foreign(status, code);
+        }
+        if let Some(param) = param {
+            error = error.param(param);
+        }
+        match self.retry_after {
+            Some(time) => error.retry_after(whole_seconds(time)),
+            None => error,
+        }
+    }
+}
+
+/// The error where no upstream can be asked.
+pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
+    let wait = unavailable.until.saturating_duration_since(std::time::Instant::now());
+    let model = gatewright::limits::brief(format_args!("{model:?}"));
+    let (code, message) = match unavailable.why {
+        Why::Broken => (
+            &ErrorCode::SERVER_IS_OVERLOADED,
+            format!("each provider of the model {model} failed lately; see retry-after"),
+        ),
+        Why::Busy => (
+            &ErrorCode::SERVER_IS_OVERLOADED,
+            format!("each provider of the model {model} has as many requests as it takes; see retry-after"),
+        ),
+        Why::KeysWait => (
+            &ErrorCode::RATE_LIMIT_EXCEEDED,
+            format!("each provider of the model {model} asked to wait; see retry-after"),
+        ),
+    };
+    ApiError::new(code, message).retry_after(whole_seconds(wait))
+}
+
+/// The end of a stream that failed, in the words of its protocol and without the sign of success.
+pub(crate) fn last_event(protocol: Protocol, failure: &Failure, observer: &Observer) -> String {
+    let code = code_of(failure.kind);
+    let message = &failure.message;
+    match protocol {
+        Protocol::Chat => {
+            let error = json!({ "message": message, "type": code.error_type, "param": failure.param, "code": code.code });
+            format!("data: {}\n\n", json!({ "error": error }))
+        }
+        Protocol::Messages => {
+            let kind = match failure.kind {
+                FailureKind::Overloaded => "overloaded_error",
+                FailureKind::RateLimited | FailureKind::QuotaExceeded => "rate_limit_error",
+                FailureKind::Timeout => "timeout_error",
+                FailureKind::InvalidRequest => "invalid_request_error",
+                _ => "api_error",
+            };
+            let event = json!({ "type": "error", "error": { "type": kind, "message": message } });
+            format!("event: error\ndata: {event}\n\n")
+        }
+        Protocol::Native => {
+            let error = json!({ "code": code.native_http, "message": message, "status": code.native_status, "details": [] });
+            format!("data: {}\n\n", json!({ "error": error }))
+        }
+        Protocol::Responses => {
+            let begun = observer.begun.as_deref().and_then(|begun| serde_json::from_str(begun.get()).ok());
+            let mut response: Value = begun.unwrap_or_else(|| {
+                json!({
+                    "id": format!("resp_{}", Uuid::new_v4().simple()), "object": "response",
+                    "created_at": unix_seconds(), "output": [], "incomplete_details": null,
+                    "instructions": null, "metadata": {}, "parallel_tool_calls": true, "temperature": null,
+                    "top_p": null, "tool_choice": "auto", "tools": [],
+                })
+            });
+            response["model"] = serde_json::from_slice(observer.model()).unwrap_or_default();
+            response["status"] = "failed".into();
+            response["error"] = json!({ "code": code.code, "message": message });
+            let number = observer.sequence_number.map_or(0, |number| number.saturating_add(1));
+            let event = json!({ "type": "response.failed", "sequence_number": number, "response": response });
+            format!("event: response.failed\ndata: {event}\n\n")
+        }
+    }
+}
+
+/// Without secrets, bounded, and with nothing in it that a terminal acts on.
+fn shown(failure: Failure, redactor: &Redactor) -> Failure {
+    if failure.kind == FailureKind::Authentication {
+        // Providers repeat a part of the key that they refuse, and clients would look for the fault in their own key.
+        let message = "the provider refused the gateway's key; the operator of the gateway has to replace it";
+        return Failure { kind: failure.kind, message: message.to_owned(), code: None, param: None };
+    }
+    let show = |text: &str, bytes: usize| {
+        let (clean, more) = redactor.redact_beginning(text, bytes);
+        let mut clean = gatewright::visible::visible_lines(&clean).into_owned();
+        if more {
+            clean.push('…');
+        }
+        clean
+    };
+    Failure {
+        kind: failure.kind,
+        message: show(&failure.message, MOST_MESSAGE_BYTES),
+        code: failure.code.map(|code| show(&code, MOST_WORD_BYTES)),
+        param: failure.param.map(|param| show(&param, MOST_WORD_BYTES)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(status: u16, body: &str) -> Fault {
+        let redactor = Redactor::new(["sk-canary-8842"]);
+        Fault::of_answer(Protocol::Chat, status, &HeaderMap::new(), body.as_bytes(), &redactor)
+    }
+
+    #[test]
+    fn the_fault_is_the_requests_the_keys_or_the_upstreams() {
+        for (status, verdict) in [
+            (400, Verdict::Request),
+            (401, Verdict::Key),
+            (402, Verdict::Key),
+            (403, Verdict::Key),
+            (404, Verdict::Request),
+            (408, Verdict::Upstream),
+            (413, Verdict::Request),
+            (422, Verdict::Request),
+            (429, Verdict::RateLimit),
+            (500, Verdict::Upstream),
+            (503, Verdict::Upstream),
+            (529, Verdict::Upstream),
+            (302, Verdict::Upstream),
+        ] {
+            assert_eq!(of(status, "").verdict, verdict, "{status}");
+        }
+        let quota = r#"{"error":{"message":"no money","code":"insufficient_quota"}}"#;
+        assert_eq!(of(429, quota).verdict, Verdict::Key);
+    }
+
+    #[test]
+    fn the_upstreams_key_is_in_no_message() {
+        let body = r#"{"error":{"message":"bad key sk-canary-8842","code":"sk-canary-8842","param":"sk-canary-8842"}}"#;
+        for status in [400, 401, 429, 500] {
+            let said = format!("{:?}", of(status, body));
+            assert!(!said.contains("canary"), "{said}");
+        }
+        let long = "x".repeat(100_000);
+        assert!(of(500, &long).failure.message.len() < 2 * MOST_MESSAGE_BYTES);
+    }
+
+    #[test]
+    fn what_an_upstream_says_of_the_gateways_key_is_not_told() {
+        // Providers repeat a part of a key that they refuse: no redactor knows it.
+        let body = r#"{"error":{"message":"Incorrect API key provided: sk-ca****8842","code":"invalid_api_key",
+            "param":"sk-ca****8842"}}"#;
+        for status in [400, 401, 403] {
+            let said = format!("{:?}", of(status, body).into_error());
+            assert!(!said.contains("8842"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_stream_of_responses_that_fails_repeats_its_response() {
+        let mut observer = Observer::new(Protocol::Responses, "mine", false);
+        let created =
+            r#"{"type":"response.created","sequence_number":4,"response":{"id":"r1","model":"theirs"}}"#;
+        observer.event(None, created);
+        let fault = Fault::broken("broke off", &Redactor::default());
+        let event = last_event(Protocol::Responses, fault.failure(), &observer);
+        let data: Value = event
+            .strip_prefix("event: response.failed\ndata: ")
+            .and_then(|data| serde_json::from_str(data.trim_end()).ok())
+            .expect("an event");
+        assert_eq!(data["sequence_number"], 5);
+        let response = &data["response"];
+        assert_eq!([&response["id"], &response["model"], &response["status"]], ["r1", "mine", "failed"]);
+        assert_eq!(response["error"]["code"], "upstream_error");
+    }
+}

@@ -1,0 +1,233 @@
+//! Cuts a stream of server-sent events into blocks without changing a byte of them. `gatewright::sse` decodes events; a
+//! relay passes them on as they came.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use memchr::memchr2;
+use serde::de::IgnoredAny;
+
+/// Maximum size of an event: room for a picture of some tens of megapixels in base64.
+pub(crate) const MOST_EVENT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The blocks of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    /// The beginning of a block whose end has not arrived.
+    begun: BytesMut,
+    /// How much of it holds no end for sure.
+    searched: usize,
+}
+
+/// An event is longer than [`MOST_EVENT_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+/// The fields of a block that matter to a relay.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Fields<'a> {
+    pub(crate) name: Option<&'a str>,
+    /// The data, and where it stands in the block if it is one line.
+    pub(crate) data: Option<(Cow<'a, str>, Option<Range<usize>>)>,
+}
+
+impl Frames {
+    /// Takes a packet and tells the blocks that it completes, each with the blank line that ends it.
+    pub(crate) fn push(&mut self, mut packet: Bytes, mut tell: impl FnMut(Bytes)) -> Result<(), TooLong> {
+        if self.begun.is_empty() {
+            // Blocks within one packet are not copied.
+            loop {
+                let blank = leading_line_ends(&packet);
+                packet.advance(blank);
+                match end_of_block(&packet, 0) {
+                    Ok(end) => tell(packet.split_to(end)),
+                    Err(searched) => {
+                        self.begun.extend_from_slice(&packet);
+                        self.searched = searched;
+                        return self.bounded();
+                    }
+                }
+            }
+        }
+        self.begun.extend_from_slice(&packet);
+        loop {
+            match end_of_block(&self.begun, self.searched) {
+                Ok(end) => {
+                    tell(self.begun.split_to(end).freeze());
+                    let blank = leading_line_ends(&self.begun);
+                    self.begun.advance(blank);
+                    self.searched = 0;
+                }
+                Err(searched) => {
+                    self.searched = searched;
+                    return self.bounded();
+                }
+            }
+        }
+    }
+
+    /// A last block that lacks only its blank line: its data is whole. With the blank line.
+    pub(crate) fn last(&mut self) -> Option<Bytes> {
+        self.searched = 0;
+        let mut rest = self.begun.split();
+        let (data, _) = Fields::read(&rest).data?;
+        let whole = data == "[DONE]" || serde_json::from_str::<IgnoredAny>(&data).is_ok();
+        whole.then(|| {
+            rest.extend_from_slice(b"\n\n");
+            rest.freeze()
+        })
+    }
+
+    fn bounded(&self) -> Result<(), TooLong> {
+        if self.begun.len() > MOST_EVENT_BYTES { Err(TooLong) } else { Ok(()) }
+    }
+}
+
+/// Line ends between blocks, which mean nothing.
+fn leading_line_ends(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count()
+}
+
+/// The end of the first block. Errors: how far there is none.
+fn end_of_block(bytes: &[u8], from: usize) -> Result<usize, usize> {
+    let mut at = from;
+    while let Some(found) = memchr2(b'\n', b'\r', &bytes[at..]) {
+        let line_end = at + found;
+        let next = match &bytes[line_end..] {
+            [b'\r', b'\n', rest @ ..] => (line_end + 2, rest.first()),
+            [b'\r'] => return Err(line_end),
+            [_, rest @ ..] => (line_end + 1, rest.first()),
+            [] => break,
+        };
+        match next {
+            (after, Some(b'\n')) => return Ok(after + 1),
+            (after, Some(b'\r')) => {
+                return Ok(after + 1 + usize::from(bytes.get(after + 1) == Some(&b'\n')));
+            }
+            (_, None) => return Err(line_end),
+            (after, Some(_)) => at = after,
+        }
+    }
+    Err(bytes.len())
+}
+
+impl<'a> Fields<'a> {
+    /// Reads a block. Lines that are not UTF-8 are left out.
+    pub(crate) fn read(block: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        let mut at = 0;
+        while at < block.len() {
+            let end = memchr2(b'\n', b'\r', &block[at..]).map_or(block.len(), |end| at + end);
+            let line = &block[at..end];
+            if let Some(range) = value(line, b"data:", at) {
+                fields.add(block, range);
+            } else if let Some(range) = value(line, b"event:", at) {
+                fields.name = std::str::from_utf8(&block[range]).ok();
+            }
+            at = end + 1;
+        }
+        fields
+    }
+
+    fn add(&mut self, block: &'a [u8], range: Range<usize>) {
+        let Ok(line) = std::str::from_utf8(&block[range.clone()]) else { return };
+        self.data = Some(match self.data.take() {
+            None => (Cow::Borrowed(line), Some(range)),
+            Some((before, _)) => {
+                let mut joined = before.into_owned();
+                joined.push('\n');
+                joined.push_str(line);
+                (Cow::Owned(joined), None)
+            }
+        });
+    }
+}
+
+/// The value of a line of this field, without the space before it.
+fn value(line: &[u8], field: &[u8], at: usize) -> Option<Range<usize>> {
+    let value = line.strip_prefix(field)?;
+    let space = usize::from(value.first() == Some(&b' '));
+    Some(at + field.len() + space..at + line.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks of a stream that arrives in packets of this size, and the rest.
+    fn blocks(stream: &str, size: usize) -> (Vec<String>, String) {
+        let (mut frames, mut blocks) = (Frames::default(), Vec::new());
+        for packet in stream.as_bytes().chunks(size) {
+            let tell = |block: Bytes| blocks.push(String::from_utf8_lossy(&block).into_owned());
+            frames.push(Bytes::copy_from_slice(packet), tell).expect("short");
+        }
+        (blocks, String::from_utf8_lossy(&frames.begun).into_owned())
+    }
+
+    #[test]
+    fn blocks_are_cut_at_every_kind_of_blank_line_wherever_packets_end() {
+        let stream = "data: a\n\n: c\r\n\r\nevent: x\rdata: b\r\rdata: d\n\r\n\n\ndata: e\ndata: f\n\nrest";
+        for size in 1..=stream.len() {
+            let (blocks, rest) = blocks(stream, size);
+            let lines: Vec<Vec<&str>> = blocks
+                .iter()
+                .map(|block| block.split(['\r', '\n']).filter(|line| !line.is_empty()).collect())
+                .collect();
+            let expected: [&[&str]; 5] =
+                [&["data: a"], &[": c"], &["event: x", "data: b"], &["data: d"], &["data: e", "data: f"]];
+            assert_eq!(lines, expected, "packets of {size} bytes");
+            assert_eq!(rest, "rest");
+        }
+    }
+
+    #[test]
+    fn a_long_event_in_small_packets_is_searched_once() {
+        let mut frames = Frames::default();
+        for _ in 0..1000 {
+            frames.push(Bytes::from_static(&[b'x'; 1000]), |_| panic!("no end")).expect("short");
+            assert_eq!(frames.searched, frames.begun.len());
+        }
+        let mut found = 0;
+        frames.push(Bytes::from_static(b"\n\n"), |block| found = block.len()).expect("short");
+        assert_eq!(found, 1_000_002);
+    }
+
+    #[test]
+    fn a_last_block_counts_if_its_data_is_whole() {
+        for (rest, whole) in [
+            ("data: [DONE]", true),
+            ("data: {\"a\":1}\n", true),
+            ("data: {\"a\":1", false),
+            ("data: [DO", false),
+            ("da", false),
+            (": comment", false),
+            ("", false),
+        ] {
+            let mut frames = Frames::default();
+            frames.push(Bytes::from(rest), |_| panic!("no end")).expect("short");
+            assert_eq!(frames.last().is_some_and(|block| block.ends_with(b"\n\n")), whole, "{rest}");
+        }
+    }
+
+    #[test]
+    fn fields_are_read_where_they_stand() {
+        let block = b": c\nevent: name\ndata: {\"a\":1}\nid: 7\n\n";
+        let fields = Fields::read(block);
+        assert_eq!(fields.name, Some("name"));
+        let (data, place) = fields.data.expect("data");
+        assert_eq!(data, "{\"a\":1}");
+        assert_eq!(&block[place.expect("one line")], b"{\"a\":1}");
+        let fields = Fields::read(b"data:a\r\ndata\r\ndata: b\r\n\r\n");
+        assert_eq!(fields.data, Some((Cow::Owned("a\nb".to_owned()), None)));
+        assert_eq!(Fields::read(b": ping\n\n"), Fields::default());
+    }
+
+    #[test]
+    fn many_lines_of_data_take_no_more_work_than_their_length() {
+        let lines = 2_000_000;
+        let block = "data:x\n".repeat(lines);
+        let data = Fields::read(block.as_bytes()).data.map(|(data, _)| data.len());
+        assert_eq!(data, Some(2 * lines - 1));
+    }
+}

@@ -1,0 +1,396 @@
+//! Reads of an answer what the gateway has to know, event by event and without a tree: usage, model, the end, errors.
+//! Writes the model as the client called it.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::counted;
+use super::peek::{self, members};
+use crate::conversation::{Failure, Protocol, Usage};
+
+/// Maximum size of the response object that the failure of a stream repeats (responses).
+const MOST_KEPT_BYTES: usize = 256 * 1024;
+
+/// The status of an answer whose body holds an error.
+const STREAMED: u16 = 200;
+
+/// What is known of an answer so far.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    protocol: Protocol,
+    /// The model as the client called it, as JSON.
+    model: String,
+    /// Whether the chunk with the usage is for the gateway alone (chat).
+    hide_usage: bool,
+    pub(crate) usage: Option<Usage>,
+    /// Number of events with content.
+    pub(crate) pieces: u64,
+    pub(crate) progress: Progress,
+    /// The response object as the stream began (responses).
+    pub(crate) begun: Option<Box<RawValue>>,
+    /// The number of the last event (responses).
+    pub(crate) sequence_number: Option<u64>,
+}
+
+/// How far a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Progress {
+    Underway,
+    /// The answer is complete, but not the stream: its last word is missing.
+    Finished,
+    /// The last word has come.
+    Ended,
+    /// The upstream has told an error.
+    Failed,
+}
+
+/// What becomes of an event.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// It passes.
+    Pass,
+    /// It passes with another text at this range of its data.
+    Rename(Range<usize>),
+    /// It is for the gateway alone.
+    Hide,
+    /// It is an error, and passes.
+    Error(Failure),
+    /// It only shows that the connection lives.
+    Ping,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    finish_reason: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Candidate {
+    #[serde(default, rename = "finishReason")]
+    finish_reason: Option<IgnoredAny>,
+}
+
+impl Observer {
+    /// `model`: as the client called it.
+    pub(crate) fn new(protocol: Protocol, model: &str, hide_usage: bool) -> Self {
+        Self {
+            protocol,
+            model: Value::from(model).to_string(),
+            hide_usage,
+            usage: None,
+            pieces: 0,
+            progress: Progress::Underway,
+            begun: None,
+            sequence_number: None,
+        }
+    }
+
+    /// The client's name of the model, as JSON.
+    pub(crate) fn model(&self) -> &[u8] {
+        self.model.as_bytes()
+    }
+
+    /// Takes the data of an event. `name`: its `event` line.
+    pub(crate) fn event(&mut self, name: Option<&str>, data: &str) -> Seen {
+        if self.protocol == Protocol::Chat && data == "[DONE]" {
+            self.progress = self.progress.max(Progress::Ended);
+            return Seen::Pass;
+        }
+        let seen = match self.protocol {
+            Protocol::Chat => self.chunk(data),
+            Protocol::Responses => self.response_event(data),
+            Protocol::Messages => self.message_event(data),
+            Protocol::Native => self.native_document(data),
+        };
+        // What has no form that is known passes, but an error by its name.
+        seen.unwrap_or_else(|_| match name {
+            Some("error") => self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())),
+            _ => Seen::Pass,
+        })
+    }
+
+    /// Takes a whole answer. Errors: it is not an object, or an error of the upstream.
+    pub(crate) fn document(&mut self, document: &str) -> Result<Option<Range<usize>>, Option<Failure>> {
+        let (mut model, mut usage, mut error) = (None, None, None);
+        let (mut is_answer, protocol) = (false, self.protocol);
+        members(document, |name, value| match name {
+            "model" if protocol != Protocol::Native => model = Some(value),
+            "modelVersion" if protocol == Protocol::Native => model = Some(value),
+            "usage" if protocol != Protocol::Native => usage = Some(value),
+            "usageMetadata" if protocol == Protocol::Native => usage = Some(value),
+            "error" if value.get() != "null" => error = Some(value),
+            "choices" | "output" | "content" | "candidates" => is_answer = true,
+            _ => {}
+        })
+        .map_err(|_| None)?;
+        if error.is_some() && !is_answer {
+            return Err(Some(protocol.failure_in(STREAMED, document.as_bytes())));
+        }
+        self.take_usage(usage);
+        self.progress = Progress::Ended;
+        Ok(self.rename(document, model))
+    }
+
+    fn chunk(&mut self, data: &str) -> serde_json::Result<Seen> {
+        let (mut model, mut usage, mut error, mut choices) = (None, None, None, None);
+        members(data, |name, value| match name {
+            "model" => model = Some(value),
+            "usage" => usage = Some(value),
+            "error" => error = Some(value),
+            "choices" => choices = Some(value),
+            _ => {}
+        })?;
+        if error.is_some_and(|error| error.get() != "null") {
+            return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
+        }
+        let choices: Vec<Choice> =
+            choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
+        self.pieces += u64::from(!choices.is_empty());
+        if choices.iter().any(|choice| choice.finish_reason.is_some()) {
+            self.progress = self.progress.max(Progress::Finished);
+        }
+        if self.take_usage(usage) && self.hide_usage && choices.is_empty() {
+            return Ok(Seen::Hide);
+        }
+        Ok(self.renamed(data, model))
+    }
+
+    fn response_event(&mut self, data: &str) -> serde_json::Result<Seen> {
+        let (mut kind, mut response, mut number) = (None, None, None);
+        members(data, |name, value| match name {
+            "type" => kind = peek::string(value),
+            "response" => response = Some(value),
+            "sequence_number" => number = serde_json::from_str(value.get()).ok(),
+            _ => {}
+        })?;
+        self.sequence_number = number.or(self.sequence_number);
+        let kind = kind.as_deref().unwrap_or_default();
+        self.pieces += u64::from(kind.rsplit('.').next() == Some("delta"));
+        if kind == "error" {
+            return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
+        }
+        let Some(response) = response else { return Ok(Seen::Pass) };
+        let (mut model, mut usage) = (None, None);
+        members(response.get(), |name, value| match name {
+            "model" => model = Some(value),
+            "usage" => usage = Some(value),
+            _ => {}
+        })?;
+        self.take_usage(usage);
+        match kind {
+            "response.completed" | "response.incomplete" => self.progress = Progress::Ended,
+            "response.failed" => {
+                let error = self.protocol.failure_in(STREAMED, response.get().as_bytes());
+                let seen = self.failed(error);
+                // The stream has its last word.
+                self.progress = Progress::Ended;
+                return Ok(seen);
+            }
+            _ if self.begun.is_none() && response.get().len() <= MOST_KEPT_BYTES => {
+                self.begun = Some(response.to_owned());
+            }
+            _ => {}
+        }
+        Ok(self.renamed(data, model))
+    }
+
+    fn message_event(&mut self, data: &str) -> serde_json::Result<Seen> {
+        let (mut kind, mut message, mut usage) = (None, None, None);
+        members(data, |name, value| match name {
+            "type" => kind = peek::string(value),
+            "message" => message = Some(value),
+            "usage" => usage = Some(value),
+            _ => {}
+        })?;
+        self.take_usage(usage);
+        match kind.as_deref().unwrap_or_default() {
+            "ping" => return Ok(Seen::Ping),
+            "error" => return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes()))),
+            "content_block_delta" => self.pieces += 1,
+            "message_stop" => self.progress = self.progress.max(Progress::Ended),
+            _ => {}
+        }
+        let Some(message) = message else { return Ok(Seen::Pass) };
+        let (mut model, mut usage) = (None, None);
+        members(message.get(), |name, value| match name {
+            "model" => model = Some(value),
+            "usage" => usage = Some(value),
+            _ => {}
+        })?;
+        self.take_usage(usage);
+        Ok(self.renamed(data, model))
+    }
+
+    fn native_document(&mut self, data: &str) -> serde_json::Result<Seen> {
+        let (mut model, mut usage, mut error, mut candidates, mut blocked) = (None, None, None, None, false);
+        members(data, |name, value| match name {
+            "modelVersion" => model = Some(value),
+            "usageMetadata" => usage = Some(value),
+            "error" => error = Some(value),
+            "candidates" => candidates = Some(value),
+            "promptFeedback" => blocked = value.get().contains("blockReason"),
+            _ => {}
+        })?;
+        if error.is_some_and(|error| error.get() != "null") {
+            return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
+        }
+        self.take_usage(usage);
+        let candidates: Vec<Candidate> =
+            candidates.and_then(|candidates| serde_json::from_str(candidates.get()).ok()).unwrap_or_default();
+        self.pieces += u64::from(!candidates.is_empty());
+        // No last word follows in this protocol.
+        if blocked || candidates.iter().any(|candidate| candidate.finish_reason.is_some()) {
+            self.progress = self.progress.max(Progress::Finished);
+        }
+        Ok(self.renamed(data, model))
+    }
+
+    /// Whether there is a usage.
+    fn take_usage(&mut self, usage: Option<&RawValue>) -> bool {
+        let Some(usage) = usage.filter(|usage| usage.get() != "null") else { return false };
+        if let Some(further) = counted::usage(self.protocol, usage.get()) {
+            self.usage = Some(counted::merged(self.usage.unwrap_or_default(), further));
+        }
+        true
+    }
+
+    fn failed(&mut self, error: Failure) -> Seen {
+        self.progress = Progress::Failed;
+        Seen::Error(error)
+    }
+
+    fn renamed(&self, data: &str, model: Option<&RawValue>) -> Seen {
+        self.rename(data, model).map_or(Seen::Pass, Seen::Rename)
+    }
+
+    /// Where the model has to be written anew.
+    fn rename(&self, data: &str, model: Option<&RawValue>) -> Option<Range<usize>> {
+        let model = model.filter(|model| model.get().starts_with('"') && model.get() != self.model)?;
+        Some(peek::place(data, model))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of each event, in a word.
+    fn seen(observer: &mut Observer, events: &[&str]) -> Vec<String> {
+        let word = |event: &&str| match observer.event(None, event) {
+            Seen::Pass => "pass".to_owned(),
+            Seen::Hide => "hide".to_owned(),
+            Seen::Ping => "ping".to_owned(),
+            Seen::Error(error) => error.message,
+            Seen::Rename(at) => {
+                let mut event = (*event).to_owned();
+                event.replace_range(at, &observer.model);
+                event
+            }
+        };
+        events.iter().map(word).collect()
+    }
+
+    #[test]
+    fn chunks_of_chat() {
+        let mut observer = Observer::new(Protocol::Chat, "mine", true);
+        let events = [
+            r#"{"model":"theirs","choices":[{"delta":{"content":"\"model\":\"theirs\""}}],"future":{"model":"x"}}"#,
+            r#"{"model":"mine","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}"#,
+            r#"{"model":"theirs","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
+            "[DONE]",
+        ];
+        let renamed = events[0].replacen("theirs", "mine", 1);
+        assert_eq!(seen(&mut observer, &events[..2]), [renamed.as_str(), "pass"]);
+        assert_eq!((observer.progress, observer.pieces), (Progress::Finished, 2));
+        assert_eq!(seen(&mut observer, &events[2..]), ["hide", "pass"]);
+        assert_eq!(observer.progress, Progress::Ended);
+        assert_eq!(observer.usage.and_then(|usage| usage.output), Some(4));
+    }
+
+    #[test]
+    fn a_client_that_asked_for_the_usage_gets_it() {
+        let mut observer = Observer::new(Protocol::Chat, "m", false);
+        let event = r#"{"model":"m","choices":[],"usage":{"prompt_tokens":3}}"#;
+        assert_eq!(seen(&mut observer, &[event]), ["pass"]);
+        assert!(observer.usage.is_some());
+    }
+
+    #[test]
+    fn events_of_responses() {
+        let mut observer = Observer::new(Protocol::Responses, "mine", false);
+        let events = [
+            r#"{"type":"response.created","sequence_number":0,"response":{"id":"r","model":"theirs"}}"#,
+            r#"{"type":"response.output_text.delta","sequence_number":1,"delta":"x","future":1}"#,
+            r#"{"type":"response.completed","sequence_number":2,"response":{"usage":{"output_tokens":4}}}"#,
+        ];
+        let renamed = events[0].replace("theirs", "mine");
+        assert_eq!(seen(&mut observer, &events), [renamed.as_str(), "pass", "pass"]);
+        assert_eq!((observer.progress, observer.pieces), (Progress::Ended, 1));
+        assert_eq!(observer.sequence_number, Some(2));
+        assert!(observer.begun.is_some_and(|begun| begun.get().contains("theirs")));
+    }
+
+    #[test]
+    fn events_of_messages() {
+        let mut observer = Observer::new(Protocol::Messages, "mine", false);
+        let events = [
+            r#"{"type":"message_start","message":{"model":"theirs","usage":{"input_tokens":3,"output_tokens":1}}}"#,
+            r#"{"type":"ping"}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}"#,
+            r#"{"type":"message_stop"}"#,
+        ];
+        let renamed = events[0].replace("theirs", "mine");
+        assert_eq!(seen(&mut observer, &events), [renamed.as_str(), "ping", "pass", "pass", "pass"]);
+        let usage = observer.usage.expect("usage");
+        assert_eq!((usage.input, usage.output, observer.progress), (Some(3), Some(9), Progress::Ended));
+    }
+
+    #[test]
+    fn documents_of_native() {
+        let mut observer = Observer::new(Protocol::Native, "mine", false);
+        let events = [
+            r#"{"candidates":[{"content":{}}],"modelVersion":"theirs","usageMetadata":{"promptTokenCount":3}}"#,
+            r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"candidatesTokenCount":5}}"#,
+        ];
+        let renamed = events[0].replace("theirs", "mine");
+        assert_eq!(seen(&mut observer, &events), [renamed.as_str(), "pass"]);
+        assert_eq!(observer.progress, Progress::Finished);
+        assert_eq!(observer.usage.map(|usage| (usage.input, usage.output)), Some((Some(3), Some(5))));
+    }
+
+    #[test]
+    fn errors_in_a_stream() {
+        for (protocol, event) in [
+            (Protocol::Chat, r#"{"error":{"message":"broken"}}"#),
+            (Protocol::Responses, r#"{"type":"error","message":"broken"}"#),
+            (Protocol::Responses, r#"{"type":"response.failed","response":{"error":{"message":"broken"}}}"#),
+            (
+                Protocol::Messages,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"broken"}}"#,
+            ),
+            (Protocol::Native, r#"{"error":{"code":500,"message":"broken","status":"INTERNAL"}}"#),
+        ] {
+            let mut observer = Observer::new(protocol, "m", false);
+            assert_eq!(seen(&mut observer, &[event]), ["broken"], "{event}");
+            assert!(observer.progress >= Progress::Ended);
+        }
+    }
+
+    #[test]
+    fn whole_answers() {
+        let mut observer = Observer::new(Protocol::Chat, "mine", false);
+        let answer = r#"{"model":"theirs","choices":[],"usage":{"prompt_tokens":3},"error":null}"#;
+        let at = observer.document(answer).expect("an answer").expect("another model");
+        assert_eq!(&answer[at], "\"theirs\"");
+        assert_eq!(observer.usage.and_then(|usage| usage.input), Some(3));
+        let error = observer.document(r#"{"error":{"message":"broken"}}"#).expect_err("an error");
+        assert_eq!(error.map(|error| error.message).as_deref(), Some("broken"));
+        assert_eq!(observer.document("<html>"), Err(None));
+    }
+}

@@ -1,0 +1,243 @@
+//! Turns the events of an upstream into those of a client that speaks the same protocol: as they came, but for the name
+//! of the model and the usage that only the gateway asked for.
+
+use bytes::{Bytes, BytesMut};
+use gatewright::{ErrorCode, operations};
+
+use super::failure::last_event;
+use super::frames::Fields;
+use super::observer::{Observer, Progress, Seen};
+use crate::conversation::{Failure, Protocol, Usage};
+use crate::wire::{ApiError, Call};
+
+/// How the client reads the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    Events,
+    /// One JSON array (native without `alt=sse`). `opened`: whether it has begun.
+    Array {
+        opened: bool,
+    },
+}
+
+impl Framing {
+    /// What keeps a silent connection alive.
+    pub(crate) fn keep_alive(self) -> &'static [u8] {
+        match self {
+            Self::Events => b": ping\n\n",
+            Self::Array { .. } => b"\n",
+        }
+    }
+
+    /// As the client asks for it. Errors: it asks for something else.
+    pub(crate) fn of(call: &Call) -> Result<Self, ApiError> {
+        if call.operation.protocol != operations::Protocol::Native {
+            return Ok(Self::Events);
+        }
+        match call.query("alt") {
+            Some("sse") => Ok(Self::Events),
+            None | Some("json") => Ok(Self::Array { opened: false }),
+            Some(other) => {
+                let message = format!("alt is {other:?}; it must be sse (events) or json (an array)");
+                Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("alt"))
+            }
+        }
+    }
+}
+
+/// The events of a stream on their way through.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    protocol: Protocol,
+    framing: Framing,
+    observer: Observer,
+}
+
+/// Turns the events of an upstream into those of a client.
+pub(crate) trait Events: Send {
+    /// Takes a block of the upstream and writes the client's.
+    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed;
+
+    /// The connection of the upstream ended: writes what the stream still lacks. False if it ended too early.
+    fn end(&mut self, out: &mut BytesMut) -> bool;
+
+    /// Writes the end of a stream that failed.
+    fn fail(&mut self, failure: &Failure, out: &mut BytesMut);
+
+    fn framing(&self) -> Framing;
+
+    fn progress(&self) -> Progress;
+
+    /// What is known so far.
+    fn usage(&self) -> Option<Usage>;
+
+    /// Number of events with content.
+    fn pieces(&self) -> u64;
+}
+
+/// What an event was.
+#[derive(Debug)]
+pub(crate) enum Passed {
+    /// Part of the answer.
+    Content,
+    /// Only a sign of life.
+    Life,
+    Error(Failure),
+}
+
+impl Passing {
+    pub(crate) fn new(protocol: Protocol, framing: Framing, observer: Observer) -> Self {
+        Self { protocol, framing, observer }
+    }
+}
+
+impl Events for Passing {
+    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed {
+        let fields = Fields::read(block);
+        let Some((data, place)) = fields.data else {
+            // A comment, or a time to reconnect.
+            if self.framing == Framing::Events {
+                out.extend_from_slice(block);
+            }
+            return Passed::Life;
+        };
+        let (edit, passed) = match self.observer.event(fields.name, &data) {
+            Seen::Hide => return Passed::Life,
+            Seen::Pass => (None, Passed::Content),
+            Seen::Rename(at) => (Some(at), Passed::Content),
+            Seen::Ping => (None, Passed::Life),
+            Seen::Error(failure) => return Passed::Error(failure),
+        };
+        match (&mut self.framing, place) {
+            (Framing::Events, Some(place)) => {
+                let data = &block[place.clone()];
+                out.extend_from_slice(&block[..place.start]);
+                write_renamed(data, edit, self.observer.model(), out);
+                out.extend_from_slice(&block[place.end..]);
+            }
+            // Data of several lines: none is known to be written so.
+            (Framing::Events, None) => out.extend_from_slice(block),
+            (Framing::Array { opened }, _) => {
+                open_array(opened, out);
+                write_renamed(data.as_bytes(), edit, self.observer.model(), out);
+            }
+        }
+        passed
+    }
+
+    fn end(&mut self, out: &mut BytesMut) -> bool {
+        match self.observer.progress {
+            Progress::Underway | Progress::Failed => return false,
+            // Some upstreams leave the last word out.
+            Progress::Finished if self.protocol == Protocol::Chat => {
+                out.extend_from_slice(b"data: [DONE]\n\n");
+            }
+            Progress::Finished | Progress::Ended => {}
+        }
+        if let Framing::Array { opened } = &mut self.framing {
+            if !*opened {
+                out.extend_from_slice(b"[");
+            }
+            out.extend_from_slice(b"]");
+        }
+        self.observer.progress = Progress::Ended;
+        true
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut BytesMut) {
+        let event = last_event(self.protocol, failure, &self.observer);
+        match &mut self.framing {
+            Framing::Events => out.extend_from_slice(event.as_bytes()),
+            Framing::Array { opened } => {
+                open_array(opened, out);
+                let document = event.strip_prefix("data: ").unwrap_or(&event).trim_end();
+                out.extend_from_slice(document.as_bytes());
+                out.extend_from_slice(b"]");
+            }
+        }
+    }
+
+    fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    fn progress(&self) -> Progress {
+        self.observer.progress
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.observer.usage
+    }
+
+    fn pieces(&self) -> u64 {
+        self.observer.pieces
+    }
+}
+
+/// Writes what stands before the next element of an array.
+pub(super) fn open_array(opened: &mut bool, out: &mut BytesMut) {
+    let before: &[u8] = if std::mem::replace(opened, true) { b",\r\n" } else { b"[" };
+    out.extend_from_slice(before);
+}
+
+fn write_renamed(data: &[u8], edit: Option<std::ops::Range<usize>>, model: &[u8], out: &mut BytesMut) {
+    match edit {
+        None => out.extend_from_slice(data),
+        Some(at) => {
+            out.extend_from_slice(&data[..at.start]);
+            out.extend_from_slice(model);
+            out.extend_from_slice(&data[at.end..]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(framing: Framing, protocol: Protocol, blocks: &[&str]) -> String {
+        let mut passing = Passing::new(protocol, framing, Observer::new(protocol, "mine", true));
+        let mut out = BytesMut::new();
+        for block in blocks {
+            passing.block(&Bytes::copy_from_slice(block.as_bytes()), &mut out);
+        }
+        passing.end(&mut out);
+        String::from_utf8(out.to_vec()).expect("text")
+    }
+
+    #[test]
+    fn all_but_the_model_and_the_hidden_usage_passes_as_it_came() {
+        let blocks = [
+            ": comment\n\n",
+            "id: 7\r\ndata:{\"model\": \"theirs\", \"choices\":[ ]}\r\nx-future: 1\r\n\r\n",
+            "data: {\"future\": 1e0}\n\n",
+            "data: {\"model\":\"theirs\",\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n",
+            "data: [DONE]\n\n",
+        ];
+        let expected = [blocks[0], &blocks[1].replace("theirs", "mine"), blocks[2], blocks[4]].concat();
+        assert_eq!(passed(Framing::Events, Protocol::Chat, &blocks), expected);
+    }
+
+    #[test]
+    fn a_finished_stream_gets_its_last_word() {
+        let block = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
+        let stream = passed(Framing::Events, Protocol::Chat, &[block]);
+        assert_eq!(stream, format!("{block}data: [DONE]\n\n"));
+        let early = "data: {\"choices\":[{\"finish_reason\":null}]}\n\n";
+        assert_eq!(passed(Framing::Events, Protocol::Chat, &[early]), early);
+    }
+
+    #[test]
+    fn native_events_become_an_array_for_those_who_want_one() {
+        let framing = Framing::Array { opened: false };
+        let blocks = [
+            "data: {\"candidates\":[{}]}\n\n",
+            ": comment\n\n",
+            "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n",
+        ];
+        assert_eq!(
+            passed(framing, Protocol::Native, &blocks),
+            "[{\"candidates\":[{}]},\r\n{\"candidates\":[{\"finishReason\":\"STOP\"}]}]"
+        );
+    }
+}

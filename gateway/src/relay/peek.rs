@@ -1,0 +1,118 @@
+//! Finds members of a JSON object and their places in its text, by one pass and without a tree.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Tells every member of an object, in order; a name that stands twice is told twice. Values are the text as it stands.
+/// Errors: the text is not one JSON object.
+pub(crate) fn members<'a>(
+    document: &'a str,
+    tell: impl FnMut(&str, &'a RawValue),
+) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(document);
+    Members(tell).deserialize(&mut deserializer)?;
+    deserializer.end()
+}
+
+/// Where a value stands in the text that it was found in.
+pub(crate) fn place(document: &str, value: &RawValue) -> Range<usize> {
+    let start = value.get().as_ptr().addr() - document.as_ptr().addr();
+    start..start + value.get().len()
+}
+
+/// A value that is a string.
+pub(crate) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Name<'_>>(value.get()).ok().map(|name| name.0)
+}
+
+/// A text with some of its ranges replaced. `edits`: in order, none within another.
+pub(crate) fn spliced(text: &Bytes, edits: &[(Range<usize>, &[u8])]) -> Bytes {
+    if edits.is_empty() {
+        return text.clone();
+    }
+    let added: usize = edits.iter().map(|(_, new)| new.len()).sum();
+    let mut result = BytesMut::with_capacity(text.len() + added);
+    let mut from = 0;
+    for (range, new) in edits {
+        result.extend_from_slice(&text[from..range.start]);
+        result.extend_from_slice(new);
+        from = range.end;
+    }
+    result.extend_from_slice(&text[from..]);
+    result.freeze()
+}
+
+/// Borrowed where it holds no escape.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct Members<F>(F);
+
+impl<'de, F: FnMut(&str, &'de RawValue)> DeserializeSeed<'de> for Members<F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Members<F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Name(name)) = map.next_key()? {
+            (self.0)(&name, map.next_value()?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(document: &str) -> Vec<(String, String)> {
+        let mut told = Vec::new();
+        members(document, |name, value| {
+            let place = place(document, value);
+            assert_eq!(&document[place], value.get());
+            told.push((name.to_owned(), value.get().to_owned()));
+        })
+        .expect("an object");
+        told
+    }
+
+    #[test]
+    fn members_are_told_with_their_text_and_place() {
+        let document = r#" {"a" : [1, {"b": "}"}], "m\u006fdel":"x", "a":1e5} "#;
+        let expected = [("a", r#"[1, {"b": "}"}]"#), ("model", r#""x""#), ("a", "1e5")];
+        assert_eq!(told(document), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn what_is_not_one_object_is_refused() {
+        for document in ["", "[]", "1", "{", "{}{}", "{\"a\"}", "{\"a\":1,}"] {
+            assert!(members(document, |_, _| {}).is_err(), "{document}");
+        }
+        // As deep as it may be.
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(members(&deep, |_, _| {}).is_ok());
+    }
+
+    #[test]
+    fn ranges_are_replaced_in_order() {
+        let text = Bytes::from_static(b"abcdef");
+        assert_eq!(spliced(&text, &[(1..2, b"XX"), (4..4, b"-"), (5..6, b"")]), "aXXcd-e");
+        assert_eq!(spliced(&text, &[]), text);
+    }
+}

@@ -1,0 +1,249 @@
+//! Keeps requests away from an upstream that fails: opens on the rate of failures in a window, and lets one request
+//! through after a pause to see whether it works again.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Number of pieces of the window that counts; the oldest is forgotten as a whole.
+const SLICES: u32 = 6;
+/// Length of a piece, in seconds.
+const SLICE_S: u64 = 5;
+/// Number of failures in the window below which the breaker stays closed.
+const LEAST_FAILURES: u32 = 5;
+/// First pause of an open breaker; it doubles with each failed probe.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// The breaker of an upstream and model.
+#[derive(Debug, Default)]
+pub(crate) struct Breaker(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    phase: Phase,
+    slices: [Slice; SLICES as usize],
+    /// Start of the first slice ever.
+    begun: Option<Instant>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Slice {
+    number: u64,
+    successes: u32,
+    failures: u32,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum Phase {
+    #[default]
+    Closed,
+    Open {
+        until: Instant,
+        pause: Duration,
+    },
+    /// A probe is under way.
+    HalfOpen {
+        pause: Duration,
+    },
+}
+
+/// What a breaker does with the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Condition {
+    /// Lets it through.
+    Closed,
+    /// Lets one through, which decides; it may be under way.
+    HalfOpen,
+    /// Keeps it away.
+    Open,
+}
+
+impl Condition {
+    /// Its number in metrics.
+    pub(crate) fn number(self) -> f64 {
+        match self {
+            Self::Closed => 0.0,
+            Self::HalfOpen => 1.0,
+            Self::Open => 2.0,
+        }
+    }
+}
+
+/// Leave to send a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    Regular,
+    /// The one request that decides whether the breaker closes.
+    Probe,
+}
+
+impl Breaker {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn condition(&self, now: Instant) -> Condition {
+        match self.state().phase {
+            Phase::Closed => Condition::Closed,
+            Phase::Open { until, .. } if now < until => Condition::Open,
+            Phase::Open { .. } | Phase::HalfOpen { .. } => Condition::HalfOpen,
+        }
+    }
+
+    /// Leave for a request. Errors: when to ask again.
+    pub(crate) fn ask(&self, now: Instant) -> Result<Pass, Instant> {
+        let mut state = self.state();
+        match state.phase {
+            Phase::Closed => Ok(Pass::Regular),
+            Phase::Open { until, pause } if now >= until => {
+                state.phase = Phase::HalfOpen { pause };
+                Ok(Pass::Probe)
+            }
+            Phase::Open { until, .. } => Err(until),
+            Phase::HalfOpen { .. } => Err(now + Duration::from_secs(1)),
+        }
+    }
+
+    pub(crate) fn succeeded(&self, pass: Pass, now: Instant) {
+        let mut state = self.state();
+        if pass == Pass::Probe {
+            *state = State::default();
+        }
+        state.slice(now).successes += 1;
+    }
+
+    pub(crate) fn failed(&self, pass: Pass, now: Instant) {
+        let mut state = self.state();
+        state.slice(now).failures += 1;
+        match (pass, state.phase) {
+            (Pass::Probe, Phase::HalfOpen { pause }) => {
+                let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+                state.phase = Phase::Open { until: now + pause, pause };
+            }
+            (Pass::Regular, Phase::Closed) if state.fails_often(now) => {
+                state.phase = Phase::Open { until: now + FIRST_PAUSE, pause: FIRST_PAUSE };
+            }
+            // A request from before the breaker opened.
+            _ => {}
+        }
+    }
+
+    /// The request ended without telling anything of the upstream, for example because its client left.
+    pub(crate) fn abandoned(&self, pass: Pass, now: Instant) {
+        let mut state = self.state();
+        if let (Pass::Probe, Phase::HalfOpen { pause }) = (pass, state.phase) {
+            state.phase = Phase::Open { until: now, pause };
+        }
+    }
+}
+
+impl State {
+    /// The slice of the window that counts now.
+    fn slice(&mut self, now: Instant) -> &mut Slice {
+        let number = self.number(now);
+        let slice = &mut self.slices[usize::try_from(number % u64::from(SLICES)).unwrap_or(0)];
+        if slice.number != number {
+            *slice = Slice { number, ..Slice::default() };
+        }
+        slice
+    }
+
+    fn number(&mut self, now: Instant) -> u64 {
+        let begun = *self.begun.get_or_insert(now);
+        now.saturating_duration_since(begun).as_secs() / SLICE_S
+    }
+
+    /// Whether at least half of the window's requests failed, and enough of them.
+    fn fails_often(&mut self, now: Instant) -> bool {
+        let number = self.number(now);
+        let recent = |slice: &&Slice| slice.number + u64::from(SLICES) > number;
+        let (mut successes, mut failures) = (0, 0);
+        for slice in self.slices.iter().filter(recent) {
+            successes += slice.successes;
+            failures += slice.failures;
+        }
+        failures >= LEAST_FAILURES && failures >= successes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fail(breaker: &Breaker, times: u32, now: Instant) {
+        for _ in 0..times {
+            breaker.failed(Pass::Regular, now);
+        }
+    }
+
+    #[test]
+    fn it_opens_on_the_rate_of_failures() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        fail(&breaker, LEAST_FAILURES - 1, now);
+        assert_eq!(breaker.ask(now), Ok(Pass::Regular), "too few to tell");
+        fail(&breaker, 1, now);
+        assert_eq!(breaker.ask(now), Err(now + FIRST_PAUSE));
+
+        let busy = Breaker::default();
+        for _ in 0..20 {
+            busy.succeeded(Pass::Regular, now);
+        }
+        fail(&busy, 19, now);
+        assert_eq!(busy.ask(now), Ok(Pass::Regular), "more than half succeeded");
+        fail(&busy, 1, now);
+        assert!(busy.ask(now).is_err());
+    }
+
+    /// The time that counts.
+    const WINDOW: Duration = Duration::from_secs(SLICES as u64 * SLICE_S);
+
+    #[test]
+    fn what_lies_before_the_window_does_not_count() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        fail(&breaker, LEAST_FAILURES - 1, now);
+        fail(&breaker, 1, now + WINDOW + Duration::from_secs(1));
+        assert_eq!(breaker.ask(now + WINDOW), Ok(Pass::Regular));
+    }
+
+    #[test]
+    fn one_probe_decides() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        fail(&breaker, LEAST_FAILURES, now);
+        let later = now + FIRST_PAUSE;
+        assert_eq!(breaker.ask(later), Ok(Pass::Probe));
+        assert!(breaker.ask(later).is_err(), "one probe at a time");
+        breaker.failed(Pass::Probe, later);
+        assert_eq!(breaker.ask(later), Err(later + 2 * FIRST_PAUSE), "the pause doubles");
+        let later = later + 2 * FIRST_PAUSE;
+        assert_eq!(breaker.ask(later), Ok(Pass::Probe));
+        breaker.abandoned(Pass::Probe, later);
+        assert_eq!(breaker.ask(later), Ok(Pass::Probe), "another one decides");
+        breaker.succeeded(Pass::Probe, later);
+        assert_eq!(breaker.ask(later), Ok(Pass::Regular));
+        fail(&breaker, LEAST_FAILURES - 1, later);
+        assert_eq!(breaker.ask(later), Ok(Pass::Regular), "old failures are forgotten");
+    }
+
+    #[test]
+    fn its_condition_is_what_the_next_request_meets() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        assert_eq!(breaker.condition(now), Condition::Closed);
+        fail(&breaker, LEAST_FAILURES, now);
+        assert_eq!(breaker.condition(now), Condition::Open);
+        let later = now + FIRST_PAUSE;
+        assert_eq!(breaker.condition(later), Condition::HalfOpen, "the next request is the probe");
+        assert_eq!(breaker.ask(later), Ok(Pass::Probe));
+        assert_eq!(breaker.condition(later), Condition::HalfOpen);
+        breaker.failed(Pass::Probe, later);
+        assert_eq!(breaker.condition(later), Condition::Open);
+    }
+
+    #[test]
+    fn failures_of_requests_from_before_do_not_lengthen_the_pause() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        fail(&breaker, LEAST_FAILURES, now);
+        fail(&breaker, 10, now + Duration::from_secs(4));
+        assert_eq!(breaker.ask(now + FIRST_PAUSE), Ok(Pass::Probe));
+    }
+}

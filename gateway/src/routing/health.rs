@@ -1,0 +1,71 @@
+//! What operators are shown of the upstreams: how busy each is, and what keeps requests from it.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::breaker::Condition;
+use super::{Provider, Routes};
+use crate::config::Kind;
+
+/// An upstream as it is now.
+#[derive(Debug, Serialize)]
+pub(crate) struct Health<'a> {
+    pub(crate) name: &'a str,
+    kind: Kind,
+    region: Option<&'a str>,
+    /// Number of requests in progress.
+    pub(crate) in_flight: usize,
+    /// Number of its keys.
+    keys: usize,
+    pub(crate) models: Vec<ModelHealth<'a>>,
+}
+
+/// A model of the gateway that the upstream serves.
+#[derive(Debug, Serialize)]
+pub(crate) struct ModelHealth<'a> {
+    pub(crate) model: &'a str,
+    /// What the upstream calls it.
+    upstream_model: &'a str,
+    pub(crate) breaker: Condition,
+    /// Number of keys that are not used for a while.
+    keys_waiting: usize,
+}
+
+impl<'a> Health<'a> {
+    fn of(provider: &'a Provider) -> Self {
+        let upstream = &provider.upstream;
+        Self {
+            name: &upstream.name,
+            kind: upstream.kind,
+            region: upstream.region.as_deref(),
+            in_flight: provider.load.running(),
+            keys: upstream.keys.len(),
+            models: Vec::new(),
+        }
+    }
+}
+
+impl Routes {
+    /// All upstreams by name, with their models in the order of the configuration.
+    pub(crate) fn health(&self, now: Instant) -> impl Iterator<Item = Health<'_>> {
+        let providers = self.providers.iter();
+        let mut upstreams: BTreeMap<&str, Health<'_>> =
+            providers.map(|(name, provider)| (name.as_str(), Health::of(provider))).collect();
+        for route in &self.listed {
+            for destination in &route.destinations {
+                let Some(upstream) = upstreams.get_mut(&*destination.provider.upstream.name) else {
+                    continue;
+                };
+                upstream.models.push(ModelHealth {
+                    model: &route.id,
+                    upstream_model: &destination.model,
+                    breaker: destination.breaker.condition(now),
+                    keys_waiting: destination.keys.waiting(now),
+                });
+            }
+        }
+        upstreams.into_values()
+    }
+}

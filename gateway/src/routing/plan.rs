@@ -1,0 +1,301 @@
+//! The attempts of one request: which destination comes next, and what it takes to ask it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::breaker::Pass;
+use super::keys::Chosen;
+use super::load::Permit;
+use super::{Destination, Route};
+use crate::conversation::Protocol;
+
+/// Maximum number of attempts of a request, with all destinations and keys.
+const MOST_ATTEMPTS: u32 = 8;
+
+/// The destinations of a request that have not been tried.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    route: Arc<Route>,
+    /// The protocol that the destination must speak itself, where it must.
+    only: Option<Protocol>,
+    /// A bit for each destination.
+    tried: u64,
+    attempts: u32,
+    unavailable: Option<Unavailable>,
+}
+
+/// Why no destination can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unavailable {
+    pub(crate) why: Why,
+    /// When the first of them can be asked again.
+    pub(crate) until: Instant,
+}
+
+/// What keeps a request from a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It failed lately.
+    Broken,
+    /// It has as many requests as it may have.
+    Busy,
+    /// It told each key to wait.
+    KeysWait,
+}
+
+/// A destination with everything needed to ask it: a key, a place among its requests and leave of its breaker. What
+/// came of it has to be told.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) destination: Arc<Destination>,
+    key: Chosen,
+    /// Until the outcome was told.
+    pass: Option<Pass>,
+    _permit: Permit,
+}
+
+impl Plan {
+    pub(super) fn new(route: Arc<Route>, only: Option<Protocol>) -> Self {
+        Self { route, only, tried: 0, attempts: 0, unavailable: None }
+    }
+
+    /// The next destination: of the lowest order, by weight. `draw`: a random number.
+    pub(crate) fn next(&mut self, now: Instant, draw: u32) -> Option<Claim> {
+        while self.attempts < MOST_ATTEMPTS
+            && let Some(index) = self.pick(draw)
+        {
+            self.tried |= 1 << index;
+            match Claim::of(&self.route.destinations[index], now) {
+                Ok(claim) => {
+                    self.attempts += 1;
+                    return Some(claim);
+                }
+                Err(unavailable) => {
+                    let earlier = self.unavailable.filter(|other| other.until <= unavailable.until);
+                    self.unavailable = Some(earlier.unwrap_or(unavailable));
+                }
+            }
+        }
+        None
+    }
+
+    /// The same destination with its next key. None if each of its keys has to wait, or the request has been tried often
+    /// enough.
+    pub(crate) fn next_key(&mut self, claim: &mut Claim, now: Instant) -> bool {
+        if self.attempts >= MOST_ATTEMPTS {
+            return false;
+        }
+        let Ok(chosen) = claim.destination.keys.choose(now) else { return false };
+        self.attempts += 1;
+        claim.key = chosen;
+        true
+    }
+
+    /// Why the destinations that were not tried could not be.
+    pub(crate) fn unavailable(&self) -> Option<Unavailable> {
+        self.unavailable
+    }
+
+    fn pick(&self, draw: u32) -> Option<usize> {
+        let open = |index: usize, destination: &Destination| {
+            self.tried & (1 << index) == 0 && self.only.is_none_or(|protocol| destination.speaks(protocol))
+        };
+        let candidates = || {
+            let all = self.route.destinations.iter().enumerate();
+            all.filter(|(index, destination)| open(*index, destination))
+        };
+        let order = candidates().map(|(_, destination)| destination.order).min()?;
+        let candidates = || candidates().filter(|(_, destination)| destination.order == order);
+        let sum: u64 = candidates().map(|(_, destination)| u64::from(destination.weight)).sum();
+        let mut rest = u64::from(draw) % sum.max(1);
+        for (index, destination) in candidates() {
+            match rest.checked_sub(u64::from(destination.weight)) {
+                Some(less) => rest = less,
+                None => return Some(index),
+            }
+        }
+        // All weights are zero.
+        candidates().next().map(|(index, _)| index)
+    }
+}
+
+impl Claim {
+    fn of(destination: &Arc<Destination>, now: Instant) -> Result<Self, Unavailable> {
+        let unavailable = |why| move |until| Unavailable { why, until };
+        let key = destination.keys.choose(now).map_err(unavailable(Why::KeysWait))?;
+        // First: a request that the breaker keeps away takes no place of the minute.
+        let pass = destination.breaker.ask(now).map_err(unavailable(Why::Broken))?;
+        let upstream = &destination.provider.upstream;
+        let permit = destination
+            .provider
+            .load
+            .admit(upstream.max_concurrent, upstream.max_requests_per_minute, now)
+            .inspect_err(|_| destination.breaker.abandoned(pass, now))
+            .map_err(unavailable(Why::Busy))?;
+        Ok(Self { destination: Arc::clone(destination), key, pass: Some(pass), _permit: permit })
+    }
+
+    /// Which key of the upstream is used.
+    pub(crate) fn key(&self) -> Option<usize> {
+        self.key.0
+    }
+
+    /// The upstream works.
+    pub(crate) fn succeeded(&mut self, now: Instant) {
+        if let Some(pass) = self.pass.take() {
+            self.destination.breaker.succeeded(pass, now);
+        }
+    }
+
+    /// The upstream failed, also after it had begun to answer.
+    pub(crate) fn failed(&mut self, now: Instant) {
+        let pass = self.pass.take().unwrap_or(Pass::Regular);
+        self.destination.breaker.failed(pass, now);
+    }
+
+    /// The key is not used for a while.
+    pub(crate) fn key_waits(&self, time: Duration, now: Instant) {
+        self.destination.keys.wait(self.key, now + time);
+    }
+
+    /// Whether the upstream has no other key.
+    pub(crate) fn has_one_key(&self) -> bool {
+        self.destination.keys.is_alone()
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(pass) = self.pass {
+            self.destination.breaker.abandoned(pass, Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright::ApiKey;
+
+    use super::*;
+    use crate::config::{Kind, Model, Target, Upstream};
+    use crate::routing::Routes;
+
+    /// A route to upstreams of these names, weights and orders.
+    fn route(targets: &[(&str, u32, u32)], change: impl Fn(&mut Upstream)) -> Arc<Route> {
+        let upstreams: Vec<Upstream> = targets
+            .iter()
+            .map(|(name, ..)| {
+                let mut upstream = Upstream::new(*name, Kind::Chat, "http://127.0.0.1:1");
+                change(&mut upstream);
+                upstream
+            })
+            .collect();
+        let mut model = Model::new("m", "f", Target::new(targets[0].0, "m"));
+        model.targets = targets
+            .iter()
+            .map(|(name, weight, order)| {
+                let mut target = Target::new(*name, "m");
+                (target.weight, target.order) = (*weight, *order);
+                target
+            })
+            .collect();
+        let routes = Routes::new(&upstreams, &[model]).expect("routes");
+        Arc::clone(routes.find("m").expect("the route"))
+    }
+
+    fn name(claim: &Claim) -> String {
+        claim.destination.provider.upstream.name.clone()
+    }
+
+    fn names(route: &Arc<Route>, now: Instant, draw: u32) -> Vec<String> {
+        let mut plan = route.plan(None);
+        std::iter::from_fn(|| plan.next(now, draw)).map(|claim| name(&claim)).collect()
+    }
+
+    #[test]
+    fn lower_orders_come_first_and_weights_share_within_one() {
+        let route = route(&[("late", 1, 1), ("heavy", 3, 0), ("light", 1, 0)], |_| {});
+        let now = Instant::now();
+        let first = |draw| names(&route, now, draw).swap_remove(0);
+        assert_eq!([first(0), first(1), first(2), first(3)], ["heavy", "heavy", "heavy", "light"]);
+        assert_eq!(names(&route, now, 3), ["light", "heavy", "late"]);
+    }
+
+    #[test]
+    fn an_open_breaker_is_passed_over() {
+        let route = route(&[("one", 1, 0), ("two", 1, 1)], |_| {});
+        let now = Instant::now();
+        for _ in 0..5 {
+            route.plan(None).next(now, 0).expect("one").failed(now);
+        }
+        assert_eq!(names(&route, now, 0), ["two"]);
+        // It is tried again after its pause.
+        assert_eq!(names(&route, now + Duration::from_secs(5), 0), ["one", "two"]);
+    }
+
+    #[test]
+    fn requests_that_a_breaker_keeps_away_use_no_place_of_the_minute() {
+        let route = route(&[("one", 1, 0)], |upstream| upstream.max_requests_per_minute = Some(6));
+        let now = Instant::now();
+        for _ in 0..5 {
+            route.plan(None).next(now, 0).expect("one").failed(now);
+        }
+        for _ in 0..10 {
+            assert!(route.plan(None).next(now, 0).is_none());
+        }
+        let later = now + Duration::from_secs(6);
+        let probe = route.plan(None).next(later, 0).expect("the probe");
+        // One that finds no place of the minute leaves the probe to the next.
+        drop(probe);
+        assert!(route.plan(None).next(later, 0).is_none());
+        let next_minute = now + Duration::from_secs(61);
+        assert!(route.plan(None).next(next_minute, 0).is_some());
+    }
+
+    #[test]
+    fn a_full_upstream_is_passed_over_and_named_where_there_is_no_other() {
+        let route = route(&[("one", 1, 0)], |upstream| upstream.max_concurrent = Some(1));
+        let now = Instant::now();
+        let mut plan = route.plan(None);
+        let claim = plan.next(now, 0).expect("a place");
+        let mut other = route.plan(None);
+        assert!(other.next(now, 0).is_none());
+        assert_eq!(other.unavailable().map(|unavailable| unavailable.why), Some(Why::Busy));
+        drop(claim);
+        assert_eq!(names(&route, now, 0), ["one"]);
+    }
+
+    #[test]
+    fn the_next_key_is_used_where_one_has_to_wait() {
+        let key = |text: &str| ApiKey::new(text).expect("a key");
+        let route = route(&[("one", 1, 0)], |upstream| upstream.keys = vec![key("a"), key("b")]);
+        let now = Instant::now();
+        let mut plan = route.plan(None);
+        let mut claim = plan.next(now, 0).expect("a key");
+        assert_eq!(claim.key(), Some(0));
+        claim.key_waits(Duration::from_secs(9), now);
+        assert!(plan.next_key(&mut claim, now));
+        assert_eq!(claim.key(), Some(1));
+        claim.key_waits(Duration::from_secs(3), now);
+        assert!(!plan.next_key(&mut claim, now));
+        drop(claim);
+        let mut later = route.plan(None);
+        assert!(later.next(now, 0).is_none());
+        let until = now + Duration::from_secs(3);
+        assert_eq!(later.unavailable(), Some(Unavailable { why: Why::KeysWait, until }));
+    }
+
+    #[test]
+    fn a_probe_that_tells_nothing_makes_room_for_another() {
+        let route = route(&[("one", 1, 0)], |_| {});
+        let now = Instant::now();
+        for _ in 0..5 {
+            route.plan(None).next(now, 0).expect("one").failed(now);
+        }
+        let later = now + Duration::from_secs(6);
+        let probe = route.plan(None).next(later, 0).expect("the probe");
+        assert!(route.plan(None).next(later, 0).is_none());
+        drop(probe);
+        assert!(route.plan(None).next(later, 0).is_some());
+    }
+}

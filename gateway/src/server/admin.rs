@@ -1,0 +1,188 @@
+//! `/admin`: keys, usage and upstreams, for operators with the admin key. Not part of the specification.
+//!
+//! | method and path | what it does |
+//! |---|---|
+//! | `GET /admin/keys` | lists the keys in use; `?revoked=true`: all |
+//! | `POST /admin/keys` | makes a key |
+//! | `GET /admin/keys/{id}` | shows a key |
+//! | `DELETE /admin/keys/{id}` | revokes it |
+//! | `POST /admin/keys/{id}/rotate` | gives it another secret |
+//! | `GET /admin/usage` | reports usage; `?from=…&to=…&key=…&by=…` |
+//! | `GET /admin/upstreams` | shows the upstreams as they are now |
+
+use std::time::Instant;
+
+use axum::body::Body;
+use bytes::Bytes;
+use gatewright::ErrorCode;
+use http::request::Parts;
+use http::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::body::read_body;
+use crate::access::RegistryError;
+use crate::app::App;
+use crate::keys::{NewKey, Rotation};
+use crate::usage::UsageQuery;
+use crate::wire::{ApiError, Response, json_response};
+
+/// First segment of these paths.
+const PREFIX: &str = "/admin";
+
+/// Whether a path is one of an operator's.
+pub(super) fn serves(app: &App, path: &str) -> bool {
+    let rest = path.strip_prefix(PREFIX);
+    app.gatekeeper.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Answers a request of an operator.
+pub(super) async fn answer(
+    app: &App,
+    mut head: Parts,
+    mut query: Vec<(String, String)>,
+    body: &mut Body,
+) -> Result<Response, ApiError> {
+    app.gatekeeper.admit_admin(&mut head.headers)?;
+    let path = head.uri.path().to_owned();
+    let segments: Vec<&str> = path.split('/').skip(2).collect();
+    let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
+    let registry = &app.registry;
+    match (method, &*segments) {
+        (&Method::GET, ["keys"]) => {
+            let revoked = parameter(&mut query, "revoked")?;
+            none_left(&query)?;
+            let revoked = match revoked.as_deref() {
+                None | Some("false") => false,
+                Some("true") => true,
+                Some(_) => return Err(invalid("revoked", "must be true or false")),
+            };
+            Ok(json_response(&json!({ "keys": registry.list(revoked).await? })))
+        }
+        (&Method::POST, ["keys"]) => {
+            none_left(&query)?;
+            let new: NewKey = document(&read_body(&app.config, &head.headers, body).await?)?;
+            let issued = registry.create(new).await?;
+            refresh(app).await;
+            let mut response = json_response(&issued);
+            *response.status_mut() = StatusCode::CREATED;
+            Ok(response)
+        }
+        (&Method::GET, ["keys", name]) => {
+            none_left(&query)?;
+            Ok(json_response(&registry.show(&decoded(name)?).await?))
+        }
+        (&Method::DELETE, ["keys", name]) => {
+            none_left(&query)?;
+            let key = registry.revoke(&decoded(name)?).await?;
+            refresh(app).await;
+            Ok(json_response(&key))
+        }
+        (&Method::POST, ["keys", name, "rotate"]) => {
+            none_left(&query)?;
+            let body = read_body(&app.config, &head.headers, body).await?;
+            let issued = registry.rotate(&decoded(name)?, document::<Rotation>(&body)?).await?;
+            refresh(app).await;
+            Ok(json_response(&issued))
+        }
+        (&Method::GET, ["usage"]) => {
+            let mut parameter = |name| parameter(&mut query, name);
+            let mut usage = UsageQuery::default();
+            (usage.from, usage.to) = (parameter("from")?, parameter("to")?);
+            (usage.key, usage.by) = (parameter("key")?, parameter("by")?);
+            none_left(&query)?;
+            Ok(json_response(&json!({ "usage": registry.usage(usage).await? })))
+        }
+        (&Method::GET, ["upstreams"]) => {
+            none_left(&query)?;
+            let routes = app.routes.load();
+            let upstreams: Vec<_> = routes.health(Instant::now()).collect();
+            Ok(json_response(&json!({ "upstreams": upstreams })))
+        }
+        (_, ["keys" | "usage" | "upstreams"] | ["keys", _] | ["keys", _, "rotate"]) => {
+            let message = format!("{} is not allowed for {path}", head.method);
+            Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods(&segments)))
+        }
+        _ => Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("there is nothing at {path}"))),
+    }
+}
+
+fn methods(segments: &[&str]) -> &'static str {
+    match segments {
+        ["keys"] => "GET, HEAD, POST",
+        ["keys", _] => "GET, HEAD, DELETE",
+        ["keys", ..] => "POST",
+        _ => "GET, HEAD",
+    }
+}
+
+/// Makes a change valid in this gateway before it is reported. If the store does not answer now, the change becomes
+/// valid when it does.
+async fn refresh(app: &App) {
+    if let Err(error) = app.gatekeeper.refresh().await {
+        tracing::warn!("{error}: a change of a key is not valid yet");
+    }
+}
+
+fn invalid(member: &str, message: &str) -> ApiError {
+    ApiError::new(&ErrorCode::INVALID_VALUE, format!("{member}: {message}")).param(member)
+}
+
+/// Takes a parameter out of the query.
+fn parameter(query: &mut Vec<(String, String)>, name: &str) -> Result<Option<String>, ApiError> {
+    let Some(at) = query.iter().position(|(found, _)| found == name) else { return Ok(None) };
+    let (_, value) = query.remove(at);
+    if query.iter().any(|(found, _)| found == name) {
+        return Err(invalid(name, "is given twice"));
+    }
+    Ok(Some(value))
+}
+
+/// Errors: there are parameters that nobody has read. A misspelt filter must not show more than was asked for.
+fn none_left(query: &[(String, String)]) -> Result<(), ApiError> {
+    match query.first() {
+        None => Ok(()),
+        Some((name, _)) => {
+            let name = gatewright::limits::brief(format_args!("{name:?}"));
+            Err(ApiError::new(&ErrorCode::INVALID_VALUE, format!("there is no query parameter {name} here")))
+        }
+    }
+}
+
+fn decoded(segment: &str) -> Result<String, ApiError> {
+    let decoded = percent_decode_str(segment).decode_utf8().ok();
+    let name = decoded.filter(|name| !name.is_empty() && !name.contains(char::is_control));
+    name.map(Into::into).ok_or_else(|| ApiError::new(&ErrorCode::NOT_FOUND, "the path does not name a key"))
+}
+
+fn document<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let (code, what) = if error.is_data() {
+            (&ErrorCode::INVALID_VALUE, "not valid")
+        } else {
+            (&ErrorCode::INVALID_JSON, "not one JSON document")
+        };
+        ApiError::new(code, format!("the body is {what}: {error}"))
+    })
+}
+
+impl From<RegistryError> for ApiError {
+    fn from(error: RegistryError) -> Self {
+        let message = error.to_string();
+        match error {
+            RegistryError::Invalid(invalid) => {
+                Self::new(&ErrorCode::INVALID_VALUE, message).param(invalid.member)
+            }
+            RegistryError::NameTaken(_) => Self::new(&ErrorCode::INVALID_VALUE, message).param("name"),
+            RegistryError::NotFound(_) => Self::new(&ErrorCode::NOT_FOUND, message),
+            RegistryError::Full => Self::new(&ErrorCode::INVALID_VALUE, message),
+            RegistryError::Data(_) | RegistryError::Store(_) => {
+                // The message is the database's, and of no use to who asks.
+                tracing::warn!("{message}");
+                Self::new(&ErrorCode::SERVER_IS_OVERLOADED, "the store does not answer; try again soon")
+                    .retry_after(1)
+            }
+        }
+    }
+}

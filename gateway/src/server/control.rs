@@ -1,0 +1,103 @@
+//! Changes of a running gateway.
+
+use std::sync::Arc;
+
+use super::bind_error::BindError;
+use super::tls::Certificate;
+use crate::app::App;
+use crate::config::Config;
+
+/// Gives a running gateway another configuration.
+#[derive(Clone)]
+pub struct Control {
+    pub(super) app: Arc<App>,
+    pub(super) certificate: Option<Arc<Certificate>>,
+}
+
+/// What came of another configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reloaded {
+    /// Keys of the configuration file that have changed and have no effect before the gateway is started again.
+    pub waiting: Vec<&'static str>,
+}
+
+impl Control {
+    /// Puts upstreams, models and the certificate of a configuration in the place of those in use, for all requests and
+    /// connections from now on. Requests in progress end as they began.
+    ///
+    /// Errors: the configuration cannot be used. Nothing has changed then.
+    pub fn reload(&self, config: &Config) -> Result<Reloaded, BindError> {
+        let certificate = match (&config.tls, &self.certificate) {
+            (Some(tls), Some(in_use)) => Some((in_use, tls.read()?)),
+            _ => None,
+        };
+        self.app.reload(config)?;
+        if let Some((in_use, certificate)) = certificate {
+            in_use.replace(certificate);
+        }
+        Ok(Reloaded { waiting: waiting(&self.app.config, config) })
+    }
+}
+
+/// The keys whose values differ and which a running gateway cannot change.
+fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
+    let addresses = |config: &Config| config.tls.as_ref().map(|tls| tls.listen.clone());
+    // Every field is named: a new one has to be put somewhere.
+    let Config {
+        listen,
+        tls: _,
+        key,
+        admin_key,
+        data,
+        public_url,
+        max_body_bytes,
+        max_connections,
+        max_connections_per_peer,
+        header_timeout,
+        body_timeout,
+        write_timeout,
+        allowed_origins,
+        shutdown_grace,
+        drain_delay,
+        open_metrics,
+        event_delay,
+        video_time,
+        max_file_bytes,
+        webhook_secret,
+        webhook_backoff,
+        allow_private_webhooks,
+        faults,
+        upstreams: _,
+        models: _,
+    } = old;
+    let secret = |secret: &Option<gatewright::webhook::Secret>| {
+        secret.as_ref().map(gatewright::webhook::Secret::expose)
+    };
+    let same = [
+        ("server.listen", *listen == new.listen),
+        ("server.tls.listen", addresses(old) == addresses(new)),
+        ("server.public_url", *public_url == new.public_url),
+        ("server.allowed_origins", *allowed_origins == new.allowed_origins),
+        ("server.shutdown_grace", *shutdown_grace == new.shutdown_grace),
+        ("server.drain_delay", *drain_delay == new.drain_delay),
+        ("limits.max_body", *max_body_bytes == new.max_body_bytes),
+        ("limits.max_files", *max_file_bytes == new.max_file_bytes),
+        ("limits.max_connections", *max_connections == new.max_connections),
+        ("limits.max_connections_per_peer", *max_connections_per_peer == new.max_connections_per_peer),
+        ("limits.header_timeout", *header_timeout == new.header_timeout),
+        ("limits.body_timeout", *body_timeout == new.body_timeout),
+        ("limits.write_timeout", *write_timeout == new.write_timeout),
+        ("access.key", *key == new.key),
+        ("access.admin_key", *admin_key == new.admin_key),
+        ("store.data", *data == new.data),
+        ("webhooks.secret", secret(webhook_secret) == secret(&new.webhook_secret)),
+        ("webhooks.backoff", *webhook_backoff == new.webhook_backoff),
+        ("webhooks.allow_private", *allow_private_webhooks == new.allow_private_webhooks),
+        ("observe.open_metrics", *open_metrics == new.open_metrics),
+        ("simulator.faults", *faults == new.faults),
+        ("simulator.event_delay", *event_delay == new.event_delay),
+        ("simulator.video_time", *video_time == new.video_time),
+    ];
+    same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+}

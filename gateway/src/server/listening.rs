@@ -1,0 +1,91 @@
+//! The sockets that a gateway listens on.
+
+use std::future::poll_fn;
+use std::io;
+use std::io::ErrorKind::{ConnectionAborted, ConnectionReset};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use tokio::net::{TcpListener, TcpStream};
+
+use super::bind_error::BindError;
+use crate::config::Config;
+
+/// One socket.
+struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    is_tls: bool,
+}
+
+/// All of them, the plain ones first.
+pub(super) struct Listening {
+    listeners: Vec<Listener>,
+    /// The one that is asked first.
+    first: AtomicUsize,
+}
+
+/// A connection that was accepted.
+pub(super) struct Accepted {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) is_tls: bool,
+}
+
+impl Listening {
+    /// Binds the addresses of a configuration.
+    pub(super) async fn bind(config: &Config) -> Result<Self, BindError> {
+        let plain = config.listen.iter().map(|address| (address, false));
+        let tls = config.tls.iter().flat_map(|tls| &tls.listen).map(|address| (address, true));
+        let mut listeners = Vec::new();
+        for (listen, is_tls) in plain.chain(tls) {
+            let failed = |source| BindError::Listen { listen: listen.clone(), source };
+            let socket = TcpListener::bind(listen).await.map_err(failed)?;
+            let address = socket.local_addr().map_err(failed)?;
+            listeners.push(Listener { socket, address, is_tls });
+        }
+        if listeners.is_empty() {
+            return Err(BindError::Nowhere);
+        }
+        Ok(Self { listeners, first: AtomicUsize::new(0) })
+    }
+
+    /// The address of the first socket.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listeners[0].address
+    }
+
+    /// The base URLs of all sockets.
+    pub(super) fn urls(&self) -> impl Iterator<Item = String> {
+        let scheme = |is_tls: bool| if is_tls { "https" } else { "http" };
+        self.listeners
+            .iter()
+            .map(move |listener| format!("{}://{}", scheme(listener.is_tls), listener.address))
+    }
+
+    /// Accepts a connection of any socket. The socket that is asked first changes each time, so that a busy one does not
+    /// keep the others waiting.
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+        let first = self.first.fetch_add(1, Ordering::Relaxed);
+        poll_fn(|context| {
+            for at in 0..self.listeners.len() {
+                let listener = &self.listeners[first.wrapping_add(at) % self.listeners.len()];
+                while let Poll::Ready(accepted) = listener.socket.poll_accept(context) {
+                    let (stream, peer) = match accepted {
+                        // A client that left the queue must not delay the next one.
+                        Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset) => continue,
+                        Err(error) => return Poll::Ready(Err(error)),
+                        Ok(accepted) => accepted,
+                    };
+                    // Without it, every event of a stream may wait 40 ms for the acknowledgement of the previous one.
+                    // Fails if the client has gone, which the connection then detects.
+                    _ = stream.set_nodelay(true);
+                    return Poll::Ready(Ok(Accepted { stream, peer, is_tls: listener.is_tls }));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

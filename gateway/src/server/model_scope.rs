@@ -1,0 +1,51 @@
+//! Refuses requests for a model that the key may not use.
+
+use gatewright::ErrorCode;
+use gatewright::operations::Operation;
+use serde::Deserialize;
+
+use crate::access::model_refused;
+use crate::routing::Routes;
+use crate::usage::Caller;
+use crate::wire::ApiError;
+
+/// Prefix of native model names.
+const NATIVE_PREFIX: &str = "models/";
+
+/// Checks the model in the path or in the body: the scope names it, or the model that it is an alias of. Does nothing for
+/// keys that may use every model. A body that names no model, or is not JSON, is refused by the operation itself.
+pub(super) fn check(
+    routes: &Routes,
+    caller: &Caller,
+    operation: &Operation,
+    path: &[(String, String)],
+    body: &[u8],
+) -> Result<(), ApiError> {
+    /// The rest is skipped, not built.
+    #[derive(Deserialize)]
+    struct Named {
+        model: Option<String>,
+    }
+
+    if caller.scopes().models.is_empty() {
+        return Ok(());
+    }
+    let in_path = path.iter().find(|(name, _)| name == "model").map(|(_, model)| model.as_str());
+    let in_body = if operation.models.is_some() && in_path.is_none() {
+        match serde_json::from_slice::<Named>(body) {
+            Ok(named) => named.model,
+            // One model would be checked and another might be called.
+            Err(error) if error.is_data() => {
+                let message = format!("the model of the request cannot be read: {error}");
+                return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("model"));
+            }
+            Err(_) => None,
+        }
+    } else {
+        None
+    };
+    let Some(model) = in_path.or(in_body.as_deref()) else { return Ok(()) };
+    let (name, scopes) = (model.strip_prefix(NATIVE_PREFIX).unwrap_or(model), caller.scopes());
+    let meant = || routes.find(name).is_some_and(|route| scopes.allow_model(&route.id));
+    if scopes.allow_model(name) || meant() { Ok(()) } else { Err(model_refused(model)) }
+}

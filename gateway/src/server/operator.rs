@@ -1,0 +1,84 @@
+//! What operators ask a gateway beside the operations: whether it lives, whether it takes requests, and its metrics.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use axum::body::Body;
+use gatewright::ErrorCode;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde_json::json;
+
+use crate::app::App;
+use crate::observe::States;
+use crate::wire::{ApiError, Response, json_response};
+
+/// The methods of these paths.
+const METHODS: &str = "GET, HEAD, OPTIONS";
+
+/// Answers one of these paths. `None` for any other.
+pub(super) fn answer(app: &App, head: &mut Parts) -> Option<Result<Response, ApiError>> {
+    let (method, path) = (&head.method, head.uri.path());
+    let read: fn(&App, &mut HeaderMap) -> Result<Response, ApiError> = match path {
+        "/health/live" => |_, _| Ok(json_response(&json!({ "status": "live" }))),
+        "/health/ready" => |app, _| Ok(ready(app)),
+        "/metrics" => metrics,
+        _ => return None,
+    };
+    Some(match *method {
+        Method::GET | Method::HEAD => read(app, &mut head.headers),
+        _ => {
+            Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, format!("{method} is not allowed for {path}"))
+                .allow(METHODS))
+        }
+    })
+}
+
+fn ready(app: &App) -> Response {
+    let draining = app.draining.load(Ordering::Relaxed);
+    let mut response = json_response(&json!({ "status": if draining { "draining" } else { "ready" } }));
+    if draining {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+/// The metrics, for everyone or for who has the admin key.
+fn metrics(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
+    if !app.config.open_metrics {
+        if !app.gatekeeper.has_admin() {
+            return Err(ApiError::new(&ErrorCode::NOT_FOUND, "this gateway does not show its metrics"));
+        }
+        app.gatekeeper.admit_admin(headers)?;
+    }
+    let mut response = Response::new(Body::from(app.metrics.render() + &states(app).render()));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+/// What is read only when someone asks.
+fn states(app: &App) -> States {
+    let states = States::default();
+    for (state, requests) in app.ledger.counters().states() {
+        states.set("gatewright_usage_requests", &[("state", state)], requests);
+    }
+    states.set("gatewright_store_failures", &[], app.ledger.counters().failures());
+    for upstream in app.routes.load().health(Instant::now()) {
+        let name = upstream.name;
+        #[expect(clippy::cast_precision_loss, reason = "far fewer requests are in progress")]
+        states.set("gatewright_upstream_in_flight", &[("upstream", name)], upstream.in_flight as f64);
+        // A model may have several targets at one upstream: the worst counts.
+        let mut models = BTreeMap::new();
+        for model in upstream.models {
+            let worst = models.entry(model.model).or_insert(model.breaker);
+            *worst = model.breaker.max(*worst);
+        }
+        for (model, breaker) in models {
+            let labels = [("upstream", name), ("model", model)];
+            states.set("gatewright_upstream_breaker", &labels, breaker.number());
+        }
+    }
+    states
+}

@@ -1,0 +1,45 @@
+//! The headers that tell a client what is left of its limits a minute, under the names of 2.12. Their values are ours,
+//! since the source shows none: numbers, and for `reset` the seconds until all may be used again, such as `42s`.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::usage::{Caller, Left};
+
+/// Of requests and of tokens: limit, remaining, reset.
+const NAMES: [[HeaderName; 3]; 2] = [
+    [
+        HeaderName::from_static("x-ratelimit-limit-requests"),
+        HeaderName::from_static("x-ratelimit-remaining-requests"),
+        HeaderName::from_static("x-ratelimit-reset-requests"),
+    ],
+    [
+        HeaderName::from_static("x-ratelimit-limit-tokens"),
+        HeaderName::from_static("x-ratelimit-remaining-tokens"),
+        HeaderName::from_static("x-ratelimit-reset-tokens"),
+    ],
+];
+
+/// All names, for web pages that read them (CORS).
+pub(super) fn names() -> impl Iterator<Item = HeaderName> {
+    NAMES.into_iter().flatten()
+}
+
+/// Writes the headers of the limits that the key has.
+pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
+    let allowance = caller.allowance();
+    let limits = caller.limits();
+    let [requests, tokens] = NAMES;
+    one(headers, requests, limits.requests_per_minute, allowance.requests);
+    one(headers, tokens, limits.tokens_per_minute, allowance.tokens);
+}
+
+fn one(headers: &mut HeaderMap, names: [HeaderName; 3], limit: Option<u64>, left: Option<Left>) {
+    let Some((limit, left)) = limit.zip(left) else { return };
+    let seconds = left.full.as_millis().div_ceil(1000);
+    let [name_of_limit, name_of_remaining, name_of_reset] = names;
+    headers.insert(name_of_limit, limit.into());
+    headers.insert(name_of_remaining, left.remaining.into());
+    if let Ok(reset) = HeaderValue::try_from(format!("{seconds}s")) {
+        headers.insert(name_of_reset, reset);
+    }
+}

@@ -1,0 +1,159 @@
+//! A conversation and its answer, independent of the protocol.
+
+use crate::bounds::client_schema::ClientSchema;
+
+/// Maximum length of a tool's name beside its result, in bytes.
+const LONGEST_NAME: usize = 256;
+/// Overhead of a tool call in memory and in a response, in bytes, besides its texts.
+const CALL: usize = 512;
+
+/// A conversation to answer.
+#[derive(Debug, Default)]
+pub(crate) struct Prompt {
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) tool_choice: ToolChoice,
+    /// Whether several tools may be called in one answer.
+    pub(crate) parallel_tool_calls: bool,
+    pub(crate) format: Format,
+    /// Maximum number of tokens of a text answer (2.1). Tool calls are never truncated.
+    pub(crate) max_tokens: Option<usize>,
+    /// Stop sequences: they end the answer and are not part of it (2.1).
+    pub(crate) stop: Vec<String>,
+    /// Tokens of non-text input, such as images.
+    pub(crate) media_tokens: usize,
+}
+
+/// One turn of the conversation.
+#[derive(Debug, Clone)]
+pub(crate) enum Turn {
+    /// A system or developer message.
+    Instruction(String),
+    User(String),
+    /// An earlier answer or call of the model; only counted as input.
+    Assistant(String),
+    /// The summary that replaced compacted turns.
+    Summary(String),
+    /// The result of a tool call.
+    ToolResult {
+        name: Option<String>,
+        output: String,
+    },
+}
+
+impl Turn {
+    /// The result of a tool call. A call may have many results, so each holds only the beginning of a long name.
+    pub(crate) fn tool_result(name: Option<&str>, output: String) -> Self {
+        let name = name.map(|name| name[..name.floor_char_boundary(LONGEST_NAME)].to_owned());
+        Self::ToolResult { name, output }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Instruction(text) | Self::User(text) | Self::Assistant(text) | Self::Summary(text) => text,
+            Self::ToolResult { output, .. } => output,
+        }
+    }
+}
+
+/// A function the model may call.
+#[derive(Debug, Clone)]
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    /// JSON Schema of the arguments.
+    pub(crate) parameters: ClientSchema,
+}
+
+/// The tool choice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ToolChoice {
+    /// The model decides: it calls the tools that the prompt names.
+    #[default]
+    Auto,
+    /// No tool.
+    None,
+    /// At least one tool.
+    Required,
+    /// This tool.
+    Named(String),
+}
+
+/// The form of a text answer.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Format {
+    #[default]
+    Text,
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that matches this schema.
+    JsonSchema(ClientSchema),
+    /// One of the words that this schema allows, without quotes.
+    Word(ClientSchema),
+}
+
+/// The answer of the model.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) content: Content,
+    pub(crate) finish: Finish,
+    pub(crate) usage: Usage,
+}
+
+/// Text, or calls of tools.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Text(String),
+    ToolCalls(Vec<ToolCall>),
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolCall {
+    pub(crate) name: String,
+    /// A JSON document.
+    pub(crate) arguments: String,
+}
+
+/// Why the answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// Complete, or a stop sequence was reached.
+    Stop,
+    /// `max_tokens` was reached.
+    Length,
+    ToolCalls,
+}
+
+/// Tokens read and written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+}
+
+impl Content {
+    /// Estimated memory, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::ToolCalls(calls) => calls.iter().map(ToolCall::bytes).sum(),
+        }
+    }
+}
+
+impl ToolCall {
+    pub(crate) fn bytes(&self) -> usize {
+        CALL + self.name.len() + self.arguments.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_not_told_whole_with_each_result() {
+        let turn = Turn::tool_result(Some(&"n".repeat(100_000)), "done".to_owned());
+        assert!(matches!(turn, Turn::ToolResult { name: Some(name), .. } if name.len() == LONGEST_NAME));
+    }
+}

@@ -1,0 +1,197 @@
+//! The responses protocol (2.4): one model turn over a prompt or items, and compaction.
+
+mod events;
+mod record;
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gatewright::{ErrorCode, limits};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use self::record::{Item, Made, Progress, Record, usage};
+use super::answer_format::format;
+use super::logprobs::Logprobs;
+use super::media_tokens;
+use super::tools::{Called, CustomTools, Form, Tools, call_id};
+use crate::app::App;
+use crate::bounds::budget::{Budget, Exceeded};
+use crate::clock::unix_seconds;
+use crate::kept::{Conversation, Items, conversation, new_id};
+use crate::models;
+use crate::simulator::conversation::{Content, Finish, Prompt, Turn, Usage};
+use crate::simulator::{self, tokens};
+use crate::wire::json::{content, limit, list, text};
+use crate::wire::sse::{self, Event};
+use crate::wire::{ApiError, Call, Response, json_response};
+
+/// Number of copies of a text's log probabilities in memory at once: in the stored response, and in the last four
+/// events of a stream.
+const LOGPROBS_AT_ONCE: usize = 5;
+/// Maximum length of a compaction's summary, in characters.
+const SUMMARY: usize = 4_000;
+
+/// `POST /v1/responses`.
+pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    let model = models::text_model(text(&body["model"]), call.operation)?.id;
+    if body["background"] == true {
+        let message = "this gateway answers while the request waits: leave background out or send false, and stream \
+                       where the answer may take long";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
+    }
+    let Conversation { items, earlier } = conversation(app, call, &body, budget)?;
+    let unmatched = limits::unmatched_calls(&items, earlier);
+    if !unmatched.is_empty() {
+        return Err(ApiError::violations(unmatched));
+    }
+    let (prompt, custom) = prompt(&body, &items)?;
+    let made = match items.last() {
+        Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt, budget)?,
+        _ => answered(&prompt, &custom, logprobs(&body), budget)?,
+    };
+    let record = Record {
+        id: format!("resp_{}", Uuid::new_v4().simple()),
+        created: unix_seconds(),
+        model,
+        request: body,
+    };
+    record.charge(budget)?;
+    if record.request["store"] != false {
+        let documents = Items::new(items).answered(&record.json(&Progress::Ended(&made)));
+        app.history.keep(call.caller.id(), record.id.clone(), documents);
+    }
+    if record.request["stream"] == true {
+        let terminator = call.operation.terminator.map(Event::terminator);
+        let events = events::of(&record, made).map(|event| Event::named(&event));
+        return Ok(sse::respond(events.chain(terminator), app.config.event_delay));
+    }
+    Ok(json_response(&record.json(&Progress::Ended(&made))))
+}
+
+/// `POST /v1/responses/compact` (ours; the source shows the path alone).
+pub(crate) fn compact(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
+    let body = call.checked_body()?;
+    models::text_model(text(&body["model"]), call.operation)?;
+    let Conversation { items, .. } = conversation(app, call, &body, budget)?;
+    if items.is_empty() {
+        let message = "there is nothing to compact: send input or previous_response_id";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
+    }
+    let made = compacted(&prompt(&body, &items)?.0, budget)?;
+    let output: Vec<Value> = made.items.iter().map(|item| item.json(made.item_status())).collect();
+    Ok(json_response(&json!({
+        "id": format!("resp_{}", Uuid::new_v4().simple()),
+        "object": "response.compaction",
+        "created_at": unix_seconds(),
+        "output": output,
+        "usage": usage(made.usage),
+    })))
+}
+
+/// The requested log probabilities; two members can request them.
+fn logprobs(request: &Value) -> Option<Logprobs> {
+    let included = list(&request["include"]).any(|further| further == "message.output_text.logprobs");
+    let top = limit(&request["top_logprobs"]);
+    (included || top.is_some_and(|top| top > 0)).then(|| Logprobs::new(top))
+}
+
+fn answered(
+    prompt: &Prompt,
+    custom: &CustomTools,
+    logprobs: Option<Logprobs>,
+    budget: &Budget,
+) -> Result<Made, Exceeded> {
+    let reply = simulator::reply(prompt, budget)?;
+    if let (Content::Text(text), Some(logprobs)) = (&reply.content, logprobs) {
+        logprobs.charge(text, LOGPROBS_AT_ONCE, budget)?;
+    }
+    let items = match reply.content {
+        Content::Text(text) => vec![Item::Message { id: new_id("msg"), text, logprobs }],
+        Content::ToolCalls(calls) => calls
+            .into_iter()
+            .map(|call| {
+                let called = custom.called(call);
+                let kind = if matches!(called, Called::Custom { .. }) { "ctc" } else { "fc" };
+                Item::Call { id: new_id(kind), call_id: call_id(), called }
+            })
+            .collect(),
+    };
+    Ok(Made { items, finish: reply.finish, usage: reply.usage })
+}
+
+/// One opaque item that replaces the conversation and holds the user's texts.
+fn compacted(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
+    let said: Vec<&str> = prompt
+        .turns
+        .iter()
+        .filter_map(|turn| match turn {
+            Turn::User(text) | Turn::Summary(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let summary: String = said.join("\n").chars().take(SUMMARY).collect();
+    let usage = Usage { input: prompt.tokens(budget)?, output: tokens::count(&summary) };
+    let id = new_id("cmp");
+    let items = vec![Item::Compaction { id, content: BASE64_STANDARD.encode(summary) }];
+    Ok(Made { items, finish: Finish::Stop, usage })
+}
+
+fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiError> {
+    let mut called: HashMap<&str, &str> = HashMap::new();
+    for call in
+        items.iter().filter(|item| matches!(text(&item["type"]), "function_call" | "custom_tool_call"))
+    {
+        if let (Some(id), Some(name)) = (call["call_id"].as_str(), call["name"].as_str()) {
+            called.entry(id).or_insert(name);
+        }
+    }
+    let mut turns: Vec<Turn> = Vec::new();
+    turns.extend(body["instructions"].as_str().map(|text| Turn::Instruction(text.to_owned())));
+    turns.extend(items.iter().filter_map(|item| turn(item, &called)));
+    let wanted = &body["text"]["format"];
+    let (tools, tool_choice, custom) = Tools::read(body, Form::Flat)?.into_parts();
+    let prompt = Prompt {
+        turns,
+        tool_choice,
+        tools,
+        parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
+        format: format(wanted, &wanted["schema"], "/text/format/schema")?,
+        max_tokens: limit(&body["max_output_tokens"]),
+        stop: Vec::new(),
+        media_tokens: media_tokens::of_items(items),
+    };
+    Ok((prompt, custom))
+}
+
+/// The turn of an item. `called`: names of tools by call id. Unknown kinds of items hold nothing that the simulated
+/// provider needs.
+fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<Turn> {
+    match item["type"].as_str() {
+        None | Some("message") => {
+            let content = content(&item["content"]);
+            Some(match text(&item["role"]) {
+                "user" => Turn::User(content),
+                "assistant" => Turn::Assistant(content),
+                _ => Turn::Instruction(content),
+            })
+        }
+        Some("function_call") => {
+            Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["arguments"]))))
+        }
+        Some("custom_tool_call") => {
+            Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["input"]))))
+        }
+        Some("function_call_output" | "custom_tool_call_output") => {
+            let name = called.get(text(&item["call_id"])).copied();
+            Some(Turn::tool_result(name, content(&item["output"])))
+        }
+        Some("compaction") => {
+            let bytes = BASE64_STANDARD.decode(text(&item["encrypted_content"])).ok()?;
+            String::from_utf8(bytes).ok().map(Turn::Summary)
+        }
+        Some(_) => None,
+    }
+}

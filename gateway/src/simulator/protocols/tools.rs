@@ -1,0 +1,199 @@
+//! Tools of requests in the chat and responses protocols (ours: 2.1 and 2.4 show none): the tools, the tool choice, and
+//! the calls.
+
+use std::collections::HashSet;
+
+use gatewright::ErrorCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::bounds::client_schema::{ClientSchema, OutOfBounds, check_pattern};
+use crate::simulator::conversation::{Tool, ToolCall, ToolChoice};
+use crate::wire::ApiError;
+use crate::wire::json::{list, text};
+
+/// Where a protocol puts the members of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Chat: under the name of its kind, `{"type": "custom", "custom": {…}}`.
+    Nested,
+    /// Responses: beside its kind.
+    Flat,
+}
+
+impl Form {
+    fn members(self, tool: &Value) -> &Value {
+        match self {
+            Self::Nested => &tool[text(&tool["type"])],
+            Self::Flat => tool,
+        }
+    }
+
+    /// The path from a tool to its members, as a JSON Pointer suffix.
+    fn pointer(self, kind: &str) -> String {
+        match self {
+            Self::Nested => format!("/{kind}"),
+            Self::Flat => String::new(),
+        }
+    }
+}
+
+/// The tools that may be called. A custom tool takes free text; to the simulated provider it is a function with one
+/// argument, [`INPUT`].
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) list: Vec<Tool>,
+    pub(crate) choice: ToolChoice,
+    custom: CustomTools,
+}
+
+/// Names of the custom tools.
+#[derive(Debug)]
+pub(crate) struct CustomTools(HashSet<String>);
+
+/// The argument that holds the text of a custom tool.
+const INPUT: &str = "input";
+
+/// A tool call as the protocols write it.
+pub(crate) enum Called {
+    /// `arguments`: a JSON document.
+    Function { name: String, arguments: String },
+    /// `input`: any text.
+    Custom { name: String, input: String },
+}
+
+impl Called {
+    /// The call before any of its text.
+    pub(crate) fn begun(&self) -> Self {
+        match self {
+            Self::Function { name, .. } => Self::Function { name: name.clone(), arguments: String::new() },
+            Self::Custom { name, .. } => Self::Custom { name: name.clone(), input: String::new() },
+        }
+    }
+}
+
+impl Tools {
+    /// The tools of a request and the tool choice. Tools of unknown kinds are accepted and never called.
+    /// Errors: a schema or grammar exceeds the limits, or the tool choice is invalid, names a missing tool, or requires
+    /// a tool when there is none.
+    pub(crate) fn read(body: &Value, form: Form) -> Result<Self, ApiError> {
+        let mut tools =
+            Self { list: Vec::new(), choice: ToolChoice::Auto, custom: CustomTools(HashSet::new()) };
+        let mut names = HashSet::new();
+        for (index, tool) in list(&body["tools"]).enumerate() {
+            let members = form.members(tool);
+            let name = text(&members["name"]);
+            // If two tools share a name, the first is called.
+            if !names.insert(name) {
+                continue;
+            }
+            let parameters = match text(&tool["type"]) {
+                "function" => ClientSchema::read(
+                    &members["parameters"],
+                    &format!("/tools/{index}{}/parameters", form.pointer("function")),
+                )?,
+                "custom" => {
+                    tools.custom.0.insert(name.to_owned());
+                    let at = format!("/tools/{index}{}/format", form.pointer("custom"));
+                    input_schema(&members["format"], form, &at)?
+                }
+                _ => continue,
+            };
+            tools.list.push(Tool { name: name.to_owned(), parameters });
+        }
+        tools.choose(&body["tool_choice"], form)?;
+        Ok(tools)
+    }
+
+    fn choose(&mut self, choice: &Value, form: Form) -> Result<(), ApiError> {
+        let kind = text(&choice["type"]);
+        self.choice = match choice {
+            Value::String(word) => match word.as_str() {
+                "auto" => ToolChoice::Auto,
+                "none" => ToolChoice::None,
+                "required" => ToolChoice::Required,
+                _ => return Err(refuse("tool_choice must be none, auto or required")),
+            },
+            _ if is_called(choice) => ToolChoice::Named(self.named(choice, form)?.to_owned()),
+            _ if kind == "allowed_tools" => {
+                let allowed = form.members(choice);
+                let names: Result<HashSet<&str>, ApiError> = list(&allowed["tools"])
+                    .filter(|tool| is_called(tool))
+                    .map(|tool| self.named(tool, form))
+                    .collect();
+                let names = names?;
+                self.list.retain(|tool| names.contains(tool.name.as_str()));
+                if allowed["mode"] == "required" { ToolChoice::Required } else { ToolChoice::Auto }
+            }
+            _ => ToolChoice::Auto,
+        };
+        if self.choice == ToolChoice::Required && self.list.is_empty() {
+            return Err(refuse("tool_choice is required, but tools holds no tool that can be called"));
+        }
+        Ok(())
+    }
+
+    /// The name of the tool that a tool choice refers to by kind and name; the kind is one that [`is_called`].
+    fn named<'c>(&self, choice: &'c Value, form: Form) -> Result<&'c str, ApiError> {
+        let (kind, name) = (text(&choice["type"]), text(&form.members(choice)["name"]));
+        let is_custom = self.custom.0.contains(name);
+        let is_there = self.list.iter().any(|tool| tool.name == name) && is_custom == (kind == "custom");
+        if is_there {
+            return Ok(name);
+        }
+        let kind = if kind == "custom" { "custom tool" } else { "function" };
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        Err(refuse(format!("tool_choice names the {kind} {name:?}, which is not among tools")))
+    }
+
+    /// Splits the tools into those for the simulated provider and the data to convert its calls.
+    pub(crate) fn into_parts(self) -> (Vec<Tool>, ToolChoice, CustomTools) {
+        (self.list, self.choice, self.custom)
+    }
+}
+
+/// A new id of a tool call.
+pub(crate) fn call_id() -> String {
+    format!("call_{}", Uuid::new_v4().simple())
+}
+
+/// Whether the simulated provider calls tools of this kind. Other kinds run at a real provider.
+fn is_called(tool: &Value) -> bool {
+    matches!(text(&tool["type"]), "function" | "custom")
+}
+
+/// Maximum length of a tool's name, in characters.
+const LONGEST_NAME: usize = 64;
+
+impl CustomTools {
+    /// Converts a call of the simulated provider for the protocols.
+    pub(crate) fn called(&self, call: ToolCall) -> Called {
+        let ToolCall { name, arguments } = call;
+        if !self.0.contains(&name) {
+            return Called::Function { name, arguments };
+        }
+        let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+        Called::Custom { name, input: text(&arguments[INPUT]).to_owned() }
+    }
+}
+
+/// The arguments of the function that stands for a custom tool. A grammar of the syntax `regex` is kept to; one of
+/// `lark` is not, which gaps.md says. `at`: where the format is, as JSON Pointer.
+fn input_schema(format: &Value, form: Form, at: &str) -> Result<ClientSchema, OutOfBounds> {
+    let grammar = form.members(format);
+    let mut input = json!({ "type": "string" });
+    if grammar["syntax"] == "regex" {
+        let definition = text(&grammar["definition"]);
+        // Checked as the client wrote it, without the anchors added below.
+        check_pattern(definition, &format!("{at}{}/definition", form.pointer("grammar")))?;
+        input["pattern"] = json!(format!("^(?:{definition})$"));
+    }
+    let properties = json!({ INPUT: input });
+    Ok(ClientSchema::own(
+        json!({ "type": "object", "properties": properties, "required": [INPUT], "additionalProperties": false }),
+    ))
+}
+
+fn refuse(message: impl Into<String>) -> ApiError {
+    ApiError::new(&ErrorCode::INVALID_VALUE, message).param("tool_choice")
+}

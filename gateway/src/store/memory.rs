@@ -1,0 +1,157 @@
+//! Keys and usage in memory, until the process ends.
+
+use std::collections::BTreeMap;
+use std::future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::durable::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, SpentByKey, Store, StoreError, Stored};
+use crate::keys::{Digest, Key};
+use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
+
+/// Maximum number of rows of usage; those of the oldest days are removed first.
+const MOST_ROWS: usize = 100_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryStore {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    revision: i64,
+    /// Oldest first. A key that is revoked is removed: nothing else bounds their number.
+    keys: Vec<KeyRecord>,
+    /// By day first, so that the oldest can be removed.
+    usage: BTreeMap<(Day, [String; 3]), Totals>,
+}
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn done<'s, T: Send + 's>(value: T) -> Stored<'s, T> {
+    Box::pin(future::ready(Ok::<T, StoreError>(value)))
+}
+
+impl Kept {
+    fn change(&mut self, id: &str) -> Option<&mut KeyRecord> {
+        let record = self.keys.iter_mut().find(|record| record.key.id == id)?;
+        self.revision += 1;
+        Some(record)
+    }
+}
+
+impl Store for MemoryStore {
+    fn revision(&self) -> Stored<'_, i64> {
+        done(self.lock().revision)
+    }
+
+    fn pepper_check(&self, check: Digest) -> Stored<'_, Digest> {
+        done(check)
+    }
+
+    fn keys_in_use(&self) -> Stored<'_, Vec<KeyRecord>> {
+        done(self.lock().keys.clone())
+    }
+
+    fn list_keys(&self, _revoked: bool) -> Stored<'_, Vec<Key>> {
+        done(self.lock().keys.iter().rev().take(LONGEST_LIST).map(|record| record.key.clone()).collect())
+    }
+
+    fn find_key<'s>(&'s self, name: &'s str) -> Stored<'s, Option<Key>> {
+        let kept = self.lock();
+        let by = |matches: fn(&Key) -> &str| kept.keys.iter().find(|record| matches(&record.key) == name);
+        done(by(|key| &key.id).or_else(|| by(|key| &key.name)).map(|record| record.key.clone()))
+    }
+
+    fn add_key(&self, record: KeyRecord) -> Stored<'_, Result<(), NotAdded>> {
+        let mut kept = self.lock();
+        if kept.keys.len() >= MOST_KEYS {
+            return done(Err(NotAdded::Full));
+        }
+        if kept.keys.iter().any(|other| other.key.name == record.key.name) {
+            return done(Err(NotAdded::NameTaken));
+        }
+        kept.revision += 1;
+        kept.keys.push(record);
+        done(Ok(()))
+    }
+
+    fn rotate_key<'s>(
+        &'s self,
+        id: &'s str,
+        digest: Digest,
+        now: u64,
+        old_until: Option<u64>,
+    ) -> Stored<'s, Option<Key>> {
+        done(self.lock().change(id).map(|record| {
+            record.old = old_until.map(|until| (record.digest, until));
+            record.digest = digest;
+            record.key.rotated = Some(now);
+            record.key.clone()
+        }))
+    }
+
+    fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, Option<Key>> {
+        let mut kept = self.lock();
+        let Some(at) = kept.keys.iter().position(|record| record.key.id == id) else { return done(None) };
+        kept.revision += 1;
+        let key = kept.keys.remove(at).key;
+        done(Some(Key { revoked: Some(now), ..key }))
+    }
+
+    fn add_usage<'s>(&'s self, rows: &'s Rows) -> Stored<'s, ()> {
+        let mut kept = self.lock();
+        for (Place { day, key, model, upstream }, totals) in rows {
+            let names = [key, model, upstream].map(ToString::to_string);
+            kept.usage.entry((*day, names)).or_default().add(totals);
+        }
+        while kept.usage.len() > MOST_ROWS {
+            kept.usage.pop_first();
+        }
+        done(())
+    }
+
+    fn usage<'s>(&'s self, asked: &'s Asked) -> Stored<'s, Vec<UsageRow>> {
+        let kept = self.lock();
+        let by = asked.by;
+        let mut groups = BTreeMap::<[Option<String>; 4], Totals>::new();
+        for ((day, [key, model, upstream]), totals) in &kept.usage {
+            let within = (asked.from..=asked.to).contains(day);
+            if !within || asked.key.as_ref().is_some_and(|asked| asked != key) {
+                continue;
+            }
+            let group = [
+                by.day.then(|| day.to_string()),
+                by.key.then(|| key.clone()),
+                by.model.then(|| model.clone()),
+                by.upstream.then(|| upstream.clone()),
+            ];
+            groups.entry(group).or_default().add(totals);
+        }
+        let name_of = |id: &String| kept.keys.iter().find(|record| record.key.id == *id);
+        let rows = groups.into_iter().take(LONGEST_LIST + 1).map(|([day, key, model, upstream], totals)| {
+            let name = key.as_ref().and_then(name_of).map(|record| record.key.name.clone());
+            UsageRow::new([day, key, name, model, upstream], &totals)
+        });
+        done(rows.collect())
+    }
+
+    fn spent(&self, day: Day) -> Stored<'_, SpentByKey> {
+        let mut spent = SpentByKey::new();
+        for ((on, [key, ..]), totals) in
+            self.lock().usage.iter().filter(|((on, _), _)| (day.month()..=day).contains(on))
+        {
+            let (today, month) = spent.entry(key.clone()).or_default();
+            let more = Spent { tokens: totals.input.saturating_add(totals.output), cost: totals.cost };
+            month.add(more);
+            if *on == day {
+                today.add(more);
+            }
+        }
+        done(spent)
+    }
+}

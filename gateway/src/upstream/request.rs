@@ -1,0 +1,225 @@
+//! The request to an upstream: its path, its key, and the headers that it may see.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http_body_util::Full;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::Endpoint;
+use crate::config::Kind;
+use crate::conversation::Protocol;
+
+/// What a path segment may hold as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// Version of the messages protocol that is spoken where the client names none.
+const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+/// Header with the version of the messages protocol.
+const MESSAGES_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+/// Header that turns on parts of the messages protocol: the body would be refused without it.
+const MESSAGES_BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What an upstream is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The next turn of a conversation, whole or as a stream.
+    Answer { stream: bool },
+    /// Count the tokens of a conversation.
+    CountTokens,
+    /// Compact a conversation.
+    Compact,
+}
+
+/// A request to an upstream.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) protocol: Protocol,
+    pub(crate) action: Action,
+    /// What the upstream calls the model.
+    pub(crate) model: &'a str,
+    pub(crate) body: Bytes,
+    /// The client's headers, of which those of the allow list are passed on.
+    pub(crate) client: &'a HeaderMap,
+    /// Whether the client speaks this protocol, too.
+    pub(crate) relayed: bool,
+    /// The id of the client's request.
+    pub(crate) id: &'a str,
+}
+
+impl Request<'_> {
+    pub(super) fn build(
+        self,
+        endpoint: &Endpoint,
+        key: Option<usize>,
+    ) -> Result<http::Request<Full<Bytes>>, String> {
+        let mut request = http::Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self
+            .address(endpoint)
+            .parse()
+            .map_err(|error| format!("the address of the request is not valid: {error}"))?;
+        let headers = request.headers_mut();
+        headers.reserve(12);
+        for name in &endpoint.passed {
+            pass(self.client, headers, name);
+        }
+        if self.protocol == Protocol::Messages {
+            headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
+            if self.relayed {
+                pass(self.client, headers, &MESSAGES_VERSION_HEADER);
+                pass(self.client, headers, &MESSAGES_BETA_HEADER);
+            }
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accepted = match self.action {
+            Action::Answer { stream: true } => "text/event-stream",
+            _ => "application/json",
+        };
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+        headers.insert(header::USER_AGENT, USER_AGENT);
+        if let Ok(id) = HeaderValue::try_from(self.id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        if let Some(key) = key.and_then(|key| endpoint.keys.get(key)) {
+            headers.insert(endpoint.key_header.clone(), key.clone());
+        }
+        Ok(request)
+    }
+
+    fn address(&self, endpoint: &Endpoint) -> String {
+        let base = &endpoint.base;
+        // The paths of another gateway are those of the specification, with the version.
+        let version = match (endpoint.kind, self.protocol) {
+            (Kind::Gatewright, Protocol::Native) => "/v1beta",
+            (Kind::Gatewright, _) => "/v1",
+            _ => "",
+        };
+        match (self.protocol, self.action) {
+            (Protocol::Chat, _) => format!("{base}{version}/chat/completions"),
+            (Protocol::Responses, Action::Compact) => format!("{base}{version}/responses/compact"),
+            (Protocol::Responses, _) => format!("{base}{version}/responses"),
+            (Protocol::Messages, Action::CountTokens) => format!("{base}{version}/messages/count_tokens"),
+            (Protocol::Messages, _) => format!("{base}{version}/messages"),
+            (Protocol::Native, action) => {
+                let method = match action {
+                    Action::Answer { stream: true } => "streamGenerateContent?alt=sse",
+                    Action::CountTokens => "countTokens",
+                    _ => "generateContent",
+                };
+                let model = utf8_percent_encode(self.model, SEGMENT);
+                format!("{base}{version}/models/{model}:{method}")
+            }
+        }
+    }
+}
+
+/// Passes a header of the client on, with all its values.
+fn pass(client: &HeaderMap, headers: &mut HeaderMap, name: &HeaderName) {
+    let mut values = client.get_all(name).iter();
+    if let Some(first) = values.next() {
+        headers.insert(name.clone(), first.clone());
+        for further in values {
+            headers.append(name.clone(), further.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright::ApiKey;
+
+    use super::*;
+    use crate::config::Upstream;
+
+    fn built(
+        kind: Kind,
+        protocol: Protocol,
+        action: Action,
+        client: &HeaderMap,
+    ) -> http::Request<Full<Bytes>> {
+        let mut upstream = Upstream::new("one", kind, "http://127.0.0.1:1/base/");
+        upstream.keys = vec![ApiKey::new("k1").expect("a key"), ApiKey::new("k2").expect("a key")];
+        upstream.headers = vec!["x-passed".to_owned()];
+        let endpoint = Endpoint::new(&upstream, None).expect("an endpoint");
+        let body = Bytes::from_static(b"{}");
+        Request { protocol, action, model: "a/b?c", body, client, relayed: true, id: "req_1" }
+            .build(&endpoint, Some(1))
+            .expect("a request")
+    }
+
+    #[test]
+    fn each_protocol_has_its_path_and_key_header() {
+        let answer = Action::Answer { stream: false };
+        let stream = Action::Answer { stream: true };
+        for (kind, protocol, action, path, header, key) in [
+            (Kind::Chat, Protocol::Chat, stream, "/base/chat/completions", "authorization", "Bearer k2"),
+            (Kind::Responses, Protocol::Responses, answer, "/base/responses", "authorization", "Bearer k2"),
+            (Kind::Messages, Protocol::Messages, answer, "/base/messages", "x-api-key", "k2"),
+            (
+                Kind::Native,
+                Protocol::Native,
+                stream,
+                "/base/models/a%2Fb%3Fc:streamGenerateContent?alt=sse",
+                "x-goog-api-key",
+                "k2",
+            ),
+            (
+                Kind::Gatewright,
+                Protocol::Native,
+                Action::CountTokens,
+                "/base/v1beta/models/a%2Fb%3Fc:countTokens",
+                "authorization",
+                "Bearer k2",
+            ),
+            (
+                Kind::Gatewright,
+                Protocol::Chat,
+                answer,
+                "/base/v1/chat/completions",
+                "authorization",
+                "Bearer k2",
+            ),
+        ] {
+            let request = built(kind, protocol, action, &HeaderMap::new());
+            assert_eq!(request.uri().path_and_query().map(ToString::to_string).as_deref(), Some(path));
+            assert_eq!(request.headers()[header], key);
+            assert!(request.headers()[header].is_sensitive());
+        }
+    }
+
+    #[test]
+    fn only_allowed_headers_of_the_client_are_passed_on() {
+        let mut client = HeaderMap::new();
+        for (name, value) in [
+            ("authorization", "Bearer client"),
+            ("cookie", "a=b"),
+            ("x-passed", "yes"),
+            ("x-other", "no"),
+            ("user-agent", "curl"),
+            ("connection", "x-passed"),
+            ("anthropic-beta", "tools-1"),
+        ] {
+            client.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let answer = Action::Answer { stream: false };
+        let request = built(Kind::Messages, Protocol::Messages, answer, &client);
+        let mut names: Vec<&str> = request.headers().keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        let expected = [
+            "accept",
+            "anthropic-beta",
+            "anthropic-version",
+            "content-type",
+            "user-agent",
+            "x-api-key",
+            "x-passed",
+            "x-request-id",
+        ];
+        assert_eq!(names, expected);
+        assert!(request.headers()["user-agent"].as_bytes().starts_with(b"gatewright/"));
+        let request = built(Kind::Chat, Protocol::Chat, answer, &client);
+        assert!(!request.headers().contains_key("anthropic-beta"));
+        assert_eq!(request.headers()["authorization"], "Bearer k2");
+    }
+}

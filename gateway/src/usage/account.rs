@@ -1,0 +1,172 @@
+//! What a key has used of its limits: in memory, one account per key and process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::meter::{Left, Meter};
+use super::money::billionths;
+use super::{Day, Spending, Spent};
+use crate::keys::Limits;
+
+/// The account of one key. It outlives a change of the key.
+#[derive(Debug)]
+pub(crate) struct Account {
+    requests: Meter,
+    tokens: Meter,
+    in_flight: AtomicU64,
+    spending: Spending,
+}
+
+/// The limit that a request exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// With the time until there is room.
+    Requests(Duration),
+    Tokens(Duration),
+    Concurrent,
+    TokensOfDay,
+    TokensOfMonth,
+    CostOfDay,
+    CostOfMonth,
+}
+
+/// What is left of the limits a minute; `None` where there is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    pub(crate) requests: Option<Left>,
+    pub(crate) tokens: Option<Left>,
+}
+
+impl Account {
+    pub(crate) fn new(spending: Spending) -> Self {
+        let (requests, tokens) = Default::default();
+        Self { requests, tokens, in_flight: AtomicU64::new(0), spending }
+    }
+
+    /// Counts a request, if it is within the limits. Returns its place among the concurrent ones, if they are limited.
+    /// `now`: see [`Meter`].
+    pub(crate) fn begin(self: &Arc<Self>, limits: &Limits, now: u64) -> Result<Option<InFlight>, Exceeded> {
+        self.check_budget(limits)?;
+        if let Some(wait) = limits.tokens_per_minute.and_then(|limit| self.tokens.wait(limit, now)) {
+            return Err(Exceeded::Tokens(wait));
+        }
+        let place = match limits.concurrent_requests {
+            Some(limit) => Some(InFlight::begin(self, limit).ok_or(Exceeded::Concurrent)?),
+            None => None,
+        };
+        // The last: a request that is refused for another reason uses none.
+        if let Some(limit) = limits.requests_per_minute {
+            self.requests.take(limit, now).map_err(Exceeded::Requests)?;
+        }
+        Ok(place)
+    }
+
+    fn check_budget(&self, limits: &Limits) -> Result<(), Exceeded> {
+        let Limits { tokens_per_day, tokens_per_month, cost_per_day, cost_per_month, .. } = *limits;
+        if (tokens_per_day.or(tokens_per_month), cost_per_day.or(cost_per_month)) == (None, None) {
+            return Ok(());
+        }
+        let (today, month) = self.spending.read(Day::today());
+        let used_up = |spent: u64, limit: Option<u64>| limit.is_some_and(|limit| spent >= limit);
+        let exceeded = [
+            (used_up(today.tokens, tokens_per_day), Exceeded::TokensOfDay),
+            (used_up(month.tokens, tokens_per_month), Exceeded::TokensOfMonth),
+            (used_up(today.cost, cost_per_day.map(billionths)), Exceeded::CostOfDay),
+            (used_up(month.cost, cost_per_month.map(billionths)), Exceeded::CostOfMonth),
+        ];
+        match exceeded.into_iter().find(|(exceeded, _)| *exceeded) {
+            Some((_, limit)) => Err(limit),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts what a request took.
+    pub(super) fn spend(&self, limits: &Limits, day: Day, spent: Spent, now: u64) {
+        self.spending.add(day, spent);
+        if let Some(limit) = limits.tokens_per_minute {
+            self.tokens.add(spent.tokens, limit, now);
+        }
+    }
+
+    pub(crate) fn allowance(&self, limits: &Limits, now: u64) -> Allowance {
+        Allowance {
+            requests: limits.requests_per_minute.map(|limit| self.requests.left(limit, now)),
+            tokens: limits.tokens_per_minute.map(|limit| self.tokens.left(limit, now)),
+        }
+    }
+}
+
+/// A request's place among the concurrent ones of its key, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    account: Arc<Account>,
+}
+
+impl InFlight {
+    /// `None` if the key has as many already.
+    fn begin(account: &Arc<Account>, limit: u64) -> Option<Self> {
+        let more = |count: u64| (count < limit).then(|| count + 1);
+        account.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Self { account: Arc::clone(account) })
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.account.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> Arc<Account> {
+        let nothing = Spent::default();
+        Arc::new(Account::new(Spending::since(Day::today(), nothing, nothing)))
+    }
+
+    #[test]
+    fn a_request_holds_its_place_until_it_ends() {
+        let account = account();
+        let limits = Limits { concurrent_requests: Some(2), ..Limits::default() };
+        let begin = || account.begin(&limits, 0);
+        let one = begin().expect("a place");
+        let other = begin().expect("a place");
+        assert_eq!(begin().map(drop), Err(Exceeded::Concurrent));
+        drop(one);
+        let third = begin().expect("a place");
+        assert!(other.is_some() && third.is_some());
+    }
+
+    #[test]
+    fn a_request_that_is_refused_uses_nothing() {
+        let account = account();
+        let limits =
+            Limits { concurrent_requests: Some(1), requests_per_minute: Some(2), ..Limits::default() };
+        let one = account.begin(&limits, 0).expect("a place");
+        assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::Concurrent));
+        assert_eq!(account.allowance(&limits, 0).requests.map(|left| left.remaining), Some(1));
+        drop(one);
+        account.begin(&limits, 0).expect("the second of the minute");
+        // Its place among the concurrent ones is free again, too.
+        for _ in 0..2 {
+            assert!(matches!(account.begin(&limits, 0), Err(Exceeded::Requests(_))));
+        }
+    }
+
+    #[test]
+    fn a_budget_that_is_used_up_stops_requests() {
+        let account = account();
+        let (tokens, cost) = (100, billionths(0.5));
+        let limits = Limits { tokens_per_month: Some(101), cost_per_day: Some(0.5), ..Limits::default() };
+        assert!(account.begin(&limits, 0).is_ok());
+        account.spend(&limits, Day::today(), Spent { tokens, cost: cost - 1 }, 0);
+        assert!(account.begin(&limits, 0).is_ok());
+        account.spend(&limits, Day::today(), Spent { tokens: 0, cost: 1 }, 0);
+        assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::CostOfDay));
+        account.spend(&limits, Day::today(), Spent { tokens: 1, cost: 0 }, 0);
+        assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::TokensOfMonth));
+    }
+}

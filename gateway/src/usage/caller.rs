@@ -1,0 +1,74 @@
+//! Who makes a request.
+
+use std::sync::Arc;
+
+use super::account::{Account, Allowance, Exceeded, InFlight};
+use super::{Day, Ledger, Place, Spending, Spent, Totals};
+use crate::clock::monotonic_nanos;
+use crate::keys::{Limits, Scopes};
+
+/// The key that a request was made with: cheap to clone, and without the secret.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller(Arc<Holder>);
+
+#[derive(Debug)]
+struct Holder {
+    id: Arc<str>,
+    scopes: Scopes,
+    limits: Limits,
+    account: Arc<Account>,
+    ledger: Arc<Ledger>,
+}
+
+impl Caller {
+    pub(crate) fn new(
+        id: Arc<str>,
+        scopes: Scopes,
+        limits: Limits,
+        account: Arc<Account>,
+        ledger: Arc<Ledger>,
+    ) -> Self {
+        Self(Arc::new(Holder { id, scopes, limits, account, ledger }))
+    }
+
+    /// A key that may do everything, without limits.
+    pub(crate) fn unlimited(id: &str, ledger: &Arc<Ledger>) -> Self {
+        let (nothing, today) = (Spent::default(), Day::today());
+        let account = Arc::new(Account::new(Spending::since(today, nothing, nothing)));
+        Self::new(id.into(), Scopes::default(), Limits::default(), account, Arc::clone(ledger))
+    }
+
+    /// The id of the key, which is no secret.
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.0.id
+    }
+
+    /// What the key may do.
+    pub(crate) fn scopes(&self) -> &Scopes {
+        &self.0.scopes
+    }
+
+    /// How much the key may do.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Counts a request, if it is within the limits. The place is held until the response is sent.
+    pub(crate) fn begin(&self) -> Result<Option<InFlight>, Exceeded> {
+        self.0.account.begin(&self.0.limits, monotonic_nanos())
+    }
+
+    /// What is left of the limits a minute.
+    pub(crate) fn allowance(&self) -> Allowance {
+        self.0.account.allowance(&self.0.limits, monotonic_nanos())
+    }
+
+    /// Counts what a request took.
+    pub(super) fn settle(&self, model: &Arc<str>, upstream: &Arc<str>, totals: &Totals) {
+        let day = Day::today();
+        let spent = Spent { tokens: totals.input.saturating_add(totals.output), cost: totals.cost };
+        self.0.account.spend(&self.0.limits, day, spent, monotonic_nanos());
+        let (key, model, upstream) = (Arc::clone(&self.0.id), Arc::clone(model), Arc::clone(upstream));
+        self.0.ledger.add(Place { day, key, model, upstream }, totals);
+    }
+}

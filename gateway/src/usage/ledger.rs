@@ -1,0 +1,204 @@
+//! Usage that is not in the store yet.
+//!
+//! Requests of one key, model, upstream and day are added up here. A store that is away for hours therefore costs no more
+//! memory than one that is away for a second, and loses nothing.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Day;
+
+/// Maximum number of rows that wait for the store. Usage of further ones is lost, and counted as such.
+const MOST_ROWS: usize = 100_000;
+
+/// What usage is kept by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) day: Day,
+    /// Id of the key.
+    pub(crate) key: Arc<str>,
+    pub(crate) model: Arc<str>,
+    pub(crate) upstream: Arc<str>,
+}
+
+/// What requests took together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) requests: u64,
+    /// Requests whose answer was sent whole.
+    pub(crate) complete: u64,
+    /// Requests whose usage is an estimate, wholly or in part.
+    pub(crate) estimated: u64,
+    /// Tokens read, with those of the next two.
+    pub(crate) input: u64,
+    pub(crate) cached: u64,
+    pub(crate) cache_write: u64,
+    /// Tokens written, with those of the next.
+    pub(crate) output: u64,
+    pub(crate) reasoning: u64,
+    /// In billionths of the currency.
+    pub(crate) cost: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.requests, other.requests),
+            (&mut self.complete, other.complete),
+            (&mut self.estimated, other.estimated),
+            (&mut self.input, other.input),
+            (&mut self.cached, other.cached),
+            (&mut self.cache_write, other.cache_write),
+            (&mut self.output, other.output),
+            (&mut self.reasoning, other.reasoning),
+            (&mut self.cost, other.cost),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+/// Totals by place.
+pub(crate) type Rows = HashMap<Place, Totals>;
+
+/// What metrics say about the ledger.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Requests recorded since the start.
+    recorded: AtomicU64,
+    /// Requests that the store has.
+    stored: AtomicU64,
+    /// Requests that were lost, because too many rows waited.
+    lost: AtomicU64,
+    /// Failed attempts to write.
+    failures: AtomicU64,
+}
+
+impl Counters {
+    /// Numbers of requests by the state of their usage, since the start.
+    pub(crate) fn states(&self) -> [(&'static str, f64); 3] {
+        // The recorded ones last: they are never fewer than the others.
+        let (stored, lost) = (read(&self.stored), read(&self.lost));
+        [("stored", stored), ("lost", lost), ("waiting", (read(&self.recorded) - stored - lost).max(0.0))]
+    }
+
+    /// Failed attempts to write usage.
+    pub(crate) fn failures(&self) -> f64 {
+        read(&self.failures)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "as metrics are")]
+fn read(counter: &AtomicU64) -> f64 {
+    counter.load(Ordering::Relaxed) as f64
+}
+
+/// The usage that nobody has taken to the store yet. The lock is held for an addition, never while the store works.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    fresh: Mutex<Rows>,
+    counters: Counters,
+}
+
+impl Ledger {
+    /// Records what a request took.
+    pub(crate) fn add(&self, place: Place, totals: &Totals) {
+        self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
+        self.enter(&mut self.lock(), place, totals);
+    }
+
+    /// Takes what came since the last time.
+    pub(crate) fn take(&self) -> Rows {
+        std::mem::take(&mut self.lock())
+    }
+
+    /// Adds rows to those that wait for the store.
+    pub(crate) fn queue(&self, waiting: &mut Rows, fresh: Rows) {
+        for (place, totals) in fresh {
+            self.enter(waiting, place, &totals);
+        }
+    }
+
+    /// The store has these.
+    pub(crate) fn stored(&self, rows: &Rows) {
+        let requests = rows.values().map(|totals| totals.requests).sum();
+        self.counters.stored.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    /// The store did not take the rows that wait.
+    pub(crate) fn failed(&self) {
+        self.counters.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn enter(&self, rows: &mut Rows, place: Place, totals: &Totals) {
+        let full = rows.len() >= MOST_ROWS;
+        match rows.entry(place) {
+            Entry::Occupied(row) => row.into_mut().add(totals),
+            Entry::Vacant(row) if !full => _ = row.insert(*totals),
+            Entry::Vacant(_) => _ = self.counters.lost.fetch_add(totals.requests, Ordering::Relaxed),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rows> {
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(model: &str) -> Place {
+        Place { day: Day::of(0), key: "k".into(), model: model.into(), upstream: "u".into() }
+    }
+
+    const ONE: Totals = Totals {
+        requests: 1,
+        complete: 0,
+        estimated: 0,
+        input: 5,
+        cached: 0,
+        cache_write: 0,
+        output: 2,
+        reasoning: 0,
+        cost: 1,
+    };
+
+    #[test]
+    fn requests_of_one_place_add_up_also_while_the_store_is_away() {
+        let ledger = Ledger::default();
+        let mut waiting = Rows::new();
+        ledger.add(place("a"), &ONE);
+        ledger.queue(&mut waiting, ledger.take());
+        ledger.failed();
+        ledger.add(place("a"), &ONE);
+        ledger.add(place("b"), &ONE);
+        assert_eq!(ledger.counters().states(), [("stored", 0.0), ("lost", 0.0), ("waiting", 3.0)]);
+        ledger.queue(&mut waiting, ledger.take());
+        assert_eq!(waiting[&place("a")], Totals { requests: 2, input: 10, output: 4, cost: 2, ..ONE });
+        assert_eq!(waiting[&place("b")], ONE);
+        ledger.stored(&waiting);
+        assert_eq!(ledger.counters().states(), [("stored", 3.0), ("lost", 0.0), ("waiting", 0.0)]);
+        assert!(ledger.counters().failures() > 0.0);
+    }
+
+    #[test]
+    fn the_waiting_rows_are_bounded_and_what_is_lost_is_counted() {
+        let ledger = Ledger::default();
+        for number in 0..=MOST_ROWS {
+            ledger.add(place(&number.to_string()), &ONE);
+        }
+        // A row that waits already still counts.
+        ledger.add(place("0"), &ONE);
+        assert_eq!(ledger.counters().states()[1], ("lost", 1.0));
+        let rows = ledger.take();
+        assert_eq!((rows.len(), rows[&place("0")].requests), (MOST_ROWS, 2));
+    }
+}

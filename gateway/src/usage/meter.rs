@@ -1,0 +1,117 @@
+//! A limit a minute, without a lock: tokens of a bucket that is full at first and refills evenly.
+//!
+//! The state is one number, the time at which the bucket is full again (the generic cell rate algorithm). Tokens that
+//! were used without asking, since nobody knew their number before, may leave a debt; requests wait until it is paid.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The time in which an empty bucket is full.
+const MINUTE: u64 = 60_000_000_000;
+/// The longest that a debt lasts. One huge answer does not stop a key for a day.
+const LONGEST_DEBT: u64 = 60 * MINUTE;
+
+/// What is left of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// What may be used at once.
+    pub(crate) remaining: u64,
+    /// Time until all may be.
+    pub(crate) full: Duration,
+}
+
+/// The bucket of one limit. `now`: nanoseconds on a clock that only goes forward.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    full_at: AtomicU64,
+}
+
+impl Meter {
+    /// Uses one of `limit` a minute. Errors: none is left; the time until there is one.
+    pub(crate) fn take(&self, limit: u64, now: u64) -> Result<(), Duration> {
+        let (one, most) = (cost(1, limit), MINUTE);
+        let mut wait = 0;
+        let taken = self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
+            let then = full_at.max(now) + one;
+            wait = (then - now).saturating_sub(most);
+            (wait == 0).then_some(then)
+        });
+        taken.map(drop).map_err(|_| Duration::from_nanos(wait))
+    }
+
+    /// Uses so many without asking.
+    pub(crate) fn add(&self, count: u64, limit: u64, now: u64) {
+        let cost = cost(count, limit);
+        let add = |full_at: u64| Some(full_at.max(now).saturating_add(cost).min(now + MINUTE + LONGEST_DEBT));
+        // It never refuses.
+        _ = self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// What is left.
+    pub(crate) fn left(&self, limit: u64, now: u64) -> Left {
+        let used = self.full_at.load(Ordering::Relaxed).saturating_sub(now);
+        let free = u128::from(MINUTE.saturating_sub(used)) * u128::from(limit) / u128::from(MINUTE);
+        Left { remaining: u64::try_from(free).unwrap_or(limit), full: Duration::from_nanos(used) }
+    }
+
+    /// The time until at least one is left; `None` if one is.
+    pub(crate) fn wait(&self, limit: u64, now: u64) -> Option<Duration> {
+        let used = self.full_at.load(Ordering::Relaxed).saturating_sub(now);
+        let wait = used.saturating_add(cost(1, limit)).saturating_sub(MINUTE);
+        (wait > 0).then_some(Duration::from_nanos(wait))
+    }
+}
+
+/// The time in which so many of a limit refill.
+fn cost(count: u64, limit: u64) -> u64 {
+    let cost = u128::from(count) * u128::from(MINUTE) / u128::from(limit.max(1));
+    u64::try_from(cost).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn all_of_a_minute_may_be_used_at_once_and_then_refills_evenly() {
+        let meter = Meter::default();
+        let now = 5 * SECOND;
+        for used in 0..6 {
+            assert_eq!(meter.left(6, now).remaining, 6 - used);
+            assert_eq!(meter.take(6, now), Ok(()));
+        }
+        assert_eq!(meter.take(6, now), Err(Duration::from_secs(10)));
+        assert_eq!(meter.left(6, now), Left { remaining: 0, full: Duration::from_mins(1) });
+        assert_eq!(meter.take(6, now + 9 * SECOND), Err(Duration::from_secs(1)));
+        assert_eq!(meter.take(6, now + 10 * SECOND), Ok(()));
+        let later = now + 600 * SECOND;
+        assert_eq!(meter.left(6, later), Left { remaining: 6, full: Duration::ZERO });
+    }
+
+    #[test]
+    fn a_limit_that_does_not_divide_the_minute_is_wholly_usable() {
+        for limit in [1, 7, 59, 61, 1_000_003] {
+            let (meter, now) = (Meter::default(), SECOND);
+            let taken = (0..limit.min(100)).filter(|_| meter.take(limit, now).is_ok()).count() as u64;
+            assert_eq!(taken, limit.min(100), "{limit}");
+            if limit <= 100 {
+                assert!(meter.take(limit, now).is_err_and(|wait| !wait.is_zero()), "{limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_used_unasked_is_a_debt_of_at_most_an_hour() {
+        let meter = Meter::default();
+        assert_eq!(meter.wait(1000, 0), None);
+        meter.add(999, 1000, 0);
+        assert_eq!((meter.left(1000, 0).remaining, meter.wait(1000, 0)), (1, None));
+        meter.add(1001, 1000, 0);
+        assert_eq!(meter.left(1000, 0).remaining, 0);
+        assert_eq!(meter.wait(1000, 0), Some(Duration::from_millis(60_060)));
+        meter.add(u64::MAX, 1, 0);
+        assert_eq!(meter.wait(1, 0), Some(Duration::from_mins(61)));
+    }
+}

@@ -1,0 +1,163 @@
+//! Usage as it is asked for and shown.
+
+use serde::{Deserialize, Serialize};
+
+use super::money::amount;
+use super::{Day, Totals};
+
+/// Days of a report that states none.
+const DAYS: u32 = 30;
+
+/// Which usage to report.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct UsageQuery {
+    /// The first day (UTC), such as `2026-07-31`. Default: 29 days before the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The last day. Default: today.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Only of this key: its id, or the name of one that is not revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What the rows are told apart by, with commas: `day`, `key`, `model`, `upstream`. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// A query of which every member was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) from: Day,
+    pub(crate) to: Day,
+    pub(crate) key: Option<String>,
+    pub(crate) by: Grouping,
+}
+
+/// What rows are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "any combination")]
+pub(crate) struct Grouping {
+    pub(crate) day: bool,
+    pub(crate) key: bool,
+    pub(crate) model: bool,
+    pub(crate) upstream: bool,
+}
+
+impl UsageQuery {
+    /// Errors: the member at fault and what is wrong with it.
+    pub(crate) fn read(self, today: Day) -> Result<Asked, (&'static str, String)> {
+        let day = |member: &'static str, text: Option<String>, default: Day| match text {
+            Some(text) => text.parse::<Day>().map_err(|why| (member, why.to_owned())),
+            None => Ok(default),
+        };
+        let to = day("to", self.to, today)?;
+        let from = day("from", self.from, to.before(DAYS - 1))?;
+        Ok(Asked { from, to, key: self.key, by: Grouping::read(self.by.as_deref())? })
+    }
+}
+
+impl Grouping {
+    fn read(text: Option<&str>) -> Result<Self, (&'static str, String)> {
+        let Some(text) = text else { return Ok(Self { day: true, key: true, model: true, upstream: true }) };
+        let mut by = Self { day: false, key: false, model: false, upstream: false };
+        for name in text.split(',') {
+            match name.trim() {
+                "day" => by.day = true,
+                "key" => by.key = true,
+                "model" => by.model = true,
+                "upstream" => by.upstream = true,
+                _ => {
+                    return Err((
+                        "by",
+                        "must list some of day, key, model, upstream, with commas".to_owned(),
+                    ));
+                }
+            }
+        }
+        Ok(by)
+    }
+}
+
+/// What requests took together. A member by which rows are not told apart is `None`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UsageRow {
+    /// In UTC: `2026-07-31`.
+    pub day: Option<String>,
+    /// Id of the key.
+    pub key: Option<String>,
+    /// Name of the key; `None` for the key of the configuration, whose id is `default`.
+    pub name: Option<String>,
+    /// The model as it is configured.
+    pub model: Option<String>,
+    /// The upstream that answered.
+    pub upstream: Option<String>,
+    /// Requests that an upstream answered.
+    pub requests: u64,
+    /// Requests whose answer was sent whole.
+    pub complete: u64,
+    /// Requests whose usage is an estimate, wholly or in part: the upstream told none.
+    pub estimated: u64,
+    /// Tokens read, with those of the next two.
+    pub input_tokens: u64,
+    /// Tokens read from a cache.
+    pub cached_tokens: u64,
+    /// Tokens written to a cache.
+    pub cache_write_tokens: u64,
+    /// Tokens written, with those of the next.
+    pub output_tokens: u64,
+    /// Tokens of thoughts.
+    pub reasoning_tokens: u64,
+    /// By the prices configured when the requests were made.
+    pub cost: f64,
+}
+
+impl UsageRow {
+    pub(crate) fn new([day, key, name, model, upstream]: [Option<String>; 5], totals: &Totals) -> Self {
+        Self {
+            day,
+            key,
+            name,
+            model,
+            upstream,
+            requests: totals.requests,
+            complete: totals.complete,
+            estimated: totals.estimated,
+            input_tokens: totals.input,
+            cached_tokens: totals.cached,
+            cache_write_tokens: totals.cache_write,
+            output_tokens: totals.output,
+            reasoning_tokens: totals.reasoning,
+            cost: amount(totals.cost),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_without_members_asks_for_the_last_thirty_days() {
+        let today = Day::of(1_785_542_399);
+        let asked = UsageQuery::default().read(today).expect("valid");
+        assert_eq!((asked.from.to_string().as_str(), asked.to), ("2026-07-02", today));
+        assert!(asked.by.day && asked.by.key && asked.by.model && asked.by.upstream);
+    }
+
+    #[test]
+    fn a_query_says_which_member_is_wrong() {
+        let text = |text: &str| Some(text.to_owned());
+        let wrong = [
+            ("from", UsageQuery { from: text("yesterday"), ..UsageQuery::default() }),
+            ("to", UsageQuery { to: text("2026-13-01"), ..UsageQuery::default() }),
+            ("by", UsageQuery { by: text("day,hour"), ..UsageQuery::default() }),
+        ];
+        for (member, query) in wrong {
+            assert_eq!(query.read(Day::today()).map_err(|(member, _)| member), Err(member));
+        }
+    }
+}

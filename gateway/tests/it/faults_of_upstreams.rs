@@ -1,0 +1,193 @@
+//! Upstreams that die in mid-stream and clients that leave.
+
+use std::time::{Duration, Instant};
+
+use gatewright_gateway::{Kind, Model, Target};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::support::{Event, KEY, Server, events, send, start_with};
+use crate::upstreams::{STREAM_HEAD, Scripted, Step, chunks, config, question, upstream};
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// Longest time until the upstream is given up for a client that left: 100 ms, and as much again as a busy machine takes.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn an_upstream_that_dies_at_any_byte_of_a_stream_is_no_success() {
+    let events_of_stream = chunks(&["hel", "lo"]);
+    let first = events_of_stream.find("\n\n").expect("an event") + 2;
+    let finish = events_of_stream.find("\"stop\"").expect("the finish");
+    let finish = finish + events_of_stream[finish..].find("\n\n").expect("an event");
+    let scripted = Scripted::start([]).await;
+    let places: Vec<usize> = (first..events_of_stream.len()).step_by(7).collect();
+    let mut settings = config(vec![upstream("one", Kind::Chat, &scripted.url)]);
+    // A model for each place: the breaker of one does not stop the others.
+    settings.models = places
+        .iter()
+        .map(|at| Model::new(format!("m{at}"), "family_one", Target::new("one", format!("theirs{at}"))))
+        .collect();
+    let server = start_with(settings).await;
+    for at in places {
+        let begun = &events_of_stream[..at];
+        // With a length, a close is no end either.
+        let promised = STREAM_HEAD.replace("\r\n\r\n", "\r\ncontent-length: 100000\r\n\r\n");
+        for (head, end, may_end) in [
+            (promised.as_str(), Step::Close, false),
+            (promised.as_str(), Step::Reset, false),
+            (STREAM_HEAD, Step::Close, true),
+        ] {
+            let pause = Step::Pause(Duration::from_millis(2));
+            scripted.then(vec![Step::Write(format!("{head}{begun}").into()), pause, end.clone()]);
+            let mut body = question(true);
+            body["model"] = format!("m{at}").into();
+            let response = send(server.post(CHAT, &body)).await;
+            assert_eq!(response.status(), 200);
+            let got = events(&response.text().await.expect("a stream"));
+            let last = got.last().expect("an event");
+            // A finished answer is whole where the end of the connection is the end of the stream.
+            let whole = may_end && at >= finish;
+            assert_eq!(last.data == "[DONE]", whole, "at {at} by {end:?}: {got:?}");
+            if !whole {
+                assert_eq!(last.json()["error"]["code"], "upstream_error", "at {at} by {end:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_protocol_has_its_own_end_of_a_stream_that_failed() {
+    let created = json!({"type": "response.created", "sequence_number": 0,
+        "response": {"id": "resp_1", "object": "response", "model": "theirs", "status": "in_progress", "output": []}});
+    let scripted = Scripted::start([]).await;
+    scripted.then(vec![
+        Step::Write(format!("{STREAM_HEAD}event: response.created\ndata: {created}\n\n").into()),
+        Step::Close,
+    ]);
+    let server = start_with(config(vec![upstream("one", Kind::Gatewright, &scripted.url)])).await;
+    let body = json!({"model": "mine", "input": "hi", "stream": true});
+    let got = server.stream("/v1/responses", &body).await;
+    let last = got.last().expect("an event");
+    assert_eq!(last.name.as_deref(), Some("response.failed"));
+    let failed = last.json();
+    assert_eq!((&failed["sequence_number"], &failed["response"]["id"]), (&json!(1), &json!("resp_1")));
+    assert_eq!(failed["response"]["status"], "failed");
+
+    let document = json!({"candidates": [{"content": {"parts": [{"text": "hi"}]}}]});
+    scripted.then(vec![Step::Write(format!("{STREAM_HEAD}data: {document}\n\n").into()), Step::Close]);
+    let body = json!({"contents": [{"parts": [{"text": "hi"}]}]});
+    let got = server.stream("/v1beta/models/mine:streamGenerateContent?alt=sse", &body).await;
+    assert_eq!(got.last().expect("an event").json()["error"]["status"], "UNAVAILABLE");
+    let array = server.ask("/v1beta/models/mine:streamGenerateContent", &body).await;
+    assert_eq!(array[1]["error"]["status"], "UNAVAILABLE");
+}
+
+#[tokio::test]
+async fn an_error_in_mid_stream_reaches_the_client_without_the_key() {
+    let key = crate::upstreams::UPSTREAM_KEY;
+    let event = chunks(&["x"]);
+    let first = event.split_inclusive("\n\n").next().expect("an event");
+    let error = json!({"error": {"message": format!("{key} is used up"), "type": "server_error"}});
+    let text = format!("{STREAM_HEAD}{first}data: {error}\n\ndata: [DONE]\n\n");
+    let scripted = Scripted::start([vec![Step::Write(text.into()), Step::Close]]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let got = server.stream(CHAT, &question(true)).await;
+    assert_eq!(got.len(), 2);
+    assert_eq!(got[1].json()["error"]["message"], "[redacted] is used up");
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_ends_with_an_error() {
+    let event = chunks(&["x"]);
+    let first = event.split_inclusive("\n\n").next().expect("an event");
+    let mut scripted =
+        Scripted::start([vec![Step::Write(format!("{STREAM_HEAD}{first}").into()), Step::Hang]]).await;
+    let mut one = upstream("one", Kind::Chat, &scripted.url);
+    one.idle_timeout = Duration::from_millis(200);
+    let server = start_with(config(vec![one])).await;
+    let got = server.stream(CHAT, &question(true)).await;
+    assert_eq!(got[1].json()["error"]["code"], "upstream_timeout");
+    scripted.left().await;
+}
+
+/// Sends a chat request over a socket of its own.
+async fn ask(server: &Server, stream: bool) -> TcpStream {
+    let address = server.url.strip_prefix("http://").expect("plain");
+    let mut socket = TcpStream::connect(address).await.expect("connected");
+    let body = question(stream).to_string();
+    let request = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.expect("sent");
+    socket
+}
+
+#[tokio::test]
+async fn the_upstream_is_given_up_at_once_when_the_client_leaves_at_any_stage() {
+    let event = chunks(&["x"]);
+    let first = event.split_inclusive("\n\n").next().expect("an event").to_owned();
+    // Before the head, after it, in mid-stream, in the middle of an event and of a document.
+    let stages: [(bool, String, bool); 5] = [
+        (true, String::new(), false),
+        (true, STREAM_HEAD.to_owned(), false),
+        (true, format!("{STREAM_HEAD}{first}"), true),
+        (true, format!("{STREAM_HEAD}{first}data: {{"), true),
+        (false, "HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"ch".to_owned(), false),
+    ];
+    for (streams, begun, answers) in stages {
+        for resets in [false, true] {
+            let mut steps = vec![Step::Hang];
+            if !begun.is_empty() {
+                steps.insert(0, Step::Write(begun.clone().into()));
+            }
+            let mut scripted = Scripted::start([steps]).await;
+            let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+            let mut socket = ask(&server, streams).await;
+            while scripted.count() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            if answers {
+                assert!(socket.read(&mut [0; 1024]).await.expect("a head") > 0);
+            }
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            if resets {
+                socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).expect("set");
+            }
+            let leaving = Instant::now();
+            drop(socket);
+            let left = scripted.left().await;
+            let took = left.saturating_duration_since(leaving);
+            assert!(took <= AT_ONCE, "{took:?} after {begun:?}, reset: {resets}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_the_upstream_back_and_not_in_memory() {
+    // Endless events: the gateway takes no more of them than fit into the buffers of the sockets.
+    let event = format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "x".repeat(60_000)}}]}));
+    let mut steps = vec![Step::Write(STREAM_HEAD.into())];
+    steps.extend((0..2000).map(|_| Step::Write(event.clone().into())));
+    let mut scripted = Scripted::start([steps]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let mut socket = ask(&server, true).await;
+    assert!(socket.read(&mut [0; 1024]).await.expect("a head") > 0);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(socket);
+    // Had it taken all 120 MB, the upstream would not notice.
+    scripted.left().await;
+}
+
+#[tokio::test]
+async fn usage_of_the_last_chunk_is_not_lost_with_the_chunk() {
+    // The chunk is taken out, and what follows it comes in the same packet.
+    let scripted = Scripted::start([crate::upstreams::stream(&chunks(&["x"]))]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let got = server.stream(CHAT, &question(true)).await;
+    let told: Vec<Value> = got.iter().filter(|event| event.data != "[DONE]").map(Event::json).collect();
+    assert!(told.iter().all(|chunk| chunk["usage"].is_null()));
+}

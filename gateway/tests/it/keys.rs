@@ -1,0 +1,287 @@
+//! Keys made for people and programs: what they may do, who sees them, and how long they work (ours; 5).
+
+use std::path::Path;
+use std::time::Duration;
+
+use gatewright_gateway::{ApiKey, Config, NewKey, Registry, Rotation};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::support::{KEY, Server, read, send, start, start_with};
+
+const ADMIN: &str = "gw-admin-canary-77";
+
+fn config(folder: Option<&Path>) -> Config {
+    let data = folder.map(Path::to_path_buf);
+    Config { admin_key: Some(ApiKey::new(ADMIN).expect("a valid key")), data, ..Config::default() }
+}
+
+fn admin(server: &Server, method: Method, path: &str) -> RequestBuilder {
+    server.bare(method, &format!("/admin{path}")).bearer_auth(ADMIN)
+}
+
+/// Makes a key and gives its secret and id.
+async fn create(server: &Server, new: Value) -> (String, String) {
+    let (status, issued) = read(admin(server, Method::POST, "/keys").json(&new)).await;
+    assert_eq!(status, 201, "{issued}");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    (text(&issued["secret"]), text(&issued["key"]["id"]))
+}
+
+async fn chat(server: &Server, key: &str, model: &str) -> (u16, Value) {
+    let body = json!({ "model": model, "messages": [{ "role": "user", "content": "Say hi" }] });
+    read(server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key).json(&body)).await
+}
+
+async fn lists(server: &Server, key: &str) -> u16 {
+    read(server.bare(Method::GET, "/v1/models").bearer_auth(key)).await.0
+}
+
+#[tokio::test]
+async fn a_key_works_until_it_is_revoked() {
+    let server = start_with(config(None)).await;
+    let (secret, id) = create(&server, json!({ "name": "ci" })).await;
+    assert_eq!(chat(&server, &secret, "model-sol").await.0, 200);
+    // Its name, its id, and no secret.
+    let (status, key) = read(admin(&server, Method::GET, "/keys/ci")).await;
+    assert_eq!((status, key["id"].as_str()), (200, Some(id.as_str())));
+    assert!(!key.to_string().contains(&secret));
+    assert_eq!(read(admin(&server, Method::GET, &format!("/keys/{id}"))).await.1, key);
+    let (_, list) = read(admin(&server, Method::GET, "/keys")).await;
+    assert_eq!(list["keys"], json!([key]));
+
+    let (status, revoked) = read(admin(&server, Method::DELETE, "/keys/ci")).await;
+    assert_eq!((status, revoked["revoked"].is_u64()), (200, true));
+    let (status, refused) = chat(&server, &secret, "model-sol").await;
+    assert_eq!((status, &refused["error"]["code"]), (401, &json!("invalid_api_key")));
+    assert_eq!(read(admin(&server, Method::DELETE, "/keys/ci")).await.0, 404);
+    // The key of the configuration stays.
+    assert_eq!(lists(&server, KEY).await, 200);
+}
+
+#[tokio::test]
+async fn a_key_that_has_expired_is_refused_and_says_so() {
+    let server = start_with(config(None)).await;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let (secret, _) = create(&server, json!({ "name": "brief", "expires": now.as_secs() + 2 })).await;
+    assert_eq!(lists(&server, &secret).await, 200);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let (status, refused) = chat(&server, &secret, "model-sol").await;
+    let message = refused["error"]["message"].as_str().expect("a message");
+    assert_eq!(status, 401);
+    assert!(message.starts_with("Incorrect API key provided") && message.contains("expired"), "{message}");
+}
+
+#[tokio::test]
+async fn a_rotated_key_keeps_its_id_and_its_old_secret_for_the_overlap() {
+    let server = start_with(config(None)).await;
+    let (first, id) = create(&server, json!({ "name": "ci" })).await;
+    let rotate = async |body: Value| {
+        let (status, issued) = read(admin(&server, Method::POST, "/keys/ci/rotate").json(&body)).await;
+        assert_eq!((status, &issued["key"]["id"]), (200, &json!(id)));
+        issued["secret"].as_str().expect("a secret").to_owned()
+    };
+    let second = rotate(json!({})).await;
+    assert_eq!((lists(&server, &first).await, lists(&server, &second).await), (401, 200));
+    let third = rotate(json!({ "overlap_s": 2 })).await;
+    assert_eq!((lists(&server, &second).await, lists(&server, &third).await), (200, 200));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!((lists(&server, &second).await, lists(&server, &third).await), (401, 200));
+}
+
+#[tokio::test]
+async fn a_key_calls_only_its_operations_and_models() {
+    let server = start_with(config(None)).await;
+    let operations = json!(["create_chat_completion", "list_models", "retrieve_model", "generate_content"]);
+    let scopes = json!({ "models": ["model-sol", "video_*"], "operations": operations });
+    let (secret, _) = create(&server, json!({ "name": "narrow", "scopes": scopes })).await;
+    assert_eq!(chat(&server, &secret, "model-sol").await.0, 200);
+    let (status, refused) = chat(&server, &secret, "model-terra").await;
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("permission_denied")));
+    assert_eq!(refused["error"]["param"], "model");
+    // A model that does not exist is refused in the same way.
+    assert_eq!(chat(&server, &secret, "nope").await.0, 403);
+    // One member would be checked, and the other might be used.
+    let twice = r#"{"model":"model-sol","model":"model-terra","messages":[{"role":"user","content":"a"}]}"#;
+    let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret);
+    let request = request.header("content-type", "application/json").body(twice);
+    assert_eq!(read(request).await.0, 400);
+
+    let native = |model: &str| {
+        let path = format!("/v1beta/models/{model}:generateContent");
+        let body = json!({ "contents": [{ "parts": [{ "text": "hi" }] }] });
+        server.bare(Method::POST, &path).header("x-goog-api-key", &secret).json(&body)
+    };
+    assert_eq!(read(native("gemini-terra")).await.0, 403);
+    let responses = json!({ "model": "model-sol", "input": "hi" });
+    let request = server.bare(Method::POST, "/v1/responses").bearer_auth(&secret).json(&responses);
+    let (status, refused) = read(request).await;
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("permission_denied")));
+
+    let (_, list) = read(server.bare(Method::GET, "/v1/models").bearer_auth(&secret)).await;
+    let ids: Vec<&str> =
+        list["data"].as_array().expect("models").iter().filter_map(|m| m["id"].as_str()).collect();
+    assert!(ids.contains(&"model-sol") && ids.contains(&"video_model_1"), "{ids:?}");
+    assert!(ids.iter().all(|id| *id == "model-sol" || id.starts_with("video_")), "{ids:?}");
+    let one = |id: &str| server.bare(Method::GET, &format!("/v1/models/{id}")).bearer_auth(&secret);
+    assert_eq!((read(one("model-sol")).await.0, read(one("image_model_1")).await.0), (200, 403));
+}
+
+#[tokio::test]
+async fn the_key_of_the_messages_protocol_is_taken_too() {
+    let server = start().await;
+    assert_eq!(read(server.bare(Method::GET, "/v1/models").header("x-api-key", KEY)).await.0, 200);
+    assert_eq!(read(server.bare(Method::GET, "/v1/models").header("x-api-key", "wrong")).await.0, 401);
+}
+
+#[tokio::test]
+async fn stored_responses_videos_and_idempotency_keys_belong_to_one_key() {
+    let server = start_with(config(None)).await;
+    let (one, _) = create(&server, json!({ "name": "one" })).await;
+    let (other, _) = create(&server, json!({ "name": "other" })).await;
+    let post = |path: &str, key: &str, body: &Value| {
+        server.bare(Method::POST, path).bearer_auth(key).header("idempotency-key", "same").json(body)
+    };
+    let get = |path: String, key: &str| server.bare(Method::GET, &path).bearer_auth(key);
+
+    let body = json!({ "model": "model-sol", "input": "Say hi" });
+    let (_, response) = read(post("/v1/responses", &one, &body)).await;
+    let path = format!("/v1/responses/{}", response["id"].as_str().expect("an id"));
+    assert_eq!(read(get(path.clone(), &one)).await.0, 200);
+    assert_eq!(read(get(path.clone(), &other)).await.0, 404);
+    assert_eq!(read(server.bare(Method::DELETE, &path).bearer_auth(&other)).await.0, 404);
+    let next = json!({ "model": "model-sol", "input": "a", "previous_response_id": response["id"] });
+    let (status, refused) =
+        read(server.bare(Method::POST, "/v1/responses").bearer_auth(&other).json(&next)).await;
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!("previous_response_not_found")));
+    // The same idempotency key, another API key: its own response.
+    let (_, second) = read(post("/v1/responses", &other, &body)).await;
+    assert_ne!(response["id"], second["id"]);
+    assert_eq!(read(post("/v1/responses", &one, &body)).await.1["id"], response["id"]);
+
+    let video = json!({ "model": "video_model_1", "prompt": "a kite", "duration": 3 });
+    let (_, task) = read(post("/v1/videos/generations", &one, &video)).await;
+    let path = format!("/v1/videos/generations/{}", task["id"].as_str().expect("an id"));
+    assert_eq!(read(get(path.clone(), &one)).await.0, 200);
+    assert_eq!(read(get(path, &other)).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_running_gateway_sees_within_a_second_what_another_process_changes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = start_with(config(Some(folder.path()))).await;
+    // Its own connections, as the commands of the program have.
+    let registry = Registry::open(folder.path()).await.expect("a second process");
+    let issued = registry.create(NewKey::new("outside")).await.expect("a key");
+    let secret = issued.secret.expose().to_owned();
+    until(&server, &secret, 200).await;
+    let rotated = registry.rotate("outside", Rotation::default()).await.expect("a key");
+    until(&server, &secret, 401).await;
+    let secret = rotated.secret.expose().to_owned();
+    until(&server, &secret, 200).await;
+    registry.revoke("outside").await.expect("a key");
+    until(&server, &secret, 401).await;
+}
+
+/// Waits until a key has this effect.
+async fn until(server: &Server, secret: &str, expected: u16) {
+    let begun = std::time::Instant::now();
+    while lists(server, secret).await != expected {
+        assert!(begun.elapsed() < Duration::from_secs(3), "{expected} took too long");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn keys_outlive_the_gateway_and_only_their_digests_are_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = start_with(config(Some(folder.path()))).await;
+    let (secret, _) = create(&server, json!({ "name": "kept" })).await;
+    let (_, again) =
+        read(admin(&server, Method::POST, "/keys/kept/rotate").json(&json!({ "overlap_s": 60 }))).await;
+    drop(server);
+    let server = start_with(config(Some(folder.path()))).await;
+    assert_eq!(lists(&server, &secret).await, 200);
+    let rotated = again["secret"].as_str().expect("a secret");
+    assert_eq!(lists(&server, rotated).await, 200);
+    // The canary: no secret is in any file, whole or without its prefix.
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let bytes = std::fs::read(entry.path()).expect("a file");
+        for secret in [secret.as_str(), rotated, KEY, ADMIN] {
+            let inner = secret.trim_start_matches("gw-").as_bytes();
+            assert!(!bytes.windows(inner.len()).any(|part| part == inner), "{:?}", entry.path());
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+
+            let mode = entry.metadata().expect("metadata").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{:?}", entry.path());
+        }
+        files += 1;
+    }
+    assert!(files >= 2, "the database and the pepper");
+}
+
+#[tokio::test]
+async fn a_pepper_of_another_folder_is_noticed_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    Registry::open(folder.path()).await.expect("a folder of data");
+    std::fs::remove_file(folder.path().join("pepper")).expect("removed");
+    let error = Registry::open(folder.path()).await.map(drop).expect_err("a new pepper");
+    assert!(error.to_string().contains("restore both from the same backup"), "{error}");
+    let config = Config { listen: vec!["127.0.0.1:0".to_owned()], ..config(Some(folder.path())) };
+    let error = gatewright_gateway::Gateway::bind(config).await.map(drop).expect_err("a new pepper");
+    assert!(error.to_string().contains("pepper"), "{error}");
+}
+
+#[tokio::test]
+async fn the_admin_api_is_absent_without_an_admin_key_and_takes_no_other() {
+    let server = start().await;
+    assert_eq!(read(server.get("/admin/keys")).await.0, 404);
+    let server = start_with(config(None)).await;
+    for path in ["/admin/keys", "/admin/usage", "/admin/nothing", "/admin"] {
+        assert_eq!(read(server.bare(Method::GET, path)).await.0, 401, "{path}");
+        let (status, refused) = read(server.get(path)).await;
+        assert_eq!((status, &refused["error"]["code"]), (401, &json!("invalid_api_key")), "{path}");
+    }
+    // The other way round, too.
+    assert_eq!(lists(&server, ADMIN).await, 401);
+    assert_eq!(read(admin(&server, Method::GET, "/nothing")).await.0, 404);
+    let response = send(admin(&server, Method::PUT, "/keys")).await;
+    assert_eq!(
+        (response.status().as_u16(), response.headers()["allow"].to_str().ok()),
+        (405, Some("GET, HEAD, POST"))
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_breaks_a_rule_is_not_made_and_the_message_names_the_member() {
+    let server = start_with(config(None)).await;
+    let cases = [
+        (json!({}), "name"),
+        (json!({ "name": "" }), "name"),
+        (json!({ "name": "a", "expires": 5 }), "expires"),
+        (json!({ "name": "a", "limits": { "requests_per_minute": 0 } }), "limits.requests_per_minute"),
+        (json!({ "name": "a", "limits": { "request_per_minute": 1 } }), "request_per_minute"),
+        (json!({ "name": "a", "limits": { "cost_per_day": -1 } }), "limits.cost_per_day"),
+        (json!({ "name": "a", "scopes": { "operations": ["chat"] } }), "scopes.operations"),
+        (json!({ "name": "a", "scopes": { "model": ["m"] } }), "model"),
+        (json!([]), "the body"),
+    ];
+    for (new, member) in cases {
+        let (status, refused) = read(admin(&server, Method::POST, "/keys").json(&new)).await;
+        let message = refused["error"]["message"].as_str().expect("a message");
+        assert!(status == 400 && message.contains(member), "{new}: {message}");
+    }
+    create(&server, json!({ "name": "a" })).await;
+    let (status, refused) = read(admin(&server, Method::POST, "/keys").json(&json!({ "name": "a" }))).await;
+    assert_eq!((status, &refused["error"]["param"]), (400, &json!("name")));
+    let wrong =
+        ["/keys?revoke=true", "/keys?revoked=1", "/usage?form=2026-01-01", "/usage?by=hour", "/usage?from=x"];
+    for path in wrong {
+        assert_eq!(read(admin(&server, Method::GET, path)).await.0, 400, "{path}");
+    }
+}

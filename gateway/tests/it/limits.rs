@@ -1,0 +1,110 @@
+//! Limits of keys, and the headers that tell what is left (2.12; the values are ours).
+
+use std::time::Duration;
+
+use gatewright_gateway::{ApiKey, Config};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+
+use crate::support::{KEY, Server, read, send, start_with};
+
+const ADMIN: &str = "gw-admin-canary-77";
+
+/// A gateway and the secret of a key with these limits.
+async fn limited(limits: Value, config: Config) -> (Server, String) {
+    let admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
+    let server = start_with(Config { admin_key, ..config }).await;
+    let new = json!({ "name": "limited", "limits": limits });
+    let (status, issued) = read(server.bare(Method::POST, "/admin/keys").bearer_auth(ADMIN).json(&new)).await;
+    assert_eq!(status, 201, "{issued}");
+    let secret = issued["secret"].as_str().expect("a secret").to_owned();
+    (server, secret)
+}
+
+fn chat(server: &Server, key: &str, stream: bool) -> RequestBuilder {
+    let messages = json!([{ "role": "user", "content": "count to 20" }]);
+    let body = json!({ "model": "model-sol", "messages": messages, "stream": stream });
+    server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key).json(&body)
+}
+
+fn header(response: &Response, name: &str) -> Option<String> {
+    response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned())
+}
+
+#[tokio::test]
+async fn the_headers_count_down_and_the_request_beyond_the_limit_is_429() {
+    let (server, key) = limited(json!({ "requests_per_minute": 3 }), Config::default()).await;
+    for remaining in ["2", "1", "0"] {
+        let response = send(chat(&server, &key, false)).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(header(&response, "x-ratelimit-limit-requests").as_deref(), Some("3"));
+        assert_eq!(header(&response, "x-ratelimit-remaining-requests").as_deref(), Some(remaining));
+        let reset = header(&response, "x-ratelimit-reset-requests").expect("a time");
+        let seconds: u64 = reset.strip_suffix('s').and_then(|number| number.parse().ok()).expect("seconds");
+        assert!((1..=60).contains(&seconds), "{reset}");
+        assert_eq!(header(&response, "x-ratelimit-limit-tokens"), None);
+    }
+    let response = send(chat(&server, &key, false)).await;
+    assert_eq!(response.status(), 429);
+    assert_eq!(header(&response, "x-ratelimit-remaining-requests").as_deref(), Some("0"));
+    let wait: u64 = header(&response, "retry-after").and_then(|wait| wait.parse().ok()).expect("seconds");
+    assert!((1..=20).contains(&wait), "{wait}");
+    let refused: Value = serde_json::from_str(&response.text().await.expect("a body")).expect("JSON");
+    assert_eq!(refused["error"]["code"], "rate_limit_exceeded");
+    assert_eq!(refused["error"]["type"], "rate_limit_error");
+    // What calls no model is not counted, and other keys are not affected.
+    assert_eq!(read(server.bare(Method::GET, "/v1/models").bearer_auth(&key)).await.0, 200);
+    let response = send(chat(&server, KEY, false)).await;
+    assert_eq!((response.status().as_u16(), header(&response, "x-ratelimit-limit-requests")), (200, None));
+}
+
+#[tokio::test]
+async fn a_minute_refills_evenly() {
+    let (server, key) = limited(json!({ "requests_per_minute": 60 }), Config::default()).await;
+    for _ in 0..60 {
+        assert_eq!(send(chat(&server, &key, false)).await.status(), 200);
+    }
+    // One a second.
+    let begun = std::time::Instant::now();
+    while send(chat(&server, &key, false)).await.status() == 429 {
+        assert!(begun.elapsed() < Duration::from_secs(3));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn limits_speak_the_form_of_the_protocol() {
+    let (server, key) = limited(json!({ "requests_per_minute": 1 }), Config::default()).await;
+    let body = json!({ "contents": [{ "parts": [{ "text": "hi" }] }] });
+    let native = || {
+        let path = "/v1beta/models/model-sol:countTokens";
+        server.bare(Method::POST, path).header("x-goog-api-key", &key).json(&body)
+    };
+    assert_ne!(read(native()).await.0, 429);
+    let (status, refused) = read(native()).await;
+    assert_eq!((status, &refused["error"]["status"]), (429, &json!("RESOURCE_EXHAUSTED")));
+}
+
+#[tokio::test]
+async fn a_place_is_held_until_the_response_was_sent_or_its_client_has_gone() {
+    let slow = Config { event_delay: Duration::from_millis(100), ..Config::default() };
+    let (server, key) = limited(json!({ "concurrent_requests": 1 }), slow).await;
+    // Its client leaves in the middle.
+    let stream = send(chat(&server, &key, true)).await;
+    assert_eq!(stream.status(), 200);
+    let (status, refused) = read(chat(&server, &key, false)).await;
+    assert_eq!((status, &refused["error"]["code"]), (429, &json!("rate_limit_exceeded")));
+    drop(stream);
+    let begun = std::time::Instant::now();
+    while send(chat(&server, &key, false)).await.status() == 429 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the place was not given back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Its client reads to the end.
+    send(chat(&server, &key, true)).await.text().await.expect("a whole body");
+    assert_eq!(send(chat(&server, &key, false)).await.status(), 200);
+    // A request that fails gives its place back, too.
+    let wrong = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key).json(&json!({}));
+    assert_eq!(read(wrong).await.0, 400);
+    assert_eq!(send(chat(&server, &key, false)).await.status(), 200);
+}

@@ -1,0 +1,165 @@
+//! What operators ask a gateway: health and metrics.
+
+use std::time::Duration;
+
+use gatewright_gateway::{ApiKey, Config, Gateway, Kind};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::support::{KEY, read, send, start, start_with};
+use crate::upstreams::{Scripted, Step, UPSTREAM_KEY, completion, config, json_answer, question, upstream};
+
+async fn metrics(server: &crate::support::Server) -> String {
+    let response = send(server.bare(Method::GET, "/metrics")).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    response.text().await.expect("a text")
+}
+
+fn value(metrics: &str, name: &str) -> f64 {
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name} in:\n{metrics}")).parse().expect("a number")
+}
+
+#[tokio::test]
+async fn health_needs_no_key() {
+    let server = start().await;
+    assert_eq!(read(server.bare(Method::GET, "/health/live")).await, (200, json!({ "status": "live" })));
+    assert_eq!(read(server.bare(Method::GET, "/health/ready")).await, (200, json!({ "status": "ready" })));
+    assert_eq!(send(server.bare(Method::HEAD, "/health/ready")).await.status(), 200);
+    let (status, error) = read(server.bare(Method::POST, "/health/live")).await;
+    assert_eq!((status, &error["error"]["code"]), (405, &json!("method_not_allowed")));
+}
+
+#[tokio::test]
+async fn metrics_are_closed_unless_the_operator_opens_them() {
+    let server = start().await;
+    let (status, error) = read(server.bare(Method::GET, "/metrics")).await;
+    assert_eq!((status, &error["error"]["code"]), (404, &json!("not_found")));
+}
+
+#[tokio::test]
+async fn metrics_count_requests_by_operation_and_status() {
+    let server = start_with(Config { open_metrics: true, ..Config::default() }).await;
+    let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hi" }] });
+    server.ask("/v1/chat/completions", &body).await;
+    let streamed =
+        json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hi" }], "stream": true });
+    server.stream("/v1/chat/completions", &streamed).await;
+    server.refused("/v1/chat/completions", &json!({})).await;
+    assert_eq!(send(server.bare(Method::GET, "/nothing")).await.status(), 404);
+    let text = metrics(&server).await;
+    let requests = |operation: &str, status: u16| {
+        value(&text, &format!("gatewright_requests_total{{operation=\"{operation}\",status=\"{status}\"}}"))
+    };
+    assert!((requests("create_chat_completion", 200) - 2.0).abs() < f64::EPSILON, "{text}");
+    assert!((requests("create_chat_completion", 400) - 1.0).abs() < f64::EPSILON, "{text}");
+    assert!((requests("none", 404) - 1.0).abs() < f64::EPSILON, "{text}");
+    assert!(value(&text, "gatewright_connections") >= 1.0, "{text}");
+    assert!(!text.contains(KEY));
+}
+
+#[tokio::test]
+async fn operators_see_how_the_upstreams_are() {
+    const ADMIN: &str = "gw-admin-canary-77";
+    let failing = Scripted::start([json_answer(500, &json!({}))]).await;
+    let limiting = Scripted::start([
+        json_answer(429, &json!({})),
+        json_answer(200, &completion("well")),
+        vec![Step::Hang],
+    ])
+    .await;
+    let mut limited = upstream("limiting", Kind::Chat, &limiting.url);
+    limited.keys.push(ApiKey::new("sk-second-canary").expect("a key"));
+    limited.region = Some("eu".to_owned());
+    let server = start_with(Config {
+        admin_key: Some(ApiKey::new(ADMIN).expect("a valid key")),
+        ..config(vec![upstream("failing", Kind::Chat, &failing.url), limited])
+    })
+    .await;
+    assert_eq!(read(server.bare(Method::GET, "/admin/upstreams").bearer_auth(KEY)).await.0, 401);
+    let seen = async || {
+        let asked = |path| server.bare(Method::GET, path).bearer_auth(ADMIN);
+        let (status, answer) = read(asked("/admin/upstreams")).await;
+        assert_eq!(status, 200, "{answer}");
+        (answer, send(asked("/metrics")).await.text().await.expect("a text"))
+    };
+    let (answer, text) = seen().await;
+    assert_eq!(
+        answer["upstreams"][0],
+        json!({
+            "name": "failing", "kind": "chat", "region": null, "in_flight": 0, "keys": 1,
+            "models": [{ "model": "mine", "upstream_model": "theirs", "breaker": "closed", "keys_waiting": 0 }],
+        })
+    );
+    let breaker = |text: &str, name: &str| {
+        value(text, &format!("gatewright_upstream_breaker{{upstream=\"{name}\",model=\"mine\"}}"))
+    };
+    assert!(breaker(&text, "failing").abs() < f64::EPSILON, "{text}");
+
+    server.ask("/v1/chat/completions", &question(false)).await;
+    // From now on the second upstream does not answer.
+    let waiting: Vec<_> =
+        (0..4).map(|_| tokio::spawn(server.post("/v1/chat/completions", &question(false)).send())).collect();
+    let (answer, text) = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            let (answer, text) = seen().await;
+            if answer["upstreams"][1]["in_flight"] == 4 {
+                return (answer, text);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("four requests reach the second upstream");
+    assert_eq!(answer["upstreams"][0]["models"][0]["breaker"], "open", "{answer}");
+    assert!((breaker(&text, "failing") - 2.0).abs() < f64::EPSILON, "{text}");
+    assert!(breaker(&text, "limiting").abs() < f64::EPSILON, "{text}");
+    assert!(value(&text, "gatewright_upstream_in_flight{upstream=\"limiting\"}") >= 4.0, "{text}");
+    let limited = &answer["upstreams"][1];
+    assert_eq!((&limited["region"], &limited["keys"]), (&json!("eu"), &json!(2)));
+    assert_eq!(limited["models"][0]["keys_waiting"], 1);
+    for secret in [UPSTREAM_KEY, "sk-second-canary", ADMIN, KEY] {
+        assert!(!answer.to_string().contains(secret) && !text.contains(secret));
+    }
+    for request in waiting {
+        request.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_drains_is_not_ready_and_still_answers() {
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let config = Config {
+        listen: vec!["127.0.0.1:0".to_owned()],
+        key: Some(ApiKey::new(KEY).expect("a valid key")),
+        drain_delay: Duration::from_secs(30),
+        ..Config::default()
+    };
+    let gateway = Gateway::bind(config).await.expect("a free port");
+    let url = gateway.url();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(gateway.serve(async {
+        _ = stopped.await;
+    }));
+    stop.send(()).expect("the gateway runs");
+    // Whether the signal or the request comes first is open; soon the gateway drains.
+    let draining = async {
+        loop {
+            let response =
+                reqwest::get(format!("{url}/health/ready")).await.expect("a new connection is accepted");
+            let status = response.status().as_u16();
+            let body: Value = response.json().await.expect("JSON");
+            if status == 503 {
+                return body;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let body = tokio::time::timeout(Duration::from_secs(20), draining).await.expect("the gateway drains");
+    assert_eq!(body, json!({ "status": "draining" }));
+    let models = reqwest::Client::new().get(format!("{url}/v1/models")).bearer_auth(KEY).send().await;
+    assert_eq!(models.expect("an answer").status(), 200);
+    serving.abort();
+}

@@ -1,0 +1,236 @@
+//! Requests whose upstream speaks another protocol than the client: each client protocol at each kind of upstream.
+
+use gatewright_gateway::{Config, Kind, Model, Target};
+use serde_json::{Value, json};
+
+use crate::support::{Event, KEY, Server, read, send, start, start_with};
+use crate::upstreams::{Scripted, config, json_answer, question, stream, upstream};
+
+const TOKEN: &str = "COMPAT-4c1d9e";
+const CHAT: &str = "/v1/chat/completions";
+
+/// A gateway with a model at an upstream of each kind, which is another gateway with the simulator.
+async fn hops() -> (Server, Server) {
+    let behind = start().await;
+    let url = &behind.url;
+    let upstreams = [
+        ("chat", Kind::Chat, format!("{url}/v1")),
+        ("responses", Kind::Responses, format!("{url}/v1")),
+        ("native", Kind::Native, format!("{url}/v1beta")),
+        ("gatewright", Kind::Gatewright, url.clone()),
+        ("simulator", Kind::Simulator, String::new()),
+    ];
+    let mut settings = Config { upstreams: Vec::new(), models: Vec::new(), ..Config::default() };
+    for (name, kind, base) in upstreams {
+        let mut upstream = upstream(name, kind, &base);
+        upstream.keys = vec![gatewright_gateway::ApiKey::new(KEY).expect("a key")];
+        settings.upstreams.push(upstream);
+        let mut model = Model::new(format!("at-{name}"), "family_one", Target::new(name, "model-sol"));
+        model.translate_responses = true;
+        settings.models.push(model);
+    }
+    (start_with(settings).await, behind)
+}
+
+const KINDS: [&str; 5] = ["chat", "responses", "native", "gatewright", "simulator"];
+
+#[tokio::test]
+async fn each_client_protocol_reaches_each_kind_of_upstream() {
+    let (server, _behind) = hops().await;
+    let say = format!("Say {TOKEN}");
+    for kind in KINDS {
+        let model = format!("at-{kind}");
+        let answer =
+            server.ask(CHAT, &json!({"model": model, "messages": [{"role": "user", "content": say}]})).await;
+        assert_eq!(answer["choices"][0]["message"]["content"], TOKEN, "{kind}: {answer}");
+        assert_eq!(
+            (&answer["model"], &answer["choices"][0]["finish_reason"]),
+            (&json!(model), &json!("stop"))
+        );
+        assert!(
+            answer["usage"]["prompt_tokens"].as_u64().is_some_and(|tokens| tokens > 0),
+            "{kind}: {answer}"
+        );
+
+        let answer = server.ask("/v1/responses", &json!({"model": model, "input": say})).await;
+        assert_eq!(answer["output"][0]["content"][0]["text"], TOKEN, "{kind}: {answer}");
+        assert_eq!((&answer["model"], &answer["status"]), (&json!(model), &json!("completed")));
+
+        let body = json!({"model": model, "max_tokens": 100, "messages": [{"role": "user", "content": say}]});
+        let answer = server.ask("/v1/messages", &body).await;
+        assert_eq!(answer["content"][0]["text"], TOKEN, "{kind}: {answer}");
+        assert_eq!((&answer["model"], &answer["stop_reason"]), (&json!(model), &json!("end_turn")));
+        let body = json!({"model": model, "messages": [{"role": "user", "content": say}]});
+        let answer = server.ask("/v1/messages/count_tokens", &body).await;
+        assert!(answer["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{kind}: {answer}");
+
+        let body = json!({"contents": [{"role": "user", "parts": [{"text": say}]}]});
+        let answer = server.ask(&format!("/v1beta/models/{model}:countTokens"), &body).await;
+        assert!(answer["totalTokens"].as_u64().is_some_and(|tokens| tokens > 0), "{kind}: {answer}");
+        let answer = server.ask(&format!("/v1beta/models/{model}:generateContent"), &body).await;
+        assert_eq!(answer["candidates"][0]["content"]["parts"][0]["text"], TOKEN, "{kind}: {answer}");
+        assert_eq!(answer["candidates"][0]["finishReason"], "STOP");
+    }
+}
+
+#[tokio::test]
+async fn streams_reach_each_client_protocol_from_each_kind_of_upstream() {
+    let (server, _behind) = hops().await;
+    let say = format!("Say \"one two three four\" and {TOKEN}");
+    for kind in KINDS {
+        let model = format!("at-{kind}");
+        let mut body =
+            json!({"model": model, "messages": [{"role": "user", "content": say}], "stream": true});
+        body["stream_options"] = json!({"include_usage": true});
+        let got = server.stream(CHAT, &body).await;
+        assert_eq!(got.last().map(|event| event.data.as_str()), Some("[DONE]"), "{kind}: {got:?}");
+        let chunks: Vec<Value> = got[..got.len() - 1].iter().map(Event::json).collect();
+        let texts: Vec<&str> =
+            chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+        assert!(texts.len() > 3 && texts.concat().contains(TOKEN), "{kind}: {texts:?}");
+        assert!(
+            chunks.last().is_some_and(|chunk| chunk["usage"]["total_tokens"].is_u64()),
+            "{kind}: {got:?}"
+        );
+
+        let got =
+            server.stream("/v1/responses", &json!({"model": model, "input": say, "stream": true})).await;
+        let last = got.iter().find(|event| event.name.as_deref() == Some("response.completed"));
+        let last = last.unwrap_or_else(|| panic!("{kind}: {got:?}"));
+        assert!(
+            last.json()["response"]["output"][0]["content"][0]["text"]
+                .as_str()
+                .expect("text")
+                .contains(TOKEN)
+        );
+
+        let body = json!({"model": model, "max_tokens": 100, "stream": true,
+            "messages": [{"role": "user", "content": say}]});
+        let got = server.stream("/v1/messages", &body).await;
+        assert_eq!(
+            got.last().and_then(|event| event.name.as_deref()),
+            Some("message_stop"),
+            "{kind}: {got:?}"
+        );
+        let text: String = got
+            .iter()
+            .filter_map(|event| event.json()["delta"]["text"].as_str().map(str::to_owned))
+            .collect();
+        assert!(text.contains(TOKEN), "{kind}: {text}");
+
+        let body = json!({"contents": [{"role": "user", "parts": [{"text": say}]}]});
+        let path = format!("/v1beta/models/{model}:streamGenerateContent");
+        let got = server.stream(&format!("{path}?alt=sse"), &body).await;
+        assert_eq!(got.last().expect("an event").json()["candidates"][0]["finishReason"], "STOP", "{kind}");
+        let array = server.ask(&path, &body).await;
+        let texts: String = array
+            .as_array()
+            .expect("an array")
+            .iter()
+            .filter_map(|document| document["candidates"][0]["content"]["parts"][0]["text"].as_str())
+            .collect();
+        assert!(texts.contains(TOKEN), "{kind}: {array}");
+    }
+}
+
+#[tokio::test]
+async fn tools_are_called_through_each_kind_of_upstream() {
+    let (server, _behind) = hops().await;
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    for kind in KINDS {
+        let body = json!({
+            "model": format!("at-{kind}"), "messages": [{"role": "user", "content": "weather in \"Oslo\"?"}],
+            "tools": [{"type": "function", "function": {"name": "weather", "parameters": schema}}],
+            "tool_choice": {"type": "function", "function": {"name": "weather"}},
+        });
+        let answer = server.ask(CHAT, &body).await;
+        let choice = &answer["choices"][0];
+        let call = &choice["message"]["tool_calls"][0];
+        assert_eq!(
+            (&choice["finish_reason"], &call["function"]["name"]),
+            (&json!("tool_calls"), &json!("weather"))
+        );
+        let arguments: Value =
+            serde_json::from_str(call["function"]["arguments"].as_str().expect("text")).expect("JSON");
+        assert!(arguments["city"].is_string(), "{kind}: {answer}");
+        // The result comes back.
+        let mut next = body.clone();
+        let messages = next["messages"].as_array_mut().expect("messages");
+        messages.push(choice["message"].clone());
+        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "sunny"}));
+        next["tool_choice"] = "none".into();
+        let answer = server.ask(CHAT, &next).await;
+        assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{kind}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_upstream_has_no_words_for_is_told_or_refused() {
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs",
+        "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn", "stop_sequence": null,
+        "usage": {"input_tokens": 3, "output_tokens": 2}});
+    let scripted = Scripted::start([json_answer(200, &message)]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Messages, &scripted.url)])).await;
+    let mut body = question(false);
+    body["seed"] = json!(7);
+    body["future"] = json!({"a": 1});
+    let response = send(server.post(CHAT, &body)).await;
+    let dropped = response.headers()["x-gatewright-dropped"].to_str().expect("ASCII").to_owned();
+    assert!(dropped.contains("/seed") && dropped.contains("/future"), "{dropped}");
+    let answer: Value = response.json().await.expect("JSON");
+    assert_eq!(answer["choices"][0]["message"]["content"], "hello");
+    let sent = scripted.seen().swap_remove(0);
+    assert_eq!(sent.line, "POST /v1/messages HTTP/1.1");
+    assert!(sent.header("x-api-key").is_some() && sent.header("anthropic-version").is_some());
+    assert_eq!((&sent.json()["model"], &sent.json()["max_tokens"]), (&json!("theirs"), &json!(4096)));
+
+    let (status, answer) = read(server.post(CHAT, &body).header("x-gatewright-strict", "true")).await;
+    assert_eq!(status, 400);
+    let told = answer["error"]["message"].as_str().expect("a message");
+    assert!(told.contains("/seed") && told.contains("/future"), "{answer}");
+    assert_eq!(scripted.count(), 1);
+    // What can be said is not refused.
+    let (status, _) = read(server.post(CHAT, &question(false)).header("x-gatewright-strict", "true")).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_translated_stream_that_dies_ends_in_the_words_of_the_client() {
+    let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
+    let begun = event(json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
+        "role": "assistant", "model": "theirs", "content": [], "stop_reason": null, "stop_sequence": null,
+        "usage": {"input_tokens": 3, "output_tokens": 1}}}))
+        + &event(
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        )
+        + &event(
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hel"}}),
+        );
+    let failed = event(json!({"type": "error", "error": {"type": "overloaded_error", "message": "full"}}));
+    for (events, code) in
+        [(begun.clone(), "upstream_error"), (begun.clone() + &failed, "server_is_overloaded")]
+    {
+        let scripted = Scripted::start([stream(&events)]).await;
+        let mut settings = config(vec![upstream("one", Kind::Messages, &scripted.url)]);
+        settings.models[0].translate_responses = true;
+        let server = start_with(settings).await;
+        let got = server.stream(CHAT, &question(true)).await;
+        let last = got.last().expect("an event").json();
+        assert_eq!(last["error"]["code"], code, "{got:?}");
+        assert!(got.iter().any(|event| event.data.contains("hel")));
+        let body = json!({"model": "mine", "input": "hi", "stream": true});
+        let got = server.stream("/v1/responses", &body).await;
+        assert_eq!(got.last().and_then(|event| event.name.as_deref()), Some("response.failed"), "{got:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_responses_protocol_is_translated_only_where_the_model_allows_it() {
+    let scripted = Scripted::start([]).await;
+    let settings = config(vec![upstream("one", Kind::Chat, &scripted.url)]);
+    let server = start_with(settings).await;
+    let (status, answer) = server.refused("/v1/responses", &json!({"model": "mine", "input": "hi"})).await;
+    assert_eq!((status, &answer["error"]["param"]), (400, &json!("model")));
+    assert!(answer["error"]["message"].as_str().expect("text").contains("/v1/chat/completions"), "{answer}");
+    assert_eq!(scripted.count(), 0);
+}

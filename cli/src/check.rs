@@ -19,7 +19,7 @@ use self::values::AnnotationsFor;
 use crate::check::generated::check_flags::CheckFlags;
 use crate::exit::{Exit, FAILED, Failure, INTERRUPTED, UNWRITABLE, say};
 use crate::report::input;
-use crate::signals::stop_signal;
+use crate::signals::{Hangup, stop_signal};
 use crate::terminal::colour;
 
 const EXIT_CODES: &str = "The key is taken from GATEWRIGHT_API_KEY.
@@ -59,7 +59,7 @@ pub(crate) async fn run(Arguments { flags }: Arguments) -> Exit {
         .map_err(|refused| Failure::Usage(refused.problems.join("\ngatewright: ")))?;
 
     let cancel = CancellationToken::new();
-    let stop = stop_signal()
+    let stop = stop_signal(Hangup::Stops)
         .map_err(|error| Failure::Failed(format!("cannot install a signal handler: {error}")))?;
     let line = ProgressLine::new(kit.cells());
     let finished = {

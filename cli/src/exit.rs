@@ -32,6 +32,16 @@ pub(crate) enum Failure {
     Failed(String),
 }
 
+impl Failure {
+    /// The message for the user; empty if there is none.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Usage(message) | Self::Failed(message) => message,
+            Self::PipeClosed | Self::Interrupted => "",
+        }
+    }
+}
+
 impl From<gatewright::Error> for Failure {
     fn from(error: gatewright::Error) -> Self {
         let mut message = visible(&error.to_string()).into_owned();

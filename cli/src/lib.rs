@@ -5,16 +5,22 @@
 
 mod chat;
 mod check;
+mod config;
 mod exit;
 mod image;
+mod import;
+mod keys;
 mod models;
+mod operator;
 mod places;
 mod report;
 mod seconds;
 mod serve;
 mod signals;
+mod table;
 mod target;
 mod terminal;
+mod usage;
 mod video;
 
 use std::ffi::OsString;
@@ -41,10 +47,18 @@ const ENVIRONMENT: &str = "Environment:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a gateway with an embedded simulated provider
+    /// Run a gateway; without a configuration file, with an embedded simulated provider
     Serve(serve::Arguments),
+    /// Work with the configuration file of a gateway
+    Config(config::Arguments),
+    /// Make, list, rotate and revoke keys of a gateway
+    Keys(keys::Arguments),
+    /// Report the usage of a gateway by key, model, upstream and day
+    Usage(usage::Arguments),
     /// Check whether a service is compatible, and write a report
     Check(check::Arguments),
+    /// Make a configuration file of that of another gateway
+    Import(import::Arguments),
     /// Work with compatibility reports
     Report(report::Arguments),
     /// Send a prompt to a model and print the answer as it arrives
@@ -71,9 +85,13 @@ where
         }
     };
     let result = match program.command {
+        Command::Config(arguments) => config::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Check(arguments) => on_runtime(check::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
+        Command::Keys(arguments) => on_runtime(interruptible(keys::run(arguments))),
+        Command::Usage(arguments) => on_runtime(interruptible(usage::run(arguments))),
         Command::Chat(arguments) => on_runtime(interruptible(chat::run(arguments))),
         Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
         Command::Image(arguments) => on_runtime(interruptible(image::run(arguments))),

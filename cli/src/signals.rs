@@ -13,12 +13,25 @@ pub(crate) async fn interruptible(command: impl Future<Output = Exit>) -> Exit {
     }
 }
 
-/// Resolves at the first SIGINT, SIGTERM or SIGHUP (a closed terminal). Ignores SIGHUP under nohup.
+/// What SIGHUP means to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hangup {
+    /// The terminal was closed: the command stops. Under nohup, it goes on.
+    Stops,
+    /// The configuration is read again: see [`Hangups`].
+    Reloads,
+}
+
+/// Resolves at the first SIGINT or SIGTERM, or at a SIGHUP that stops.
 #[cfg(unix)]
-pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal(on_hangup: Hangup) -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
+    let mut hangup = if on_hangup == Hangup::Reloads || ignores_hangup() {
+        None
+    } else {
+        Some(signal(SignalKind::hangup())?)
+    };
     Ok(async move {
         let hung_up = async {
             match &mut hangup {
@@ -47,11 +60,37 @@ fn ignores_hangup() -> bool {
 /// Resolves at the first Ctrl-C.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the same signature as on unix")]
-pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal(_: Hangup) -> io::Result<impl Future<Output = ()>> {
     Ok(async {
         // Without a handler, the command stops only when the process is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
     })
+}
+
+/// The SIGHUPs that this process gets; none elsewhere than on unix.
+pub(crate) struct Hangups {
+    #[cfg(unix)]
+    signals: tokio::signal::unix::Signal,
+}
+
+impl Hangups {
+    /// From now on, SIGHUP no longer ends the process.
+    #[cfg_attr(not(unix), expect(clippy::unnecessary_wraps, reason = "the same signature as on unix"))]
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
+        })
+    }
+
+    /// Resolves at the next one.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.signals.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
 }

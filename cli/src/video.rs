@@ -1,8 +1,9 @@
 //! `gatewright video`: submits a video task, waits for it, saves the video (specification 2.6, 2.7, 3).
 
+mod generated;
+
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,12 +11,12 @@ use gatewright::types::{
     VideoGenerationRequest, VideoGenerationRequestAspectRatio, VideoGenerationRequestResolution,
 };
 use gatewright::visible::visible;
-use gatewright::{SaveOptions, WaitOptions, check_place};
+use gatewright::{SaveOptions, check_place};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::Exit;
-use crate::seconds::seconds;
 use crate::target::Target;
+use crate::video::generated::wait_flags::WaitFlags;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -36,12 +37,8 @@ pub(crate) struct Arguments {
     /// 16:9, 9:16 or 1:1
     #[arg(long)]
     aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
-    /// Seconds between two polls of the task
-    #[arg(long, value_name = "SECONDS", default_value = waits().0.as_str(), value_parser = seconds)]
-    interval: Duration,
-    /// Longest time to wait, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = waits().1.as_str(), value_parser = seconds)]
-    timeout: Duration,
+    #[command(flatten)]
+    wait: WaitFlags,
     #[command(flatten)]
     target: Target,
 }
@@ -49,15 +46,6 @@ pub(crate) struct Arguments {
 /// The first video model of the catalog.
 fn default_model() -> &'static str {
     gatewright::catalog::VIDEO_MODELS.first().map_or("", |model| model.id)
-}
-
-/// Default poll interval and deadline, in seconds.
-fn waits() -> &'static (String, String) {
-    static WAITS: LazyLock<(String, String)> = LazyLock::new(|| {
-        let WaitOptions { interval, timeout, .. } = WaitOptions::default();
-        (interval.as_secs().to_string(), timeout.as_secs().to_string())
-    });
-    &WAITS
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
@@ -72,8 +60,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     };
     // The status of the latest poll, for the progress line.
     let line = progress_line();
-    let options = WaitOptions { interval: arguments.interval, timeout: arguments.timeout, on_progress: None };
-    let options = options.on_progress({
+    let options = arguments.wait.options().on_progress({
         let line = line.clone();
         move |task| {
             line.set_message(format!(

@@ -121,8 +121,8 @@ impl Outputs {
     }
 }
 
-/// Errors: two outputs name the same file, or an output names an input. A report may replace its own baseline, which has
-/// been read by then.
+/// Errors: two outputs name the same file, or an output names an input. A report may replace its own baseline, which
+/// has been read by then.
 fn apart(places: &[(&str, &Place)], inputs: &[(&str, &Path)]) -> Result<(), Failure> {
     for (index, (option, place)) in places.iter().enumerate() {
         for (earlier, other) in &places[..index] {

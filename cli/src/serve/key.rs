@@ -12,6 +12,8 @@ use gatewright_gateway::ApiKey;
 
 use crate::exit::Failure;
 
+/// Environment variable of the key of the operations under /admin.
+const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
 /// Environment variable of the key that clients must send.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
 /// Maximum size of a key file, in bytes.
@@ -45,24 +47,44 @@ impl fmt::Debug for Shown {
 }
 
 impl KeyArguments {
-    /// The key; `None` means a random key is needed.
-    pub(super) fn read(self) -> Result<Option<ApiKey>, Failure> {
+    /// The key and where it is from; `None` means a random key is needed.
+    pub(super) fn read(&self, of_file: Option<ApiKey>) -> Result<Option<(ApiKey, Origin)>, Failure> {
         // Read here and not by clap, so that the help never shows the value of a variable.
-        let (key, place) = match (self.key, self.key_file) {
-            (Some(Shown(key)), _) => (key, "--key".to_owned()),
-            (None, Some(file)) => (read(&file)?, file.display().to_string()),
-            (None, None) => match (variable(KEY_VARIABLE)?, variable(API_KEY_VARIABLE)) {
+        let (key, place) = match (&self.key, &self.key_file) {
+            (Some(Shown(key)), _) => (key.clone(), "--key".to_owned()),
+            (None, Some(file)) => (read(file)?, file.display().to_string()),
+            (None, None) => match (variable(KEY_VARIABLE)?, of_file) {
                 (Some(key), _) => (key, KEY_VARIABLE.to_owned()),
-                (None, other) => match other? {
+                (None, Some(key)) => return Ok(Some((key, Origin::ConfigFile))),
+                // The variable that clients read goes last.
+                (None, None) => match variable(API_KEY_VARIABLE)? {
                     Some(key) => (key, API_KEY_VARIABLE.to_owned()),
                     None => return Ok(None),
                 },
             },
         };
-        ApiKey::new(key).map(Some).map_err(|_| {
-            Failure::Usage(format!("{place}: an API key must be one or more visible ASCII characters"))
-        })
+        Ok(Some((api_key(key, &place)?, Origin::CommandLine)))
     }
+}
+
+/// Where a secret is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A flag or a variable of the program.
+    CommandLine,
+    /// The configuration file.
+    ConfigFile,
+}
+
+/// The key of the operations under /admin in its variable.
+pub(super) fn admin_key() -> Result<Option<ApiKey>, Failure> {
+    variable(ADMIN_KEY_VARIABLE)?.map(|key| api_key(key, ADMIN_KEY_VARIABLE)).transpose()
+}
+
+fn api_key(key: String, place: &str) -> Result<ApiKey, Failure> {
+    ApiKey::new(key).map_err(|_| {
+        Failure::Usage(format!("{place}: an API key must be one or more visible ASCII characters"))
+    })
 }
 
 /// The key in a variable; `None` if the variable is unset or empty.

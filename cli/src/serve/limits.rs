@@ -8,42 +8,48 @@ use gatewright_gateway::Config;
 
 use crate::seconds::seconds;
 
-/// Defaults are those of [`Config::default`]. The help states them, and a test compares the two.
+/// A limit that is not given is that of the configuration file, or else of [`Config::default`]. The help states those
+/// defaults, and a test compares the two.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct Limits {
-    /// Maximum size of a request body
-    #[arg(long, value_name = "BYTES", default_value = "10485760")]
+    /// Maximum size of a request body [default: 10485760]
+    #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_BODY_BYTES", hide_env_values = true)]
-    max_body_bytes: NonZeroU32,
-    /// Maximum size of all generated files together; each is kept for one hour, and requests that need more are refused
-    #[arg(long, value_name = "BYTES", default_value = "268435456")]
+    max_body_bytes: Option<NonZeroU32>,
+    /// Maximum size of all generated files together; each is kept for one hour, and requests that need more are refused [default: 268435456]
+    #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_FILE_BYTES", hide_env_values = true)]
-    max_file_bytes: NonZeroU32,
-    /// Maximum number of open connections; further ones wait
-    #[arg(long, value_name = "COUNT", default_value = "1024")]
+    max_file_bytes: Option<NonZeroU32>,
+    /// Maximum number of open connections; further ones wait [default: 1024]
+    #[arg(long, value_name = "COUNT")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_CONNECTIONS", hide_env_values = true)]
-    max_connections: NonZeroU32,
-    /// Maximum number of open connections per client address; further ones are refused. Behind a proxy, all clients share its address
-    #[arg(long, value_name = "COUNT", default_value = "256")]
+    max_connections: Option<NonZeroU32>,
+    /// Maximum number of open connections per client address; further ones are refused. Behind a proxy, all clients
+    /// share its address [default: 256]
+    #[arg(long, value_name = "COUNT")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_CONNECTIONS_PER_PEER", hide_env_values = true)]
-    max_connections_per_peer: NonZeroU32,
-    /// Timeout for receiving the request headers, and for idle connections
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait)]
+    max_connections_per_peer: Option<NonZeroU32>,
+    /// Timeout for receiving the request headers, and for idle connections [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_HEADER_TIMEOUT", hide_env_values = true)]
-    header_timeout: Duration,
-    /// Timeout for receiving the request body
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait)]
+    header_timeout: Option<Duration>,
+    /// Timeout for receiving the request body [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_BODY_TIMEOUT", hide_env_values = true)]
-    body_timeout: Duration,
-    /// Longest time that a client may read nothing of its response
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait)]
+    body_timeout: Option<Duration>,
+    /// Longest time that a client may read nothing of its response [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_WRITE_TIMEOUT", hide_env_values = true)]
-    write_timeout: Duration,
-    /// Time that requests, video tasks and webhooks in progress get to finish at shutdown
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = grace)]
+    write_timeout: Option<Duration>,
+    /// Time that requests, video tasks and webhooks in progress get to finish at shutdown [default: 5]
+    #[arg(long, value_name = "SECONDS", value_parser = grace)]
     #[arg(env = "GATEWRIGHT_SERVE_SHUTDOWN_GRACE", hide_env_values = true)]
-    shutdown_grace: Duration,
+    shutdown_grace: Option<Duration>,
+    /// Time between the signal to stop and the last accepted connection; meanwhile, /health/ready answers 503 [default: 0]
+    #[arg(long, value_name = "SECONDS", value_parser = grace)]
+    #[arg(env = "GATEWRIGHT_SERVE_DRAIN_DELAY", hide_env_values = true)]
+    drain_delay: Option<Duration>,
 }
 
 /// Longest accepted timeout.
@@ -62,18 +68,21 @@ fn wait(text: &str) -> Result<Duration, String> {
 }
 
 impl Limits {
-    /// The configuration with these limits.
+    /// The configuration with those of the limits that are given.
     pub(super) fn over(&self, config: Config) -> Config {
-        let size = |count: NonZeroU32| usize::try_from(count.get()).unwrap_or(usize::MAX);
+        let size = |given: Option<NonZeroU32>, of_file: usize| {
+            given.map_or(of_file, |count| usize::try_from(count.get()).unwrap_or(usize::MAX))
+        };
         Config {
-            max_body_bytes: size(self.max_body_bytes),
-            max_file_bytes: size(self.max_file_bytes),
-            max_connections: size(self.max_connections),
-            max_connections_per_peer: size(self.max_connections_per_peer),
-            header_timeout: self.header_timeout,
-            body_timeout: self.body_timeout,
-            write_timeout: self.write_timeout,
-            shutdown_grace: self.shutdown_grace,
+            max_body_bytes: size(self.max_body_bytes, config.max_body_bytes),
+            max_file_bytes: size(self.max_file_bytes, config.max_file_bytes),
+            max_connections: size(self.max_connections, config.max_connections),
+            max_connections_per_peer: size(self.max_connections_per_peer, config.max_connections_per_peer),
+            header_timeout: self.header_timeout.unwrap_or(config.header_timeout),
+            body_timeout: self.body_timeout.unwrap_or(config.body_timeout),
+            write_timeout: self.write_timeout.unwrap_or(config.write_timeout),
+            shutdown_grace: self.shutdown_grace.unwrap_or(config.shutdown_grace),
+            drain_delay: self.drain_delay.unwrap_or(config.drain_delay),
             ..config
         }
     }
@@ -81,7 +90,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory as _, Parser};
 
     use super::*;
 
@@ -93,8 +102,16 @@ mod tests {
 
     #[test]
     fn the_defaults_that_help_states_are_those_of_the_gateway() {
-        let limits = Program::try_parse_from(["serve"]).expect("no argument is needed").limits;
-        let without = Config { shutdown_grace: Duration::ZERO, ..Config::default() };
+        let command = Program::command();
+        let stated = command.get_arguments().filter_map(|argument| {
+            let help = argument.get_help()?.to_string();
+            let default = help.rsplit_once("[default: ")?.1.trim_end_matches(']').to_owned();
+            Some(format!("--{}={default}", argument.get_long()?))
+        });
+        let arguments: Vec<String> = std::iter::once("serve".to_owned()).chain(stated).collect();
+        assert_eq!(arguments.len(), 10, "{arguments:?}");
+        let limits = Program::try_parse_from(arguments).expect("limits").limits;
+        let without = Config { shutdown_grace: Duration::ZERO, max_connections: 1, ..Config::default() };
         assert_eq!(format!("{:?}", limits.over(without)), format!("{:?}", Config::default()));
     }
 
@@ -110,13 +127,15 @@ mod tests {
             "--body-timeout=6",
             "--write-timeout=7",
             "--shutdown-grace=0",
+            "--drain-delay=8",
         ];
         let limits = Program::try_parse_from(arguments).expect("limits").limits;
         let config = limits.over(Config::default());
         let sizes = (config.max_body_bytes, config.max_file_bytes, config.max_connections);
         assert_eq!((sizes, config.max_connections_per_peer), ((1, 2, 3), 4));
-        let times = [config.header_timeout, config.body_timeout, config.write_timeout, config.shutdown_grace];
-        assert_eq!(times.map(|time| time.as_secs()), [5, 6, 7, 0]);
+        let before = [config.header_timeout, config.body_timeout, config.write_timeout];
+        assert_eq!(before.map(|time| time.as_secs()), [5, 6, 7]);
+        assert_eq!([config.shutdown_grace, config.drain_delay].map(|time| time.as_secs()), [0, 8]);
         for wrong in
             ["--max-connections=0", "--write-timeout=0", "--header-timeout=-1", "--body-timeout=1e300"]
         {

@@ -10,7 +10,29 @@ use crate::{run, transcript};
 fn help_of_every_command() {
     let reports = ["validate", "show", "html", "diff", "junit", "trend", "fmt", "new", "schema", "explain"];
     let reports = reports.map(|command| format!("report {command}"));
-    let commands = ["", "serve", "check", "report", "chat", "models", "image", "video"];
+    let commands = [
+        "",
+        "serve",
+        "config",
+        "config init",
+        "config check",
+        "config schema",
+        "import",
+        "import litellm",
+        "check",
+        "report",
+        "chat",
+        "models",
+        "image",
+        "video",
+        "keys",
+        "keys create",
+        "keys list",
+        "keys show",
+        "keys rotate",
+        "keys revoke",
+        "usage",
+    ];
     for command in commands.into_iter().chain(reports.iter().map(String::as_str)) {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();
         arguments.push("--help");

@@ -1,8 +1,11 @@
 //! The program as people and scripts run it: exit codes, output, messages.
 
 mod check;
+mod config;
 mod gateway;
 mod help;
+mod import;
+mod keys;
 mod report;
 mod terminals;
 
@@ -15,6 +18,9 @@ fn gatewright() -> Command {
     for variable in [
         "GATEWRIGHT_API_KEY",
         "GATEWRIGHT_SERVE_KEY",
+        "GATEWRIGHT_SERVE_ADMIN_KEY",
+        "GATEWRIGHT_SERVE_CONFIG",
+        "GATEWRIGHT_SERVE_DATA",
         "GATEWRIGHT_BASE_URL",
         "GATEWRIGHT_WEBHOOK_SECRET",
         "NO_COLOR",

@@ -1,0 +1,108 @@
+//! `gatewright config`: works with the configuration file of a gateway.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use gatewright::visible::visible;
+use gatewright_gateway::{ConfigFile, STARTING_FILE, config_schema};
+
+use crate::exit::{Exit, FAILED, Failure};
+use crate::places;
+
+/// The name of a configuration file where none is given.
+const FILE: &str = "gatewright.toml";
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a configuration file to start from: comments that state every key and its default
+    Init(Init),
+    /// Check a configuration file
+    ///
+    /// Prints everything that is wrong as FILE:LINE:COLUMN: KEY: MESSAGE. A secret that is not there is a warning, since
+    /// it may be there where the gateway runs. Exits with 0 if the file is right, else with 1.
+    Check(Check),
+    /// Write the JSON Schema of configuration files, for editors
+    Schema(Schema),
+}
+
+#[derive(Debug, Args)]
+struct Init {
+    /// Output file; - means standard output
+    #[arg(default_value = FILE)]
+    file: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+struct Check {
+    /// Configuration files
+    #[arg(default_value = FILE)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Schema {
+    /// Output file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    match &arguments.command {
+        Command::Init(arguments) => init(arguments),
+        Command::Check(arguments) => check(arguments),
+        Command::Schema(arguments) => schema(arguments),
+    }
+}
+
+fn init(arguments: &Init) -> Exit {
+    let file = &arguments.file;
+    if !places::is_stdin(file) && !arguments.force && file.exists() {
+        let message =
+            format!("{} exists already; name another file, or replace it with --force", file.display());
+        return Err(Failure::Usage(message));
+    }
+    places::write(STARTING_FILE, Some(file))?;
+    Ok(0)
+}
+
+fn check(arguments: &Check) -> Exit {
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    let mut code = 0;
+    for path in &arguments.files {
+        // A message starts its line, so that editors find the place in it.
+        match ConfigFile::check(path) {
+            Ok(file) => {
+                for warning in &file.warnings {
+                    _ = writeln!(err, "{}", visible(&format!("{warning} (warning)")));
+                }
+                let (upstreams, models) = (file.config.upstreams.len(), file.config.models.len());
+                let path = path.display().to_string();
+                writeln!(out, "{} is right: {upstreams} upstream(s), {models} model(s)", visible(&path))?;
+            }
+            Err(problems) => {
+                for line in problems.to_string().lines() {
+                    _ = writeln!(err, "{}", visible(line));
+                }
+                code = FAILED;
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn schema(arguments: &Schema) -> Exit {
+    let text = serde_json::to_string_pretty(config_schema())
+        .map_err(|error| Failure::Failed(format!("cannot write the schema: {error}")))?;
+    places::write(&(text + "\n"), arguments.out.as_deref())?;
+    Ok(0)
+}

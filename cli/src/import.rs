@@ -1,0 +1,68 @@
+//! `gatewright import`: makes a configuration file of that of another gateway.
+
+mod litellm;
+mod writing;
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::exit::{Exit, Failure, say};
+use crate::places;
+
+/// Maximum size of a configuration that is read, in bytes.
+const LONGEST: u64 = 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a configuration file of a config.yaml of LiteLLM's proxy
+    ///
+    /// What has no counterpart is listed on standard error. Keys that stand in the file itself are not carried over: the
+    /// result names variables for them.
+    Litellm(Source),
+}
+
+#[derive(Debug, Args)]
+struct Source {
+    /// The configuration file of the other gateway; - means standard input
+    file: PathBuf,
+    /// Output file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    let Command::Litellm(source) = &arguments.command;
+    places::keep(&[("the file", Some(&source.file))], source.out.as_deref())?;
+    let text = read(&source.file)?;
+    let imported =
+        litellm::import(&text).map_err(|why| Failure::Usage(format!("{}: {why}", source.file.display())))?;
+    places::write(&imported.text, source.out.as_deref())?;
+    for note in &imported.notes {
+        say(note);
+    }
+    Ok(0)
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let cannot = |why: String| Failure::Usage(format!("cannot read {}: {why}", file.display()));
+    let mut text = String::new();
+    let read = if places::is_stdin(file) {
+        io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text)
+    } else {
+        File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
+    };
+    read.map_err(|error| cannot(error.to_string()))?;
+    if text.len() as u64 > LONGEST {
+        return Err(cannot(format!("it is longer than {LONGEST} bytes")));
+    }
+    Ok(text)
+}

@@ -1,0 +1,128 @@
+//! A configuration file, as it is written.
+
+use std::fmt::Write as _;
+
+use gatewright::visible::visible;
+
+/// What is written.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Variable of the key that clients must send.
+    pub(super) key: Option<String>,
+    pub(super) upstreams: Vec<Upstream>,
+    pub(super) models: Vec<Model>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Upstream {
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    pub(super) base_url: String,
+    /// Variable of its key.
+    pub(super) key: Option<String>,
+    pub(super) timeout_s: Option<f64>,
+    pub(super) max_concurrent: Option<u64>,
+    pub(super) max_requests_per_minute: Option<u64>,
+    pub(super) region: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Model {
+    pub(super) id: String,
+    pub(super) aliases: Vec<String>,
+    pub(super) targets: Vec<Target>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Target {
+    pub(super) upstream: String,
+    pub(super) model: String,
+    pub(super) weight: u64,
+    pub(super) order: u64,
+    /// For a million tokens read and written.
+    pub(super) price: Option<(f64, f64)>,
+}
+
+impl Plan {
+    /// The file. `source`: what it was made of, for the first line.
+    pub(super) fn to_toml(&self, source: &str) -> String {
+        let mut text =
+            format!("# Made by gatewright import of {source}. gatewright config init shows every key.\n");
+        if let Some(variable) = &self.key {
+            line(&mut text, &format!("\n[access]\nkey = {{ env = {} }}", quoted(variable)));
+        }
+        for upstream in &self.upstreams {
+            upstream.write(&mut text);
+        }
+        for model in &self.models {
+            model.write(&mut text);
+        }
+        text
+    }
+}
+
+impl Upstream {
+    fn write(&self, text: &mut String) {
+        line(text, &format!("\n[upstreams.{}]", key(&self.name)));
+        line(text, &format!("kind = {}", quoted(self.kind)));
+        line(text, &format!("base_url = {}", quoted(&self.base_url)));
+        if let Some(variable) = &self.key {
+            line(text, &format!("key = {{ env = {} }}", quoted(variable)));
+        }
+        if let Some(seconds) = self.timeout_s {
+            line(text, &format!("timeout = \"{seconds}s\""));
+        }
+        if let Some(count) = self.max_concurrent {
+            line(text, &format!("max_concurrent = {count}"));
+        }
+        if let Some(count) = self.max_requests_per_minute {
+            line(text, &format!("max_requests_per_minute = {count}"));
+        }
+        if let Some(region) = &self.region {
+            line(text, &format!("region = {}", quoted(region)));
+        }
+    }
+}
+
+impl Model {
+    fn write(&self, text: &mut String) {
+        line(text, &format!("\n[models.{}]", key(&self.id)));
+        if !self.aliases.is_empty() {
+            let aliases: Vec<String> = self.aliases.iter().map(|alias| quoted(alias)).collect();
+            line(text, &format!("aliases = [{}]", aliases.join(", ")));
+        }
+        line(text, "targets = [");
+        for target in &self.targets {
+            let mut members = vec![
+                format!("upstream = {}", quoted(&target.upstream)),
+                format!("model = {}", quoted(&target.model)),
+            ];
+            if target.weight != 1 {
+                members.push(format!("weight = {}", target.weight));
+            }
+            if target.order != 0 {
+                members.push(format!("order = {}", target.order));
+            }
+            if let Some((input, output)) = target.price {
+                members.push(format!("price = {{ input = {input}, output = {output} }}"));
+            }
+            line(text, &format!("  {{ {} }},", members.join(", ")));
+        }
+        line(text, "]");
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("writing to a string succeeds");
+}
+
+/// A text as TOML writes it: as JSON does, once nothing hidden is in it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(visible(text)).to_string()
+}
+
+/// A key as TOML writes it.
+fn key(name: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { quoted(name) }
+}

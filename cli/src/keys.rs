@@ -1,0 +1,204 @@
+//! `gatewright keys`: makes, lists, shows, rotates and revokes keys.
+
+mod shown;
+
+use std::io::{self, Write as _};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand};
+use gatewright_gateway::{IssuedKey, NewKey, Rotation};
+
+use crate::exit::{Exit, Failure, say};
+use crate::operator::Place;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a key and print its secret, which is shown only now
+    Create(Create),
+    /// List the keys, the newest first
+    List(List),
+    /// Show a key
+    Show(Named),
+    /// Give a key another secret and print it
+    Rotate(Rotate),
+    /// Revoke a key; a running gateway refuses it within a second
+    Revoke(Named),
+}
+
+#[derive(Debug, Args)]
+struct Create {
+    /// Whom or what the key is for; unique among the keys in use
+    name: String,
+    /// Model that the key may use, as clients name it; family-* stands for all that begin so [default: all]
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
+    /// Operation that the key may call, such as create_chat_completion [default: all]
+    #[arg(long, value_name = "OPERATION")]
+    operation: Vec<String>,
+    /// Time until the key expires: a number and s, m, h or d, such as 90d [default: never]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires_in: Option<Duration>,
+    /// Maximum number of requests a minute
+    #[arg(long, value_name = "COUNT")]
+    requests_per_minute: Option<u64>,
+    /// Maximum number of tokens a minute, read and written
+    #[arg(long, value_name = "COUNT")]
+    tokens_per_minute: Option<u64>,
+    /// Maximum number of requests at once
+    #[arg(long, value_name = "COUNT")]
+    concurrent_requests: Option<u64>,
+    /// Maximum number of tokens a day (UTC)
+    #[arg(long, value_name = "COUNT")]
+    tokens_per_day: Option<u64>,
+    /// Maximum number of tokens a month (UTC)
+    #[arg(long, value_name = "COUNT")]
+    tokens_per_month: Option<u64>,
+    /// Maximum cost a day (UTC), by the configured prices
+    #[arg(long, value_name = "AMOUNT")]
+    cost_per_day: Option<f64>,
+    /// Maximum cost a month (UTC), by the configured prices
+    #[arg(long, value_name = "AMOUNT")]
+    cost_per_month: Option<f64>,
+    #[command(flatten)]
+    format: Format,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// List revoked keys, too
+    #[arg(long)]
+    revoked: bool,
+    #[command(flatten)]
+    format: Format,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// Name or id of the key
+    name: String,
+    #[command(flatten)]
+    format: Format,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+struct Rotate {
+    /// Time for which the old secret still works, such as 1h, at most 30d [default: none]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    overlap: Option<Duration>,
+    #[command(flatten)]
+    named: Named,
+}
+
+#[derive(Debug, Args)]
+struct Format {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a time such as 90d.
+fn time(text: &str) -> Result<Duration, String> {
+    const LONGEST_S: u64 = 100 * 365 * 24 * 60 * 60;
+    let invalid = || "must be a whole number above 0 and s, m, h or d, such as 90d".to_owned();
+    let (unit, number) =
+        text.char_indices().next_back().map(|(at, unit)| (unit, &text[..at])).ok_or_else(invalid)?;
+    let unit_s = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return Err(invalid()),
+    };
+    let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_s));
+    let seconds = seconds.filter(|seconds| (1..=LONGEST_S).contains(seconds)).ok_or_else(invalid)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Exit {
+    match arguments.command {
+        Command::Create(create) => create.run().await,
+        Command::List(List { revoked, format, place }) => {
+            shown::list(&place.open().await?.list(revoked).await?, format.json)
+        }
+        Command::Show(Named { name, format, place }) => {
+            shown::one(&place.open().await?.show(&name).await?, format.json)
+        }
+        Command::Rotate(Rotate { overlap, named: Named { name, format, place } }) => {
+            let overlap_s = overlap.map_or(0, |overlap| overlap.as_secs().try_into().unwrap_or(u32::MAX));
+            let issued = place.open().await?.rotate(&name, Rotation::with_overlap(overlap_s)).await?;
+            issue(&issued, format.json, "has a new secret")
+        }
+        Command::Revoke(Named { name, format, place }) => {
+            let key = place.open().await?.revoke(&name).await?;
+            if format.json {
+                return shown::one(&key, true);
+            }
+            say(&format!("the key {:?} ({}) is revoked", key.name, key.id));
+            Ok(0)
+        }
+    }
+}
+
+impl Create {
+    async fn run(self) -> Exit {
+        let mut new = NewKey::new(self.name);
+        (new.scopes.models, new.scopes.operations) = (self.model, self.operation);
+        new.limits.requests_per_minute = self.requests_per_minute;
+        new.limits.tokens_per_minute = self.tokens_per_minute;
+        new.limits.concurrent_requests = self.concurrent_requests;
+        new.limits.tokens_per_day = self.tokens_per_day;
+        new.limits.tokens_per_month = self.tokens_per_month;
+        new.limits.cost_per_day = self.cost_per_day;
+        new.limits.cost_per_month = self.cost_per_month;
+        if let Some(time) = self.expires_in {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let now =
+                now.map_err(|_| Failure::Failed("the clock of this machine is before 1970".to_owned()))?;
+            new.expires = Some((now + time).as_secs());
+        }
+        let issued = self.place.open_or_create().await?.create(new).await?;
+        issue(&issued, self.format.json, "is made")
+    }
+}
+
+/// Prints a secret alone on standard output, for scripts, and what it belongs to on standard error.
+fn issue(issued: &IssuedKey, json: bool, what: &str) -> Exit {
+    let mut out = io::stdout().lock();
+    if json {
+        let json = serde_json::to_string_pretty(issued).expect("plain values");
+        writeln!(out, "{json}")?;
+    } else {
+        writeln!(out, "{}", issued.secret.expose())?;
+        let (name, id) = (&issued.key.name, &issued.key.id);
+        say(&format!("the key {name:?} ({id}) {what}; its secret is shown only now"));
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_number_and_a_unit() {
+        for (text, seconds) in [("1s", 1), ("5m", 300), ("2h", 7200), ("90d", 7_776_000)] {
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "d", "5", "0d", "-1d", "1.5h", "5é", "99999999999999999999d", "40000d"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Where the commands for operators find keys and usage: in a data folder, or at a running gateway.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use gatewright::operations::{self, Operation};
+use gatewright::{ApiKey, Call, Client};
+use gatewright_gateway::{IssuedKey, Key, NewKey, Registry, RegistryError, Rotation, UsageQuery, UsageRow};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::exit::Failure;
+
+/// Environment variable of the admin key.
+const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
+
+/// The paths of `/admin`, called like operations of the specification.
+const LIST: Operation = Operation {
+    id: "admin_list_keys",
+    path: "/admin/keys",
+    query_parameters: &["revoked"],
+    iterable: None,
+    resource: "admin.keys",
+    name: "list",
+    source: "ours",
+    ..operations::LIST_MODELS
+};
+const CREATE: Operation = Operation {
+    id: "admin_create_key",
+    method: operations::CREATE_IMAGE.method,
+    query_parameters: &[],
+    has_body: true,
+    name: "create",
+    ..LIST
+};
+const SHOW: Operation = Operation {
+    id: "admin_show_key",
+    path: "/admin/keys/{name}",
+    path_parameters: &["name"],
+    query_parameters: &[],
+    name: "show",
+    ..LIST
+};
+const REVOKE: Operation =
+    Operation { id: "admin_revoke_key", method: operations::DELETE_RESPONSE.method, name: "revoke", ..SHOW };
+const ROTATE: Operation = Operation {
+    id: "admin_rotate_key",
+    path: "/admin/keys/{name}/rotate",
+    path_parameters: &["name"],
+    name: "rotate",
+    ..CREATE
+};
+const USAGE: Operation = Operation {
+    id: "admin_usage",
+    path: "/admin/usage",
+    query_parameters: &["from", "to", "key", "by"],
+    resource: "admin",
+    name: "usage",
+    ..LIST
+};
+
+/// The place, as arguments.
+#[derive(Debug, Args)]
+#[group(id = "place", required = true, multiple = false)]
+pub(crate) struct Place {
+    /// Data folder of the gateway, which may be running
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Address of a running gateway, whose admin key is in GATEWRIGHT_SERVE_ADMIN_KEY
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+}
+
+/// Keys and usage, wherever they are.
+pub(crate) enum Keys {
+    Folder(Registry),
+    Gateway(Client),
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Self {
+        let message = error.to_string();
+        match error {
+            RegistryError::Invalid(_) | RegistryError::Data(_) => Self::Usage(message),
+            _ => Self::Failed(message),
+        }
+    }
+}
+
+impl Place {
+    /// Opens the place; a missing folder is an error.
+    pub(crate) async fn open(&self) -> Result<Keys, Failure> {
+        if let Some(folder) = self.data.as_deref().filter(|folder| !folder.is_dir()) {
+            let folder = folder.display();
+            return Err(Failure::Usage(format!("there is no data folder {folder}; keys create makes one")));
+        }
+        self.open_or_create().await
+    }
+
+    /// Opens the place; a missing folder is created.
+    pub(crate) async fn open_or_create(&self) -> Result<Keys, Failure> {
+        match (&self.data, &self.url) {
+            (Some(folder), _) => Ok(Keys::Folder(Registry::open(Path::new(folder)).await?)),
+            (None, url) => {
+                let key = admin_key()?;
+                let client = Client::builder().base_url(url.as_deref().unwrap_or_default());
+                // A key that was made is not made twice.
+                let client = client.api_key(key.expose()).max_retries(0).build()?;
+                Ok(Keys::Gateway(client))
+            }
+        }
+    }
+}
+
+fn admin_key() -> Result<ApiKey, Failure> {
+    let key = std::env::var(ADMIN_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+    let key =
+        key.ok_or_else(|| Failure::Usage(format!("set {ADMIN_KEY_VARIABLE} to the gateway's admin key")))?;
+    ApiKey::trimmed(&key).map_err(|_| Failure::Usage(format!("{ADMIN_KEY_VARIABLE} is not a valid key")))
+}
+
+async fn call<T: DeserializeOwned>(client: &Client, call: Call) -> Result<T, Failure> {
+    let response = client.call(call).await?;
+    serde_json::from_slice(&response.body)
+        .map_err(|error| Failure::Failed(format!("the gateway's answer cannot be read: {error}")))
+}
+
+fn json(document: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).expect("plain values")
+}
+
+impl Keys {
+    pub(crate) async fn create(&self, new: NewKey) -> Result<IssuedKey, Failure> {
+        match self {
+            Self::Folder(registry) => Ok(registry.create(new).await?),
+            Self::Gateway(client) => call(client, Call::new(&CREATE).body(json(&new))).await,
+        }
+    }
+
+    pub(crate) async fn list(&self, revoked: bool) -> Result<Vec<Key>, Failure> {
+        #[derive(Deserialize)]
+        struct List {
+            keys: Vec<Key>,
+        }
+
+        match self {
+            Self::Folder(registry) => Ok(registry.list(revoked).await?),
+            Self::Gateway(client) => {
+                let listed = Call::new(&LIST).query("revoked", revoked.to_string());
+                Ok(call::<List>(client, listed).await?.keys)
+            }
+        }
+    }
+
+    pub(crate) async fn show(&self, name: &str) -> Result<Key, Failure> {
+        match self {
+            Self::Folder(registry) => Ok(registry.show(name).await?),
+            Self::Gateway(client) => call(client, Call::new(&SHOW).path("name", name)).await,
+        }
+    }
+
+    pub(crate) async fn rotate(&self, name: &str, rotation: Rotation) -> Result<IssuedKey, Failure> {
+        match self {
+            Self::Folder(registry) => Ok(registry.rotate(name, rotation).await?),
+            Self::Gateway(client) => {
+                call(client, Call::new(&ROTATE).path("name", name).body(json(&rotation))).await
+            }
+        }
+    }
+
+    pub(crate) async fn revoke(&self, name: &str) -> Result<Key, Failure> {
+        match self {
+            Self::Folder(registry) => Ok(registry.revoke(name).await?),
+            Self::Gateway(client) => call(client, Call::new(&REVOKE).path("name", name)).await,
+        }
+    }
+
+    pub(crate) async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, Failure> {
+        #[derive(Deserialize)]
+        struct Report {
+            usage: Vec<UsageRow>,
+        }
+
+        match self {
+            Self::Folder(registry) => Ok(registry.usage(query).await?),
+            Self::Gateway(client) => {
+                let given = [("from", query.from), ("to", query.to), ("key", query.key), ("by", query.by)];
+                let asked = given.into_iter().fold(Call::new(&USAGE), |asked, (name, value)| match value {
+                    Some(value) => asked.query(name, value),
+                    None => asked,
+                });
+                Ok(call::<Report>(client, asked).await?.usage)
+            }
+        }
+    }
+}

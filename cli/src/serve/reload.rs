@@ -1,0 +1,64 @@
+//! Reads the configuration file again when it or a file that it names changes, and on SIGHUP.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gatewright_gateway::{ConfigFile, Control};
+
+use super::Arguments;
+use super::watch::Watch;
+use crate::exit::say;
+use crate::signals::Hangups;
+
+/// Keeps the configuration of a running gateway as its file says.
+pub(super) struct Reloading {
+    pub(super) arguments: Arc<Arguments>,
+    pub(super) path: PathBuf,
+    pub(super) control: Control,
+    pub(super) watch: Watch,
+    pub(super) hangups: Hangups,
+}
+
+impl Reloading {
+    /// Never ends by itself.
+    pub(super) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                () = self.watch.changed() => {}
+                () = self.hangups.next() => {}
+            }
+            // Before the file is read, so that a change meanwhile is seen.
+            self.watch.look();
+            let (arguments, path) = (Arc::clone(&self.arguments), self.path.clone());
+            let read = tokio::task::spawn_blocking(move || {
+                let file = ConfigFile::read(&path).map_err(|problems| problems.to_string())?;
+                let settled =
+                    arguments.settle(file.config).map_err(|failure| failure.message().to_owned())?;
+                Ok((settled.config, file.warnings, file.files))
+            });
+            let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
+            let reloaded = read.and_then(|(config, warnings, files)| {
+                let reloaded = self.control.reload(&config).map_err(|error| error.to_string())?;
+                self.watch.set(&files);
+                Ok((config, warnings, reloaded))
+            });
+            let path = self.path.display();
+            match reloaded {
+                Ok((config, warnings, reloaded)) => {
+                    for warning in warnings {
+                        say(&format!("warning: {warning}"));
+                    }
+                    let (upstreams, models) = (config.upstreams.len(), config.models.len());
+                    say(&format!("{path} was read again: {upstreams} upstream(s), {models} model(s)"));
+                    if !reloaded.waiting.is_empty() {
+                        let keys = reloaded.waiting.join(", ");
+                        say(&format!("what changed here takes effect at the next start only: {keys}"));
+                    }
+                }
+                Err(why) => {
+                    say(&format!("{why}\n{path} is not used: the configuration of before stays in use"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `gatewright usage`: reports usage by key, model, upstream and day.
+
+use std::io::{self, Write};
+
+use clap::{Args, ValueEnum};
+use gatewright_gateway::{UsageQuery, UsageRow};
+
+use crate::exit::{Exit, Failure};
+use crate::operator::Place;
+use crate::table;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// First day (UTC), such as 2026-07-31 [default: 29 days before the last]
+    #[arg(long, value_name = "DAY")]
+    from: Option<String>,
+    /// Last day [default: today]
+    #[arg(long, value_name = "DAY")]
+    to: Option<String>,
+    /// Only this key: its name or id
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// What rows are told apart by: some of day, key, model, upstream, with commas [default: all]
+    #[arg(long, value_name = "NAMES")]
+    by: Option<String>,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Exit {
+    let mut query = UsageQuery::default();
+    (query.from, query.to, query.key, query.by) = (arguments.from, arguments.to, arguments.key, arguments.by);
+    let rows = arguments.place.open().await?.usage(query).await?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match arguments.format {
+        Format::Table => table(&mut out, &rows)?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&rows).expect("plain values"))?,
+        Format::Csv => csv(&mut out, &rows)?,
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
+    let heads =
+        ["DAY", "KEY", "MODEL", "UPSTREAM", "REQUESTS", "ESTIMATED", "INPUT", "CACHED", "OUTPUT", "COST"];
+    let text = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_owned());
+    let row = |row: &UsageRow| {
+        [
+            text(&row.day),
+            text(if row.name.is_some() { &row.name } else { &row.key }),
+            text(&row.model),
+            text(&row.upstream),
+            row.requests.to_string(),
+            row.estimated.to_string(),
+            row.input_tokens.to_string(),
+            row.cached_tokens.to_string(),
+            row.output_tokens.to_string(),
+            format!("{:.6}", row.cost),
+        ]
+    };
+    let rows: Vec<_> = std::iter::once(heads.map(str::to_owned)).chain(rows.iter().map(row)).collect();
+    table::write(out, &rows, 4..10)
+}
+
+fn csv(out: &mut impl Write, rows: &[UsageRow]) -> Result<(), Failure> {
+    let mut writer = csv::Writer::from_writer(out);
+    for row in rows {
+        writer.serialize(row).map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => Failure::from(error),
+            _ => Failure::Failed("a row cannot be written as CSV".to_owned()),
+        })?;
+    }
+    Ok(writer.flush()?)
+}

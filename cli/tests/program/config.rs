@@ -1,0 +1,220 @@
+//! `gatewright config`, and a gateway that runs by a configuration file.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::{gatewright, run, transcript};
+
+/// Long enough for a busy machine; reached by no test that passes.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A gateway that runs by a file, and the lines of its standard error.
+struct ByFile {
+    child: Child,
+    ready: Value,
+    told: Receiver<String>,
+}
+
+impl ByFile {
+    fn start(file: &Path, arguments: &[&str]) -> Self {
+        let mut command = gatewright();
+        command.arg("serve").arg("--config").arg(file).arg("--json").args(arguments);
+        command.env("MY_KEY", "sk-canary-1").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let told = lines(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let Ok(ready) = serde_json::from_str(&line) else {
+            panic!("{line:?}: {:?}", told.iter().collect::<Vec<_>>())
+        };
+        Self { child, ready, told }
+    }
+
+    fn url(&self) -> &str {
+        self.ready["listening"].as_str().expect("a URL")
+    }
+
+    /// The next line of standard error.
+    fn says(&self) -> String {
+        self.told.recv_timeout(PATIENCE).expect("a line")
+    }
+
+    fn models(&self, key: &str) -> String {
+        let mut command = gatewright();
+        command.args(["models", "--base-url", self.url()]).env("GATEWRIGHT_API_KEY", key);
+        let output = command.output().expect("the program starts");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+}
+
+impl Drop for ByFile {
+    fn drop(&mut self) {
+        // A test may have ended it already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(stderr: ChildStderr) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+const RIGHT: &str = "[server]\nlisten = \"127.0.0.1:0\"\n[access]\nkey = { env = \"MY_KEY\" }\n[upstreams.one]\n\
+                     kind = \"simulator\"\n[models.mine]\ntargets = [{ upstream = \"one\", model = \"model-sol\" }]\n";
+
+/// The transcript of a command in a folder, where files have short names.
+fn in_folder(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = gatewright();
+    let output = command.args(arguments).current_dir(folder).env_remove("MY_KEY").output();
+    transcript(&output.expect("the program starts"))
+}
+
+#[test]
+fn the_starting_file_is_right_and_not_written_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let transcripts = [
+        in_folder(folder.path(), &["config", "init"]),
+        in_folder(folder.path(), &["config", "check"]),
+        in_folder(folder.path(), &["config", "init"]),
+        in_folder(folder.path(), &["config", "init", "--force"]),
+    ];
+    assert_snapshot!(transcripts.join("\n"));
+}
+
+#[test]
+fn a_check_tells_each_problem_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    write(
+        "wrong.toml",
+        "[server]\nlisen = \"127.0.0.1:0\"\n[access]\nkey = \"sk-canary\"\n[upstreams.one]\nkind = \"chatt\"\n",
+    );
+    write(
+        "right.toml",
+        &RIGHT
+            .replace("simulator", "chat")
+            .replace("\"chat\"\n", "\"chat\"\nbase_url = \"http://one.example\"\n"),
+    );
+    write("garbled.toml", "a = [\n");
+    let arguments = ["config", "check", "wrong.toml", "right.toml", "garbled.toml", "missing.toml"];
+    let told = in_folder(folder.path(), &arguments);
+    assert!(!told.contains("canary"));
+    assert_snapshot!(told);
+}
+
+#[test]
+fn the_schema_of_configuration_files_is_a_json_schema() {
+    let output = run(&["config", "schema"]);
+    assert_eq!(output.status.code(), Some(0));
+    let schema: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["properties"]["limits"]["properties"]["max_connections"]["minimum"], 1);
+}
+
+/// The key of the file is needed, and not printed.
+#[test]
+fn a_gateway_runs_by_its_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT).expect("written");
+    let gateway = ByFile::start(&file, &[]);
+    assert_eq!(gateway.ready["key"], Value::Null);
+    assert!(gateway.ready["webhook_secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));
+    gateway.models("sk-canary-1");
+}
+
+/// Flags and variables go before the file.
+#[test]
+fn flags_go_before_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT.replace("127.0.0.1:0", "nowhere:0")).expect("written");
+    let gateway = ByFile::start(&file, &["--listen", "127.0.0.1:0", "--key", "of-the-flag"]);
+    assert_eq!(gateway.ready["key"], "of-the-flag");
+    gateway.models("of-the-flag");
+}
+
+#[test]
+fn a_file_that_is_wrong_does_not_start_a_gateway() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.toml"), RIGHT.replace("kind", "knid")).expect("written");
+    assert_snapshot!(in_folder(folder.path(), &["serve", "--config", "a.toml"]));
+}
+
+#[test]
+fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT).expect("written");
+    let gateway = ByFile::start(&file, &[]);
+    let name = file.display();
+
+    std::fs::write(&file, RIGHT.replace("kind", "knid")).expect("written");
+    assert_eq!(gateway.says(), format!("gatewright: {name}:5:12: upstreams.one: the key kind is missing"));
+    let unknown = format!("{name}:6:1: upstreams.one.knid: there is no such key; did you mean kind?");
+    assert_eq!(gateway.says(), unknown);
+    assert_eq!(gateway.says(), format!("{name} is not used: the configuration of before stays in use"));
+
+    // As editors and clusters replace it: by another file.
+    let other = folder.path().join("other");
+    let more = "[models.more]\ntargets = [{ upstream = \"one\" }]\n[limits]\nmax_connections = 7\n";
+    std::fs::write(&other, format!("{RIGHT}{more}")).expect("written");
+    std::fs::rename(&other, &file).expect("renamed");
+    assert_eq!(gateway.says(), format!("gatewright: {name} was read again: 1 upstream(s), 2 model(s)"));
+    assert!(gateway.says().ends_with("takes effect at the next start only: limits.max_connections"));
+    gateway.models("sk-canary-1");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hangup_reads_the_file_again_and_other_signals_stop() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT).expect("written");
+    let mut gateway = ByFile::start(&file, &[]);
+    let signal = |signal: &str| {
+        let id = gateway.child.id().to_string();
+        assert!(
+            std::process::Command::new("kill").args([signal, &id]).status().expect("kill runs").success()
+        );
+    };
+    signal("-HUP");
+    assert!(gateway.says().contains("was read again"));
+    signal("-TERM");
+    assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
+}
+
+/// TLS, by the certificate of the file.
+#[test]
+fn a_gateway_serves_tls_beside_plain_http() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    std::fs::write(folder.path().join("cert.pem"), made.cert.pem()).expect("written");
+    std::fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).expect("written");
+    let file = folder.path().join("gatewright.toml");
+    let tls = "[server.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n";
+    std::fs::write(&file, format!("{RIGHT}{tls}")).expect("written");
+    let mut command = gatewright();
+    command.arg("serve").arg("--config").arg(&file).env("MY_KEY", "k").stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(line.contains("http://127.0.0.1:") && line.contains(", https://127.0.0.1:"), "{line}");
+}

@@ -1,0 +1,197 @@
+//! `gatewright keys` and `gatewright usage`, in a data folder and at a running gateway.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use gatewright_gateway::{ApiKey, Config, Gateway};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::gatewright;
+
+const ADMIN: &str = "gw-admin-canary-77";
+
+/// Where keys are: the arguments that say so.
+enum Place<'a> {
+    Folder(&'a Path),
+    Gateway(&'a str),
+}
+
+impl Place<'_> {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = gatewright();
+        command.args(arguments).env_remove("GATEWRIGHT_SERVE_ADMIN_KEY");
+        match self {
+            Self::Folder(folder) => command.arg("--data").arg(folder),
+            Self::Gateway(url) => command.arg("--url").arg(url).env("GATEWRIGHT_SERVE_ADMIN_KEY", ADMIN),
+        };
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    /// Both outputs of a command that succeeds.
+    fn told(&self, arguments: &[&str]) -> (String, String) {
+        let output = self.run(arguments);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+        let (out, error) = (text(output.stdout), text(output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+        (out, error)
+    }
+
+    /// Message of a command that fails.
+    fn complained(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        String::from_utf8(output.stderr).expect("output is UTF-8")
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.told(arguments).0).expect("JSON")
+    }
+}
+
+/// What every place does.
+fn keys_are_managed(place: &Place<'_>) {
+    let (secret, message) = place.told(&[
+        "keys",
+        "create",
+        "ci",
+        "--model",
+        "model-sol",
+        "--requests-per-minute",
+        "60",
+        "--expires-in",
+        "90d",
+    ]);
+    // Alone on its line, for scripts.
+    assert_eq!((secret.starts_with("gw-"), secret.lines().count()), (true, 1), "{secret}");
+    assert!(message.contains("\"ci\"") && message.contains("only now"), "{message}");
+    let key = place.json(&["keys", "show", "ci", "--json"]);
+    assert_eq!(
+        (&key["scopes"]["models"][0], &key["limits"]["requests_per_minute"]),
+        (&"model-sol".into(), &60.into())
+    );
+    let id = key["id"].as_str().expect("an id");
+    let (shown, _) = place.told(&["keys", "show", id]);
+    for line in [
+        "name                 ci",
+        "models               model-sol",
+        "requests per minute  60",
+        "operations           all",
+    ] {
+        assert!(shown.lines().any(|other| other == line), "{line} in:\n{shown}");
+    }
+    let again = place.json(&["keys", "rotate", "ci", "--overlap", "1h", "--json"]);
+    assert_eq!(again["key"]["id"], id);
+    assert!(again["secret"].as_str().is_some_and(|another| another != secret.trim_end()));
+    let (list, _) = place.told(&["keys", "list"]);
+    assert!(list.starts_with("ID ") && list.contains(id) && list.lines().count() == 2, "{list}");
+    assert!(place.told(&["keys", "revoke", "ci"]).1.contains("revoked"));
+    assert_eq!(place.json(&["keys", "list", "--json"]), Value::Array(Vec::new()));
+
+    for (code, arguments, part) in [
+        (1, &["keys", "show", "ci2"][..], "no key"),
+        (1, &["keys", "revoke", "ci2"], "no key"),
+        (2, &["keys", "create", "a", "--expires-in", "soon"], "90d"),
+        (2, &["usage", "--format", "xml"], "xml"),
+    ] {
+        let message = place.complained(code, arguments);
+        assert!(message.contains(part), "{message}");
+    }
+    // The place decides who finds what is wrong with it.
+    let message =
+        String::from_utf8(place.run(&["keys", "create", "a", "--operation", "chat"]).stderr).expect("UTF-8");
+    assert!(message.contains("scopes.operations"), "{message}");
+    let message = String::from_utf8(place.run(&["usage", "--from", "yesterday"]).stderr).expect("UTF-8");
+    assert!(message.contains("2026-07-31"), "{message}");
+}
+
+#[test]
+fn keys_are_managed_in_a_data_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inside = folder.path().join("data");
+    let place = Place::Folder(&inside);
+    // A misspelt folder is not made.
+    assert!(place.complained(2, &["keys", "list"]).contains("no data folder"));
+    assert!(!inside.exists());
+    keys_are_managed(&place);
+    // Revoked keys are kept.
+    assert_eq!(place.json(&["keys", "list", "--revoked", "--json"]).as_array().map(Vec::len), Some(1));
+}
+
+/// A gateway in this process.
+fn gateway(runtime: &Runtime, data: Option<&Path>) -> (String, tokio::sync::oneshot::Sender<()>) {
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let key = |text: &str| Some(ApiKey::new(text).expect("a valid key"));
+    let config = Config {
+        listen: vec!["127.0.0.1:0".to_owned()],
+        key: key("gw-client"),
+        admin_key: key(ADMIN),
+        data: data.map(Path::to_path_buf),
+        ..Config::default()
+    };
+    let gateway = runtime.block_on(Gateway::bind(config)).expect("a free port");
+    let url = gateway.url();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    runtime.spawn(gateway.serve(async {
+        _ = stopped.await;
+    }));
+    (url, stop)
+}
+
+#[test]
+fn keys_are_managed_at_a_running_gateway() {
+    let runtime = Runtime::new().expect("threads");
+    let (url, _stop) = gateway(&runtime, None);
+    keys_are_managed(&Place::Gateway(&url));
+    let mut command = gatewright();
+    command.args(["keys", "list", "--url", &url]).env("GATEWRIGHT_SERVE_ADMIN_KEY", "wrong");
+    let output = command.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("admin key"));
+    let output = gatewright().args(["keys", "list", "--url", &url]).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("GATEWRIGHT_SERVE_ADMIN_KEY"));
+}
+
+#[test]
+fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = Runtime::new().expect("threads");
+    let (url, stop) = gateway(&runtime, Some(folder.path()));
+    let mut command = gatewright();
+    command.args(["chat", "Say hi", "--model", "model-sol"]);
+    command.env("GATEWRIGHT_BASE_URL", &url).env("GATEWRIGHT_API_KEY", "gw-client");
+    assert_eq!(command.output().expect("the program starts").status.code(), Some(0));
+    let places = [Place::Folder(folder.path()), Place::Gateway(&url)];
+    for place in &places {
+        // It is written within a second.
+        let rows = (0..100).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let rows = place.json(&["usage", "--by", "key,model", "--format", "json"]);
+            (rows[0]["requests"] == 1).then_some(rows)
+        });
+        let rows = rows.expect("the usage is there");
+        assert_eq!((&rows[0]["key"], &rows[0]["day"]), (&"default".into(), &Value::Null));
+        let (table, _) = place.told(&["usage", "--by", "key,model"]);
+        let (head, row) = table.split_once('\n').expect("two lines");
+        assert!(head.starts_with("DAY  KEY ") && row.starts_with("-    default  model-sol  -  "), "{table}");
+        let (csv, _) = place.told(&["usage", "--by", "key,model", "--format", "csv"]);
+        let lines: Vec<&str> = csv.lines().collect();
+        assert!(lines[0].starts_with("day,key,name,model,upstream,requests,"), "{csv}");
+        assert!(lines[1].starts_with(",default,,model-sol,,1,1,"), "{csv}");
+    }
+    drop(stop);
+}
+
+#[test]
+fn one_place_is_needed_and_no_more() {
+    for arguments in [&["keys", "list"][..], &["usage"], &["usage", "--data", "a", "--url", "http://b"]] {
+        let output = gatewright().args(arguments).output().expect("the program starts");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}

@@ -23,7 +23,7 @@ pub(crate) fn python() -> Command {
     command(venv(&root()).join("bin/python"))
 }
 
-/// Where the venv of a checkout is.
+/// The venv of a checkout.
 pub(crate) fn venv(root: &Path) -> PathBuf {
     root.join(".venv")
 }
@@ -35,7 +35,7 @@ pub(crate) fn node_package(program: &str) -> Command {
     command
 }
 
-/// Which programs of the package of examples are built.
+/// Which programs of the examples are built.
 #[derive(Clone, Copy)]
 pub(crate) enum Examples {
     All,
@@ -47,7 +47,7 @@ pub(crate) fn build_engines(checkout: &Path, examples: Examples) -> Result<()> {
     let packages = ["gatewright-cli", "gatewright-python", "gatewright-node", "gatewright-examples"];
     let mut call = cargo();
     call.current_dir(checkout).env("CARGO_TARGET_DIR", target());
-    // In one call and with all features, as the tests are built: all of them share what they depend on.
+    // One call with all features, like the build of the tests: all of them share their dependencies.
     call.args(["build", "--all-features"]).args(packages.iter().flat_map(|package| ["-p", package]));
     if let Examples::One(name) = examples {
         call.args(["--lib", "--bin", "gatewright", "--bin", name]);
@@ -55,7 +55,7 @@ pub(crate) fn build_engines(checkout: &Path, examples: Examples) -> Result<()> {
     build(&mut call)
 }
 
-/// A program of the package of examples, see examples/rust/Cargo.toml.
+/// A program of the examples, see examples/rust/Cargo.toml.
 pub(crate) fn example(name: impl AsRef<Path>) -> Command {
     command(target().join("debug").join(name))
 }
@@ -94,7 +94,7 @@ pub(crate) fn pip_install(requirements: &Path) -> Result<()> {
     run(python().args(quietly).arg(requirements))
 }
 
-/// Makes a venv unless there is one.
+/// Creates a venv unless it exists.
 pub(crate) fn create_venv(path: &Path) -> Result<()> {
     if !path.join("bin/python").exists() {
         run(command("python3").args(["-m", "venv"]).arg(path))?;
@@ -107,7 +107,7 @@ fn set_up_node() -> Result<()> {
     link_node_package(&root().join("examples/node"))
 }
 
-/// Lets programs in a folder import the Node package by its name, as its users do.
+/// Lets programs in a folder import the Node package by its name, like its users.
 pub(crate) fn link_node_package(folder: &Path) -> Result<()> {
     let modules = folder.join("node_modules");
     let link = modules.join("gatewright");
@@ -118,7 +118,7 @@ pub(crate) fn link_node_package(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the TypeScript of a Node package and puts its engine, built by a profile, beside it.
+/// Compiles the TypeScript of a Node package, and copies the engine of a profile beside it.
 pub(crate) fn build_node_package(package: &Path, profile: &str) -> Result<()> {
     npm_ci(package)?;
     let npm = || {
@@ -143,9 +143,9 @@ pub(crate) fn npm_ci(folder: &Path) -> Result<()> {
     run(command("npm").current_dir(folder).args(["ci", "--no-audit", "--no-fund", "--silent"]))
 }
 
-/// Puts a Python engine where its package looks for it.
+/// Copies a Python engine to the place where its package looks for it.
 pub(crate) fn place_engine(built: &Path, package: &Path) -> Result<()> {
-    // Renamed into place: a process that has the old one loaded keeps it.
+    // A rename: a process that has loaded the old engine keeps it.
     let beside = package.join("_engine.abi3.so.new");
     std::fs::copy(built, &beside).with_context(|| format!("copy {}", built.display()))?;
     Ok(std::fs::rename(&beside, package.join("_engine.abi3.so"))?)

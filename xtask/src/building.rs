@@ -12,16 +12,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::process::{missing, shown};
 
-/// Between two lines where nobody watches.
+/// Interval between two lines if the output is not a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(20);
 
-/// Wide enough for the names of what is built at a time; the terminal's bar cuts them.
+/// Wide enough for the names of all crates being built; the bar truncates them to the terminal.
 const WIDTH: &str = "160";
 
-/// What cargo says of every crate, and the bar says better.
+/// Lines of cargo about each crate, which the bar replaces.
 const STEPS: [&str; 5] = ["Compiling ", "Checking ", "Documenting ", "Finished ", "Fresh "];
 
-/// Runs cargo, or a tool that calls it, and shows what it builds. Whatever else it says is printed as it comes.
+/// Runs cargo, or a tool that calls it, and shows what it builds. All other output is printed as it arrives.
 pub(crate) fn build(command: &mut Command) -> Result<()> {
     let watched = std::io::stderr().is_terminal();
     let mut child = command
@@ -45,7 +45,7 @@ pub(crate) fn build(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What has been said of a build, and how it is shown.
+/// The progress of a build, and how it is shown.
 struct Told {
     bar: ProgressBar,
     watched: bool,
@@ -76,7 +76,7 @@ impl Told {
 
     fn show(&mut self, progress: &Progress<'_>) {
         if self.bar.length() == Some(0) && self.watched {
-            // The time goes on while one crate takes long.
+            // The time keeps advancing while one crate takes long.
             self.bar.enable_steady_tick(Duration::from_secs(1));
         }
         self.bar.set_length(progress.total);
@@ -112,7 +112,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// A line ends at its line feed, or where the terminal is told to write over it.
+/// A line ends at a line feed, or at a carriage return, after which the terminal overwrites it.
 fn for_each_line(mut output: impl Read, mut take: impl FnMut(&str)) -> Result<()> {
     let (mut packet, mut held) = (vec![0; 16 << 10], Vec::new());
     loop {
@@ -132,7 +132,7 @@ fn for_each_line(mut output: impl Read, mut take: impl FnMut(&str)) -> Result<()
     }
 }
 
-/// Without the sequences `ESC [ … letter`.
+/// The line without its escape sequences, `ESC [ … letter`.
 fn without_colours(line: &str) -> String {
     let mut pieces = line.split("\x1b[");
     let mut plain = pieces.next().unwrap_or_default().to_owned();
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_read_from_cargos_line_and_from_no_other() {
+    fn progress_is_read_only_from_cargos_progress_line() {
         let line = "    Building [=========================> ] 93/94: xtask(bin), syn              ";
         assert_eq!(Progress::read(line), Some(Progress { done: 93, total: 94, now: "xtask(bin), syn" }));
         assert_eq!(Progress::read("    Building [>  ] 0/7: "), Some(Progress { done: 0, total: 7, now: "" }));
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_at_line_feeds_and_carriage_returns_and_the_last_needs_neither() {
+    fn lines_end_at_line_feeds_and_carriage_returns_and_the_last_line_needs_neither() {
         let mut lines = Vec::new();
         for_each_line(&b"a\rb\r\nc"[..], |line| lines.push(line.to_owned())).expect("bytes can be read");
         assert_eq!(lines, ["a", "b", "", "c"]);
     }
 
     #[test]
-    fn colours_are_taken_off() {
+    fn colours_are_removed() {
         assert_eq!(without_colours("\x1b[1m\x1b[92m   Compiling\x1b[0m syn\x1b[K"), "   Compiling syn");
     }
 }

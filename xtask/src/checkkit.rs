@@ -1,8 +1,7 @@
-//! The check kit as people use it: the program, the agent's real program, another maker's server, another validator.
+//! Tests the check kit as people use it: the program, the real coding agent, another maker's server, another validator.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -10,18 +9,19 @@ use serde_json::Value;
 use crate::artefacts::{npm_ci, program, target};
 use crate::hostile_service::{CONTENT, HostileService};
 use crate::local_gateway::LocalGateway;
+use crate::other_server::OtherServer;
 use crate::process::{cargo, command, files_of, output, root, run};
 
 /// The tests of the kit that make the most different reports.
 const REPORTING_TESTS: [&str; 4] = ["scenarios", "misbehaving", "agents", "cancellation"];
 /// The models of section 2.12.
 const MODELS: [&str; 3] = ["model-sol", "model-terra", "model-luna"];
-/// Faults of the gateway that the agent must stumble over. The others are tried by the kit's own tests.
+/// Faults of the gateway with which the agent must fail. The kit's own tests cover the others.
 const FAULTS_FOR_THE_AGENT: [&str; 5] = ["status=503", "truncate", "stream_error", "no_terminal", "bad_json"];
 
-/// Runs the kit against the gateway and another server, and lets ajv judge every report.
+/// Runs the kit against the gateway and another server, and validates every report with ajv.
 pub(crate) fn check_with_others() -> Result<()> {
-    for folder in ["peers", "agent", "servers"] {
+    for folder in ["peers", "agent"] {
         npm_ci(&root().join("tests").join(folder))?;
     }
     let reports = target().join("checkkit-reports");
@@ -42,13 +42,13 @@ pub(crate) fn check_with_others() -> Result<()> {
     eprintln!("    the agent, on a service that tries to read its user's files");
     expect_nothing_read(&reports)?;
     eprintln!("    another maker's server");
-    let other = OtherServer::start()?;
+    let other = OtherServer::start("server.mjs", &MODELS)?;
     let mut check = check_command(&reports, "other");
     check.args(["--full", "--endpoint", &other.address]).env("GATEWRIGHT_API_KEY", "any-key");
     run(&mut check)?;
     expect_passes(&reports.join("other.json"), 13)?;
     eprintln!("    the reports of the tests");
-    // All packages, for what was built to serve; the filter is for this one.
+    // Select all packages, to reuse what is built; the filter selects this one.
     let tests = REPORTING_TESTS.map(|name| format!("test({name})")).join(" | ");
     run(cargo()
         .args(["nextest", "run", "--workspace", "--all-features", "--status-level", "fail"])
@@ -70,7 +70,7 @@ fn agent() -> PathBuf {
     root().join("tests/agent/node_modules/.bin/codex")
 }
 
-/// The agent's cell alone fails, and for the agent's own reasons.
+/// Only the agent's cell fails, with an error of the agent.
 fn expect_failing_agent(reports: &Path, fault: &str) -> Result<()> {
     let faulty = format!("{fault}@create_response");
     let gateway = LocalGateway::start_with(&["--fault", &faulty])?;
@@ -88,7 +88,7 @@ fn expect_failing_agent(reports: &Path, fault: &str) -> Result<()> {
     }
 }
 
-/// A service that tells the agent to read a file learns nothing of it.
+/// A service that orders the agent to read a file does not get its content.
 fn expect_nothing_read(reports: &Path) -> Result<()> {
     let secret = target().join("checkkit-secret.txt");
     std::fs::write(&secret, CONTENT)?;
@@ -130,41 +130,10 @@ fn judge_by_ajv(reports: &Path) -> Result<()> {
         }
         judged += 1;
     }
-    // The scenarios alone are far more.
+    // The scenarios alone write far more.
     if judged != files.len() || judged < 200 {
         bail!("ajv judged {judged} of {} reports", files.len());
     }
     eprintln!("    ajv agrees about {judged} reports");
     Ok(())
-}
-
-/// The server of `tests/servers`; dropping it stops it.
-struct OtherServer {
-    child: Child,
-    address: String,
-}
-
-impl OtherServer {
-    fn start() -> Result<Self> {
-        let mut child = command("node")
-            .current_dir(root().join("tests/servers"))
-            .arg("server.mjs")
-            .args(MODELS)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start node")?;
-        let mut line = String::new();
-        let stdout = child.stdout.take().context("the server has no standard output")?;
-        BufReader::new(stdout).read_line(&mut line)?;
-        Ok(Self { child, address: line.trim().to_owned() })
-    }
-}
-
-impl Drop for OtherServer {
-    fn drop(&mut self) {
-        // Both only fail when it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -1,22 +1,27 @@
-//! `cargo xtask demo`: builds everything, starts a gateway, and tells the same story from Rust, Python and Node.
+//! `cargo xtask demo`: builds everything, starts a gateway in front of a provider, and tells the same story from Rust,
+//! Python and Node. The provider is a second gateway, which answers from its simulator: the way of a request is the one
+//! that users have, and nothing leaves this machine.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::artefacts::{self, Examples, node_package, python, target};
 use crate::local_gateway::LocalGateway;
 use crate::process::{output, root, step};
 
-/// Runs the demonstration and says where it left its files.
+/// Runs the demonstration, and prints where its files are.
 pub(crate) fn run_demo() -> Result<()> {
     artefacts::build_all(Examples::One("story"))?;
-    let gateway = step("start a gateway", LocalGateway::start)?;
-    eprintln!("    listening on {}", gateway.address());
     let folder = target().join("demo");
+    let scene = step("start a provider, and a gateway in front of it", || Scene::start(&folder))?;
+    let gateway = &scene.gateway;
+    eprintln!("    listening on {}, configured by {}", gateway.address(), scene.configuration.display());
     for language in LANGUAGES {
-        let told = step(&format!("the story, told from {language}"), || tell(&gateway, language, &folder))?;
+        let told = step(&format!("the story, told from {language}"), || tell(gateway, language, &folder))?;
         for line in told.lines() {
             eprintln!("    | {line}");
         }
@@ -25,14 +30,14 @@ pub(crate) fn run_demo() -> Result<()> {
     Ok(())
 }
 
-/// Tells the story from each language and fails unless all tell the same.
+/// Tells the story from each language. Fails unless all tell the same.
 pub(crate) fn compare_stories() -> Result<()> {
     artefacts::build_engines(&root(), Examples::All)?;
-    let gateway = LocalGateway::start()?;
     let folder = target().join("demo");
+    let scene = Scene::start(&folder)?;
     let mut first: Option<String> = None;
     for language in LANGUAGES {
-        let told = tell(&gateway, language, &folder)?;
+        let told = tell(&scene.gateway, language, &folder)?;
         match &first {
             None => first = Some(told),
             Some(rust) if *rust == told => {}
@@ -44,11 +49,45 @@ pub(crate) fn compare_stories() -> Result<()> {
     Ok(())
 }
 
+/// The gateway that the story is told to, and the provider behind it.
+struct Scene {
+    gateway: LocalGateway,
+    configuration: PathBuf,
+    _provider: LocalGateway,
+}
+
+impl Scene {
+    fn start(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let provider = LocalGateway::start()?;
+        let key = folder.join("provider-key");
+        fs::write(&key, provider.key())?;
+        let mut text = format!(
+            "[upstreams.provider]\nkind = \"gatewright\"\nbase_url = \"{}\"\nkey = {{ file = \"provider-key\" }}\n",
+            provider.address()
+        );
+        let catalog: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(root().join("spec/catalog.json"))?)?;
+        for model in catalog["text_models"].as_array().context("the catalog has no text models")? {
+            let id = &model["id"];
+            write!(
+                text,
+                "\n[models.{id}]\nfamily = {}\ntargets = [{{ upstream = \"provider\" }}]\n",
+                model["family"]
+            )?;
+        }
+        let configuration = folder.join("gatewright.toml");
+        fs::write(&configuration, text)?;
+        let gateway = LocalGateway::start_with(&["--config", &configuration.display().to_string()])?;
+        Ok(Self { gateway, configuration, _provider: provider })
+    }
+}
+
 const LANGUAGES: [&str; 3] = ["Rust", "Python", "Node"];
 
-fn tell(gateway: &LocalGateway, language: &str, folder: &std::path::Path) -> Result<String> {
+fn tell(gateway: &LocalGateway, language: &str, folder: &Path) -> Result<String> {
     let folder: PathBuf = folder.join(language.to_lowercase());
-    std::fs::create_dir_all(&folder)?;
+    fs::create_dir_all(&folder)?;
     let mut command: Command = match language {
         "Rust" => artefacts::example("story"),
         "Python" => python(),

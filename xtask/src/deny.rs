@@ -10,16 +10,16 @@ use crate::artefacts::target;
 use crate::building::build;
 use crate::process::{cargo, command, run, step};
 
-/// Programs that are installed where they are missing.
+/// Programs that are installed if they are missing.
 const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 const MACHETE: Tool = Tool { name: "cargo-machete", version: "0.9.2" };
 
-/// Installs the tools below the target folder, unless they are there, and asks them.
+/// Installs the tools below the target folder, unless they are there, and runs them.
 pub(crate) fn check() -> Result<()> {
     let (mut deny, mut machete) = (DENY.installed()?, MACHETE.installed()?);
-    // cargo-deny reads the manifests of all platforms' dependencies, and a build fetches those of this one alone.
+    // cargo-deny reads the manifests of all platforms' dependencies; a build fetches only those of this platform.
     run(cargo().args(["fetch", "--locked"]))?;
-    // Advisories are not asked for: their database comes over the network and changes without us.
+    // No advisories: their database comes over the network, and changes independently of this repository.
     run(deny.args(["--offline", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
     run(&mut machete)
 }
@@ -31,7 +31,7 @@ struct Tool {
 
 impl Tool {
     fn installed(&self) -> Result<Command> {
-        // Of this version: another one is installed beside it.
+        // One folder per version.
         let place = target().join("tools").join(format!("{}-{}", self.name, self.version));
         let program = place.join("bin").join(self.name);
         if !program.exists() {
@@ -42,7 +42,7 @@ impl Tool {
 
     fn install(&self, place: &Path) -> Result<()> {
         let folder = place.join("build");
-        // A debug build: it takes a third of the time, and the check itself is over in seconds.
+        // A debug build takes a third of the time, and the check itself takes only seconds.
         let mut install = cargo();
         install.args(["install", self.name, "--locked", "--debug", "--version", self.version, "--root"]);
         install.arg(place).env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_DEV_DEBUG", "0");

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: looks for inputs that break a promise, for a bounded time, starting from the test vectors.
+//! `cargo xtask fuzz`: searches for inputs that break a target, for a bounded time, starting from the test vectors.
 //!
 //! The targets in `fuzz/` have the layout of cargo-fuzz. They are built here without it, because the compiler flags
 //! that libFuzzer needs work with a stable compiler as long as no sanitizer is asked for: safe Rust has its own bounds
@@ -15,11 +15,11 @@ use crate::process::{cargo, command, files_of, host, root, step};
 
 mod seeds;
 
-/// What cargo-fuzz passes to rustc when it is told to use no sanitizer.
+/// The flags that cargo-fuzz passes to rustc if no sanitizer is used.
 const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Ccodegen-units=16";
 
-/// Longest input that the search makes, in bytes: wide enough for every vector.
+/// Maximum length of an input, in bytes: long enough for every vector.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
 /// An input that takes longer is a finding: work is linear, and the longest input takes milliseconds.
@@ -28,7 +28,7 @@ const SLOW_INPUT_S: usize = 5;
 /// Resident memory at which the search stops with a finding, in MiB.
 const MAX_MEMORY_MIB: usize = 2048;
 
-/// What the test step spends on searching, all targets together, in seconds; building them takes longer.
+/// Duration of the search in the test step, for all targets together, in seconds. Their build takes longer.
 const SHORT_S: u64 = 24;
 
 /// The run that is part of `cargo xtask test`.
@@ -36,7 +36,7 @@ pub(crate) fn run_short() -> Result<()> {
     run_fuzz(None, SHORT_S)
 }
 
-/// Fuzzes the named target, or each for its share, for `seconds` in all.
+/// Fuzzes the named target, or all with an equal share each, for `seconds` in total.
 pub(crate) fn run_fuzz(only: Option<&str>, seconds: u64) -> Result<()> {
     let all = targets()?;
     let chosen: Vec<&String> = all.iter().filter(|name| only.is_none_or(|only| only == *name)).collect();
@@ -56,12 +56,12 @@ fn targets() -> Result<Vec<String>> {
     Ok(files.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect())
 }
 
-/// Builds into a folder of its own: everything is compiled with the instrumentation.
+/// Builds into a separate folder, because everything is compiled with the instrumentation.
 fn build(only: Option<&str>) -> Result<PathBuf> {
     let folder = target().join("fuzz");
     let host = host()?;
     let mut build = cargo();
-    // A named target keeps the flags away from build scripts and procedural macros.
+    // With `--target`, the flags do not apply to build scripts and procedural macros.
     build.args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
     if let Some(name) = only {
         build.args(["--bin", name]);

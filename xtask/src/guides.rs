@@ -1,6 +1,6 @@
-//! Runs the code of the guides, so that what a reader copies works.
+//! Runs the code of the guides, so that code copied from them works.
 //!
-//! The Python blocks of a guide are one script, run from top to bottom against a gateway of this machine; so are its
+//! The Python blocks of a guide form one script, which runs from top to bottom against a local gateway; so do its
 //! JavaScript blocks. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
 //! gateway.
 //! `migrating.md` quotes scripts that its own step runs, see migration.rs.
@@ -20,7 +20,7 @@ pub(crate) struct Block {
     pub(crate) text: String,
 }
 
-/// Blocks whose fence names the language and nothing else; others are shown and not run.
+/// Blocks whose fence names only the language; other blocks are not run.
 pub(crate) fn blocks(guide: &str, language: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut inside: Option<bool> = None;
@@ -59,7 +59,7 @@ pub(crate) fn run_guides() -> Result<()> {
         let guide = std::fs::read_to_string(&path)?;
         run_blocks(&gateway, &work, name, &guide)?;
     }
-    // Without a gateway, as in a plain `cargo test --doc`, these tests are left out.
+    // A plain `cargo test --doc` has no gateway and omits these tests.
     run(gateway.reach_from(cargo().env("RUSTDOCFLAGS", "--cfg guides").args([
         "test",
         "--doc",
@@ -76,7 +76,7 @@ fn run_blocks(gateway: &LocalGateway, work: &Path, name: &str, guide: &str) -> R
             continue;
         }
         eprintln!("    docs/guides/{name}.md: {} {language} blocks", blocks.len());
-        // Blank lines take the place of the text between, so that a traceback names the guide's lines.
+        // Blank lines replace the text in between, so that a traceback names the guide's lines.
         let mut script = String::new();
         for block in &blocks {
             let above = script.lines().count();
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_those_of_the_language_alone_with_their_lines() {
+    fn only_blocks_of_the_language_are_found_with_their_lines() {
         let guide = "# A\n```python\na = 1\n```\n```js\nlet b;\n```\n```python fragment\nc\n```\n\n```python\nd = 2\n```\n";
         let found: Vec<(usize, String)> =
             blocks(guide, "python").into_iter().map(|block| (block.line, block.text)).collect();

@@ -1,4 +1,4 @@
-//! A gateway of the built program, on a free port of this machine, for as long as the value lives.
+//! A gateway of the built program on a free local port; it runs as long as the value lives.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -35,16 +35,21 @@ impl LocalGateway {
         let stdout = child.stdout.take().context("the gateway has no standard output")?;
         BufReader::new(stdout).read_line(&mut line)?;
         let ready: serde_json::Value = serde_json::from_str(&line)
-            .with_context(|| format!("the gateway did not say where it listens: {line:?}"))?;
+            .with_context(|| format!("the gateway did not report its address: {line:?}"))?;
         let (Some(address), Some(key)) = (ready["listening"].as_str(), ready["key"].as_str()) else {
             bail!("the gateway's first line lacks listening or key");
         };
         Ok(Self { address: address.to_owned(), key: key.to_owned(), child })
     }
 
-    /// Where it listens, as a base URL.
+    /// The base URL on which it listens.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The key that its clients send.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
     }
 
     /// Lets a command's clients find this gateway.
@@ -55,7 +60,7 @@ impl LocalGateway {
 
 impl Drop for LocalGateway {
     fn drop(&mut self) {
-        // Both only fail when it has ended already.
+        // Both fail only if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

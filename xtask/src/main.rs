@@ -3,8 +3,10 @@
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
 
 mod artefacts;
+mod bench;
 mod building;
 mod checkkit;
+mod clients;
 mod codegen;
 mod demo;
 mod deny;
@@ -13,8 +15,8 @@ mod guides;
 mod hostile_service;
 mod local_gateway;
 mod migration;
-mod native_clients;
 mod other_api;
+mod other_server;
 mod package;
 mod process;
 mod promise;
@@ -73,8 +75,26 @@ enum Command {
         #[arg(long)]
         language: Option<String>,
     },
+    /// Measure what the gateway adds to a request, with optimised builds
+    Bench {
+        /// What to measure
+        #[arg(value_enum)]
+        subject: Subject,
+        /// Measure the gateways of other makers, too; installs them first
+        #[arg(long)]
+        peers: bool,
+        /// Rounds, of which the median counts
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+    },
     /// Write the optimised wheel and npm tarball to dist/
     Package,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Subject {
+    Gateway,
 }
 
 fn main() -> ExitCode {
@@ -84,6 +104,7 @@ fn main() -> ExitCode {
         Command::Test { steps } => test::run_tests(&steps),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
+        Command::Bench { subject: Subject::Gateway, peers, rounds } => bench::run_gateway(peers, rounds),
         Command::Package => package::run_package(),
     };
     match result {

@@ -1,5 +1,5 @@
-//! Moving from the official SDKs: the same script before and after, which differs by the import and the constructor,
-//! prints the same against the same gateway. The guide quotes these scripts.
+//! Tests the move from the official SDKs: a script before and after, which differ only in the import and the
+//! constructor, print the same output with the same gateway. The guide quotes these scripts.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,10 +10,10 @@ use crate::artefacts::{self, npm_ci, python};
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, output, root, step};
 
-/// How the lines begin that may differ.
+/// Lines that begin like this may differ.
 const CHANGED: [&str; 4] = ["from ", "import ", "client = ", "const client = "];
 
-/// Compares the scripts of both languages, as text and as they run, and the guide with the scripts.
+/// Compares the scripts of both languages, their text and their output, and the guide with the scripts.
 pub(crate) fn compare() -> Result<()> {
     let folder = root().join("tests/migration");
     artefacts::pip_install(&folder.join("requirements.txt"))?;
@@ -51,7 +51,7 @@ fn differ_only_where_they_may(before: &Path, after: &Path) -> Result<()> {
     for (old, new) in &changed {
         if !CHANGED.iter().any(|start| old.starts_with(start) && new.starts_with(start)) {
             bail!(
-                "only the import and the constructor may change, but this line does, too:\n- {old}\n+ {new}"
+                "only the import and the constructor may change, but this line changes too:\n- {old}\n+ {new}"
             );
         }
     }
@@ -70,7 +70,7 @@ fn check_guide(folder: &Path) -> Result<()> {
             scripts += &std::fs::read_to_string(folder.join(name).with_extension(extension))?;
         }
         for block in crate::guides::blocks(&guide, language) {
-            // Blank lines between quoted statements stand for what is left out.
+            // A blank line between quoted statements marks an omission.
             for part in block.text.split("\n\n").filter(|part| !part.trim().is_empty()) {
                 if !scripts.contains(part.trim_end()) {
                     bail!("migrating.md:{}: no script of tests/migration has this:\n{part}", block.line);

@@ -1,5 +1,5 @@
-//! The generator on a specification that is not ours (`tests/other-api`): its clients are generated, compiled and
-//! type-checked, and call every operation over a socket, in three languages.
+//! Tests the generator on another specification (`tests/other-api`): generates its clients in three languages, compiles
+//! and type-checks them, and calls every operation over a socket.
 
 mod server;
 
@@ -13,7 +13,7 @@ use crate::artefacts::{self, python, target, venv};
 use crate::codegen::{self, Home};
 use crate::process::{cargo, command, root, run};
 
-/// Where its clients are, below the folder they are generated into.
+/// The places of its clients below the folder they are generated into.
 const HOME: Home = Home {
     rust_api: "rust",
     rust_api_module: "super",

@@ -1,4 +1,4 @@
-//! `cargo xtask package`: the wheel and the npm tarball, and the test that installs both where nothing else is.
+//! `cargo xtask package`: the wheel and the npm tarball, and the test that installs both into clean environments.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -71,10 +71,10 @@ pub(crate) fn check_installed() -> Result<()> {
 const INSTALLED: &str =
     "import sys, gatewright; assert gatewright.__file__.startswith(sys.argv[1]), gatewright.__file__";
 
-/// The oldest glibc that what is published runs with: that of manylinux2014.
+/// The oldest glibc that published packages run with: that of manylinux2014.
 const OLDEST_GLIBC: &str = "2.17";
 
-/// Optimised, and linked against an old glibc, so that both work on other machines than this one.
+/// Builds both optimised, linked against an old glibc, so that they work on other machines.
 fn build_to_publish(into: &Path) -> Result<()> {
     let zig = Zig::new()?;
     step("package the wheel", || {
@@ -82,7 +82,7 @@ fn build_to_publish(into: &Path) -> Result<()> {
         building::build(zig.links(maturin("dist", into).args(compatible))?)
     })?;
     step("package the tarball", || {
-        // What the wheel's module depends on has been built for it, with the same features.
+        // The wheel's build has built the dependencies, with the same features.
         let mut addon = cargo();
         addon.args(["build", "-p", "gatewright-node", "--profile", "dist", "--target", &zig.target]);
         building::build(zig.links(&mut addon)?)?;
@@ -90,7 +90,7 @@ fn build_to_publish(into: &Path) -> Result<()> {
     })
 }
 
-/// Of what the tests are built of.
+/// Builds both from the artefacts of the tests.
 fn build_as_tested(into: &Path) -> Result<()> {
     step("package the wheel", || building::build(maturin("dev", into).arg("--all-features")))?;
     step("package the tarball", || {
@@ -106,16 +106,16 @@ fn maturin(profile: &str, into: &Path) -> Command {
     maturin
 }
 
-/// folder: where below the target folder the addon was built.
+/// folder: that of the built addon, below the target folder.
 fn pack(folder: &str, into: &Path) -> Result<()> {
     build_node_package(&root().join("bindings-node"), folder)?;
     run(node_package("npm").args(["pack", "--silent", "--pack-destination"]).arg(into))
 }
 
-/// The C compiler and linker that know old releases of glibc. Of the same name for wheel and addon: a build script that
-/// sees another one runs again, and so does the build of whatever depends on it.
+/// The C compiler and linker for old releases of glibc. Wheel and addon use the same names: a build script with another
+/// compiler would run again, and everything that depends on it would be built again.
 struct Zig {
-    /// The triple of this machine, as rustc calls it.
+    /// The triple of this machine, from rustc.
     target: String,
     folder: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Runs the steps of a developer command: says what is being done, for how long, and stops at the first failure.
+//! Runs the steps of a developer command: reports each step and its duration, and stops at the first failure.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(crate) fn cargo() -> Command {
     command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs a command with its output shown; an unsuccessful exit is an error that names the command.
+/// Runs a command and shows its output. If it fails, the error names the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().with_context(|| missing(command))?;
     if !status.success() {
@@ -43,7 +43,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns what it printed to standard output.
+/// Runs a command and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output =
         command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().with_context(|| missing(command))?;
@@ -65,7 +65,7 @@ pub(crate) fn shown(command: &Command) -> String {
         .join(" ")
 }
 
-/// The files of a folder with an extension, by name.
+/// The files of a folder with an extension, sorted by name.
 pub(crate) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
@@ -74,7 +74,7 @@ pub(crate) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The triple of this machine, as rustc calls it.
+/// The triple of this machine, from rustc.
 pub(crate) fn host() -> Result<String> {
     let version = output(command("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));

@@ -1,5 +1,5 @@
-//! The product's promise, tested on a copy of the tree: a field of a request, a field of a response and a whole new
-//! operation, written into `spec/` alone, are typed and callable in three languages and routed in the gateway.
+//! Tests the product's promise on a copy of the tree: a new field of a request, a new field of a response and a new
+//! operation, written only into `spec/`, are typed and callable in three languages and routed in the gateway.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::artefacts::{self, Examples, target, venv};
 use crate::process::{command, output, root, run, step};
 
-/// What is written into the copy's `spec/openapi.yaml`: where (before which line) and what.
+/// Additions to the copy's `spec/openapi.yaml`: the line that each precedes, and its text.
 const EDITS: [(&str, &str); 4] = [
     ("webhooks:\n", include_str!("../../tests/promise/operation.yaml")),
     ("    ChatCompletionRequest:\n", include_str!("../../tests/promise/schemas.yaml")),
@@ -30,12 +30,12 @@ pub(crate) fn keep() -> Result<()> {
     edit_spec(&copy.join("spec/openapi.yaml"))?;
     step("generate from the edited spec", || crate::codegen::run(&copy, false))?;
     let kept = step("build the copy", || build(&copy)).and_then(|()| call_from_each(&copy));
-    // The copy shares the target folder: hand the artefacts of the tree itself back to it, whatever came out.
+    // The copy shares the target folder. Build the artefacts of the tree itself again, whatever the result.
     artefacts::build_engines(&root(), Examples::All)?;
     kept
 }
 
-// Only files that differ are written, so that a second run builds only what has changed.
+// Writes only files that differ, so that a second run builds only what has changed.
 fn copy_tree(copy: &Path) -> Result<()> {
     let listed = output(command("git").args(["ls-files", "--cached", "--others", "--exclude-standard"]))?;
     for name in listed.lines() {
@@ -66,7 +66,7 @@ fn edit_spec(path: &Path) -> Result<()> {
 }
 
 fn build(copy: &Path) -> Result<()> {
-    // cargo finds a program of the package there.
+    // cargo finds programs of the package in this folder.
     let programs = copy.join("examples/rust/src/bin");
     std::fs::create_dir_all(&programs)?;
     std::fs::copy(root().join("tests/promise/promise.rs"), programs.join("promise.rs"))?;

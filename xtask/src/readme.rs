@@ -1,4 +1,4 @@
-//! The README's code is that of the examples, which the step `examples` runs: what a reader copies works.
+//! Checks that the code of the README is that of the examples, which the step `examples` runs.
 
 use anyhow::{Context, Result, bail};
 
@@ -10,7 +10,8 @@ const BLOCKS: [(&str, &str); 3] = [
     ("js", "examples/node/readme.mjs"),
 ];
 
-/// Compares each language's block of README.md with the example that it quotes, which ends with it after its opening comment.
+/// Compares each language's block of README.md with the example that it quotes: after its opening comment, the example
+/// is the block.
 pub(crate) fn check_readme() -> Result<()> {
     let text = std::fs::read_to_string(root().join("README.md"))?;
     for (language, path) in BLOCKS {
@@ -21,7 +22,7 @@ pub(crate) fn check_readme() -> Result<()> {
             .0;
         let example = std::fs::read_to_string(root().join(path))?;
         if !example.ends_with(&format!("\n\n{block}")) {
-            bail!("the {language} block of README.md is not what {path} says; make them equal");
+            bail!("the {language} block of README.md differs from {path}; make them equal");
         }
     }
     Ok(())

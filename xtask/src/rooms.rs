@@ -1,7 +1,7 @@
-//! Holds the layout of the crates: modules use what lies below them, and no two use each other. The entries of every
-//! folder, each with everything inside it, are sorted by what they use. If no order exists, the cycle is reported with
-//! one line per dependency. A file and the folder of the same name are one entry and may use each other. What tests use
-//! does not count.
+//! Checks the layout of the crates: modules use only modules below them, and no two modules use each other. The entries
+//! of every folder, each with everything inside it, are sorted by what they use. If no order exists, the cycle is
+//! reported with one line per dependency. A file and the folder of the same name are one entry and may use each other.
+//! What tests use does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use syn::{Attribute, Item, UseTree};
 
 use crate::process::root;
 
-/// The crates whose layout is held, by the folder of their sources.
+/// The source folders of the checked crates.
 const CRATES: &[&str] = &[
     "safe/src",
     "trust/src",
@@ -30,7 +30,7 @@ const CRATES: &[&str] = &[
 /// A module's place below the crate: `["transport", "tls"]`. The crate's root is empty.
 type Place = Vec<String>;
 
-/// Fails where modules of a crate use each other in a circle.
+/// Fails if modules of a crate use each other in a cycle.
 pub(crate) fn check() -> Result<()> {
     let mut cycles = Vec::new();
     for folder in CRATES {
@@ -38,7 +38,7 @@ pub(crate) fn check() -> Result<()> {
         cycles.extend(cycles_of(&modules).into_iter().map(|cycle| format!("{folder}: {cycle}")));
     }
     if !cycles.is_empty() {
-        bail!("modules use each other in a circle; move what both need below them:\n{}", cycles.join("\n"));
+        bail!("modules use each other in a cycle; move what both need below them:\n{}", cycles.join("\n"));
     }
     Ok(())
 }
@@ -46,10 +46,10 @@ pub(crate) fn check() -> Result<()> {
 /// The modules of a crate by their place.
 type Modules = BTreeMap<Place, Module>;
 
-/// What is read of one file.
+/// What one file uses.
 #[derive(Debug, Default)]
 struct Module {
-    /// Names that the file brings in, or passes on, with the path each stands for.
+    /// Names that the file imports or re-exports, with their paths.
     names: BTreeMap<String, Vec<String>>,
     /// Every path that the file uses, as written, with its line.
     paths: Vec<(Vec<String>, usize)>,
@@ -65,7 +65,7 @@ fn read(source: &Path) -> Result<Modules> {
             continue;
         }
         let place = place_of(path.strip_prefix(source)?);
-        // Tests in a file of their own use whatever they test.
+        // Tests in separate files may use anything.
         if place.last().is_some_and(|name| name == "tests" || name == "main") {
             continue;
         }
@@ -165,7 +165,7 @@ fn is_for_tests(item: &Item) -> bool {
     })
 }
 
-/// The module that a path leads to from the file at `from`; none where it leads out of the crate.
+/// The module that a path in the file at `from` leads to; none if it leads out of the crate.
 fn resolve(modules: &Modules, from: &Place, path: &[String], depth: usize) -> Option<Place> {
     let (first, rest) = path.split_first()?;
     let mut place = match first.as_str() {
@@ -190,7 +190,7 @@ fn resolve(modules: &Modules, from: &Place, path: &[String], depth: usize) -> Op
     Some(place)
 }
 
-/// What a name that a file brings in stands for, and what lies behind it.
+/// The module that an imported name and the rest of its path lead to.
 fn alias(modules: &Modules, place: &Place, name: &str, rest: &[String], depth: usize) -> Option<Place> {
     let target = modules.get(place)?.names.get(name)?;
     // A name may stand for a path that begins with the same name: `use regex::regex`.
@@ -201,7 +201,7 @@ fn alias(modules: &Modules, place: &Place, name: &str, rest: &[String], depth: u
     resolve(modules, place, &whole, depth + 1)
 }
 
-/// An arrow: which file uses which, and where it says so.
+/// A dependency: the file that uses another, and the line.
 #[derive(Debug, Clone)]
 struct Arrow {
     from: Place,
@@ -209,7 +209,7 @@ struct Arrow {
     line: usize,
 }
 
-/// The cycles among the entries of each folder, in words.
+/// Descriptions of the cycles among the entries of each folder.
 fn cycles_of(modules: &Modules) -> Vec<String> {
     let mut arrows = Vec::new();
     for (from, module) in modules {
@@ -226,7 +226,7 @@ fn cycles_of(modules: &Modules) -> Vec<String> {
     folders.into_iter().filter_map(|folder| cycle_in(folder, &arrows)).collect()
 }
 
-/// A cycle among the entries of one folder; none where they have an order.
+/// A cycle among the entries of one folder; none if they have an order.
 fn cycle_in(folder: &[String], arrows: &[Arrow]) -> Option<String> {
     let entry = |place: &Place| place.starts_with(folder).then(|| place.get(folder.len()).cloned()).flatten();
     let mut uses: BTreeMap<String, BTreeMap<String, Arrow>> = BTreeMap::new();
@@ -247,7 +247,7 @@ fn cycle_in(folder: &[String], arrows: &[Arrow]) -> Option<String> {
     None
 }
 
-/// Goes along the arrows, depth first; gives the entries of the first circle it comes upon.
+/// Follows the dependencies depth first; returns the entries of the first cycle.
 fn walk(
     entry: &str,
     uses: &BTreeMap<String, BTreeMap<String, Arrow>>,
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_told_with_the_lines_that_make_it() {
+    fn a_cycle_is_reported_with_its_lines() {
         let modules = modules(&[
             ("lib.rs", "mod upper;\nmod lower;"),
             ("upper.rs", "mod tool;\nuse crate::lower::thing;"),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_and_its_folder_may_know_each_other_and_tests_use_what_they_like() {
+    fn a_file_and_its_folder_may_use_each_other_and_tests_may_use_anything() {
         let modules = modules(&[
             ("lib.rs", "mod a;\nmod b;\npub use self::a::A;"),
             ("a.rs", "mod part;\nuse self::part::part;\npub struct A;"),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_in_one_folder_that_need_each_other_are_found_through_names_brought_in() {
+    fn cycles_of_siblings_are_found_through_imported_names() {
         let modules = modules(&[
             ("lib.rs", "mod a;"),
             ("a.rs", "mod one;\nmod two;"),

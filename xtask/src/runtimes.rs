@@ -1,5 +1,5 @@
-//! The Node package on the runtimes it is meant for, beside the one that runs the other steps: other releases of Node,
-//! and Bun. They are packages of the npm registry, pinned in `tests/runtimes`.
+//! Tests the Node package on further runtimes: other releases of Node, and Bun. They are packages of the npm registry,
+//! pinned in `tests/runtimes`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use anyhow::{Result, bail};
 use crate::artefacts::{node_package, npm_ci, program};
 use crate::process::{files_of, output, root, run, step};
 
-/// How long a single test may take on Bun, whose default of 5 s is less than compiling an example takes.
+/// Maximum time of a single test on Bun. Its default of 5 s is less than the time to compile an example.
 const BUN_TEST_TIMEOUT_MS: &str = "60000";
 
 /// Runs all tests of the Node package on each of the runtimes.
 pub(crate) fn test_node_package() -> Result<()> {
     npm_ci(&root().join("tests/runtimes"))?;
     let [node_22, node_24, bun] = binaries()?;
-    // All of them, by name: `node --test` of release 22 takes no folder.
+    // Each by name: `node --test` of release 22 takes no folder.
     let tests = files_of(&root().join("bindings-node/test"), "mjs")?;
     on(&node_22, &["--test", "--test-reporter=dot"], &tests)?;
     on(&node_24, &["--test", "--test-reporter=dot"], &tests)?;
     on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"], &tests)
 }
 
-/// Where npm puts the runtimes' programs on this kind of machine.
+/// The programs of the runtimes, where npm installs them on this kind of machine.
 fn binaries() -> Result<[PathBuf; 3]> {
     let (node, bun) = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => ("linux-x64", "linux-x64"),

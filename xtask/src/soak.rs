@@ -16,15 +16,15 @@ use crate::process::{command, root, step};
 use memory::Curve;
 use server::Server;
 
-/// Languages by the name that `--language` takes.
+/// The values of `--language`.
 pub(crate) const LANGUAGES: [&str; 3] = ["rust", "python", "node"];
 
-/// Growth between the second and the last quarter of a phase that is still called flat, in MiB. Of the full run it is
-/// 168 bytes a request, and less than two an event: allocators and collectors breathe more than that.
+/// Maximum growth between the second and the last quarter of a phase, in MiB. In the full run this is 168 bytes per
+/// request and less than two per event, which is below the variation of allocators and collectors.
 const BOUND_MIB: u64 = 8;
 
-/// How much the test step does, and its bound: a short run ends before an engine's caches are full. It finds a leak of
-/// 8 KiB a request, or of 84 bytes an event.
+/// The run of the test step, and its bound: a short run ends before an engine's caches are full. It finds a leak of 8
+/// KiB per request, or of 84 bytes per event.
 const SHORT_REQUESTS: u64 = 4_000;
 const SHORT_EVENTS: u64 = 400_000;
 const SHORT_BOUND_MIB: u64 = 16;
@@ -34,12 +34,12 @@ pub(crate) fn run_short() -> Result<()> {
     soak(SHORT_REQUESTS, SHORT_EVENTS, None, SHORT_BOUND_MIB)
 }
 
-/// A run of any length, by default of 100,000 requests and 10 million events.
+/// A run of any length.
 pub(crate) fn run_soak(requests: u64, events: u64, language: Option<&str>) -> Result<()> {
     soak(requests, events, language, BOUND_MIB)
 }
 
-/// Runs the program of each language, or of one, and fails if the memory of any grew past the bound.
+/// Runs the program of each language, or of one. Fails if the memory of any grows past the bound.
 fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> Result<()> {
     let chosen: Vec<&str> =
         LANGUAGES.into_iter().filter(|name| language.is_none_or(|only| only == *name)).collect();
@@ -66,7 +66,7 @@ fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> R
     Ok(())
 }
 
-/// Starts the program of a language and takes its memory at each line it prints: `PHASE DONE`.
+/// Starts the program of a language, and records its memory at each line that it prints: `PHASE DONE`.
 fn watch(language: &str, requests: u64, events: u64, bound_mib: u64, server: &Server) -> Result<Vec<Curve>> {
     let mut child = program(language)
         .args([requests.to_string(), events.to_string()])
@@ -93,7 +93,7 @@ fn watch(language: &str, requests: u64, events: u64, bound_mib: u64, server: &Se
         bail!("the soak program of {language} ended with {status}");
     }
     if curves.is_empty() {
-        bail!("the soak program of {language} did nothing");
+        bail!("the soak program of {language} reported no progress");
     }
     Ok(curves)
 }
@@ -109,7 +109,7 @@ fn program(language: &str) -> Command {
         }
         _ => {
             let mut node = command("node");
-            // Garbage is collected before each look: what is counted is what is kept.
+            // Each measurement follows a garbage collection, so it counts only memory that is in use.
             node.arg("--expose-gc").arg(sources.join("soak.mjs"));
             node
         }

@@ -7,18 +7,18 @@ use anyhow::{Result, bail};
 use crate::artefacts::{self, Examples, npm_ci, program, python, venv};
 use crate::building::build;
 use crate::checkkit;
+use crate::clients;
 use crate::codegen;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
 use crate::{
-    demo, deny, fuzz, guides, migration, native_clients, other_api, package, promise, readme, rooms,
-    runtimes, soak,
+    demo, deny, fuzz, guides, migration, other_api, package, promise, readme, rooms, runtimes, soak,
 };
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
 
 const STEPS: &[Step] = &[
-    ("codegen", "what is generated is what spec/ says", check_generated),
+    ("codegen", "generated files match spec/", check_generated),
     ("format", "Rust is formatted", || run(cargo().args(["fmt", "--all", "--check"]))),
     ("rooms", "modules use only what lies below them", rooms::check),
     ("build", "the program and both packages build", || artefacts::build_all(Examples::All)),
@@ -31,7 +31,7 @@ const STEPS: &[Step] = &[
     ("node", "Node tests, types and lints", node_tests),
     (
         "other-api",
-        "clients of another specification are generated, and call it",
+        "generated clients of another specification call its operations",
         other_api::generate_and_call,
     ),
     ("runtimes", "the Node package works on other releases of Node, and on Bun", runtimes::test_node_package),
@@ -48,15 +48,15 @@ const STEPS: &[Step] = &[
     ("readme", "the README quotes the examples", readme::check_readme),
     ("guides", "the code of the guides runs", guides::run_guides),
     ("migration", "a script of the official SDK runs here with two lines changed", migration::compare),
-    ("native-clients", "the official SDKs of the native protocol are served", native_clients::serve_them),
+    ("clients", "clients that others wrote work, whatever the upstream speaks", clients::serve_them),
     ("soak", "memory stays flat over many calls and events", soak::run_short),
-    ("deny", "every dependency may be used, and is", deny::check),
-    ("fuzz", "no input is found that breaks a decoder", fuzz::run_short),
-    ("package", "the wheel and the tarball work where they are installed", package::check_installed),
+    ("deny", "every dependency is allowed and used", deny::check),
+    ("fuzz", "no input breaks a fuzz target", fuzz::run_short),
+    ("package", "the installed wheel and tarball work", package::check_installed),
     ("promise", "a change of spec/ reaches three languages and the gateway", promise::keep),
 ];
 
-/// Runs the named steps, or all; the first failure ends it.
+/// Runs the named steps, or all, until the first failure.
 pub(crate) fn run_tests(names: &[String]) -> Result<()> {
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.0 != name.as_str())) {
         let known: Vec<_> = STEPS.iter().map(|step| step.0).collect();
@@ -107,7 +107,7 @@ fn lint_spec() -> Result<()> {
     ]))
 }
 
-/// What the gateway and the kit share with the clients needs no HTTP library.
+/// The code that the gateway and the kit share with the clients builds without an HTTP library.
 fn check_features() -> Result<()> {
     for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "report"]] {
         build(cargo().args(["check", "--package", "gatewright"]).args(features))?;
@@ -116,7 +116,7 @@ fn check_features() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    // Not --all-targets: it builds the engines as tests too, which their Cargo.toml says they are not.
+    // Not --all-targets, which also builds the engines as tests, against their Cargo.toml.
     let targets = ["--lib", "--bins", "--tests", "--examples"];
     build(
         cargo()
@@ -155,7 +155,7 @@ fn python_tests() -> Result<()> {
         "../examples/distributed",
         "../tests/soak",
         "../tests/migration",
-        "../tests/native-clients",
+        "../tests/clients",
         "../tests/other-api",
     ];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;
@@ -171,7 +171,7 @@ fn node_tests() -> Result<()> {
         "ci",
         "../tests/soak",
         "../tests/migration",
-        "../tests/native-clients",
+        "../tests/clients",
         "../tests/other-api",
     ]))?;
     for script in ["lint", "typecheck", "test"] {

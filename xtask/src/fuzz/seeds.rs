@@ -22,11 +22,13 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
                 |case: &Value| case["data"].as_array().into_iter().flatten().map(json).collect::<Vec<_>>();
             cases("sse/streams.json")?.iter().map(|case| documents(case).join(&b'\n')).collect()
         }
-        "limits" => ["limits/requests.json", "limits/tools.json", "limits/native.json"]
-            .into_iter()
-            .map(|file| Ok(cases(file)?.iter().map(|case| json(&case["body"])).collect::<Vec<_>>()))
-            .collect::<Result<Vec<_>>>()?
-            .concat(),
+        "limits" => {
+            ["limits/requests.json", "limits/tools.json", "limits/native.json", "limits/messages.json"]
+                .into_iter()
+                .map(|file| Ok(cases(file)?.iter().map(|case| json(&case["body"])).collect::<Vec<_>>()))
+                .collect::<Result<Vec<_>>>()?
+                .concat()
+        }
         "client_schemas" => cases("simulator/schemas.json")?
             .iter()
             .map(|case| {
@@ -45,6 +47,7 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             let others = others.into_iter().chain([faults]).map(str::to_owned);
             cases.iter().map(text).chain(others).map(String::into_bytes).collect()
         }
+        "protocols" => protocol_documents()?,
         "report" => report_documents()?,
         "base_url" => texts(&[
             "http://127.0.0.1:8080\nm",
@@ -89,6 +92,28 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Requests, answers and streams of each protocol: a byte for the protocol, one for the kind, and the document.
+fn protocol_documents() -> Result<Vec<Vec<u8>>> {
+    let mut inputs = Vec::new();
+    for (protocol, folder) in (0..).zip(["chat", "responses", "messages", "native"]) {
+        for (kind, file, member) in [(0, "requests", "request"), (1, "answers", "answer")] {
+            for case in cases(&format!("protocols/{folder}/{file}.json"))? {
+                inputs.push([vec![protocol, kind], json(&case[member])].concat());
+            }
+        }
+        for case in cases(&format!("protocols/{folder}/streams.json"))? {
+            let mut input = vec![protocol, 3];
+            for event in case["events"].as_array().into_iter().flatten() {
+                let name = event["event"].as_str().map(|name| format!("{name}\t")).unwrap_or_default();
+                let data = event["data"].as_str().map_or_else(|| event["data"].to_string(), str::to_owned);
+                input.extend_from_slice(format!("{name}{data}\n").as_bytes());
+            }
+            inputs.push(input);
+        }
+    }
+    Ok(inputs)
+}
+
 fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
@@ -106,7 +131,7 @@ fn json(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-/// Packets, each `{"text": …}` or `{"hex": …}`, in a row.
+/// The bytes of packets, each `{"text": …}` or `{"hex": …}`.
 fn bytes(packets: &Value) -> Vec<u8> {
     let packets = packets.as_array().into_iter().flatten();
     packets
@@ -124,7 +149,7 @@ fn unhex(hex: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The bases and the documents that are written out; edited bases are what the search makes by itself.
+/// The bases, and the documents that are written out. The search edits the bases itself.
 fn report_documents() -> Result<Vec<Vec<u8>>> {
     let folder = root().join("tests/vectors/report");
     let mut documents = Vec::new();

@@ -1,4 +1,5 @@
-//! A server that knows a list of exchanges: it gives the answer of the one whose request it is sent, and notes which were.
+//! A server with a list of exchanges. It returns the response of the exchange that a request matches, and records which
+//! exchanges were used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,10 +18,10 @@ use serde_json::Value;
 struct Exchange {
     /// `GET /path?query`, the query in any order.
     request: String,
-    /// Headers that have to be there; null: that must not.
+    /// Required headers; null: the header must be absent.
     #[serde(default)]
     headers: BTreeMap<String, Option<String>>,
-    /// Null: there must be none.
+    /// Null: no body.
     #[serde(default)]
     body: Value,
     answer: Answer,
@@ -69,7 +70,7 @@ impl Server {
             for socket in listener.incoming().flatten() {
                 let (known, kept) = (Arc::clone(&known), Arc::clone(&kept));
                 std::thread::spawn(move || {
-                    // A client that goes away has said all it will.
+                    // A client that disconnects sends nothing more.
                     while matches!(serve(&socket, &known, &kept), Ok(true)) {}
                 });
             }
@@ -77,17 +78,17 @@ impl Server {
         Ok(Self { address, exchanges, notes })
     }
 
-    /// Where it listens, as a base URL.
+    /// The base URL on which it listens.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 
-    /// Requests that are no exchange's.
+    /// Requests that match no exchange.
     pub(super) fn unexpected(&self) -> Vec<String> {
         locked(&self.notes).unexpected.clone()
     }
 
-    /// Names of the exchanges that nobody has asked for.
+    /// Names of the exchanges that were not used.
     pub(super) fn not_served(&self) -> Vec<String> {
         let notes = locked(&self.notes);
         self.exchanges.keys().filter(|name| !notes.served.contains(*name)).cloned().collect()
@@ -98,7 +99,7 @@ fn locked(notes: &Mutex<Notes>) -> MutexGuard<'_, Notes> {
     notes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was sent.
+/// A request that has arrived.
 #[derive(Debug)]
 struct Request {
     line: String,
@@ -107,7 +108,7 @@ struct Request {
 }
 
 impl Exchange {
-    /// What differs between a request and this exchange's; nothing if it is the one.
+    /// The difference between a request and that of this exchange; none if it matches.
     fn differs(&self, request: &Request) -> Option<String> {
         if request.body != self.body {
             return Some(format!("the body is {}", request.body));
@@ -117,7 +118,7 @@ impl Exchange {
     }
 }
 
-/// Reads a request and answers it. False at the end of the connection.
+/// Reads a request and responds. False at the end of the connection.
 fn serve(
     mut socket: &TcpStream,
     exchanges: &BTreeMap<String, Exchange>,
@@ -190,7 +191,7 @@ fn read(socket: &TcpStream) -> Result<Option<Request>> {
     Ok(Some(Request { line, headers, body }))
 }
 
-/// A request line with the parameters of its query in order.
+/// A request line with sorted query parameters.
 fn sorted(line: &str) -> String {
     let Some((path, query)) = line.split_once('?') else { return line.to_owned() };
     let mut parameters: Vec<&str> = query.split('&').collect();

@@ -1,0 +1,142 @@
+//! The answers of the stub. The model's name says which: `plain` answers whole, `chunks-N` streams N chunks in large
+//! packets, `paced-N-MS` streams N chunks, one each MS milliseconds.
+
+use std::time::Duration;
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Whether the answer is a stream.
+    pub stream: bool,
+    /// Whether the request has the form of the messages protocol; else that of chat.
+    pub messages: bool,
+    /// Number of chunks of a stream.
+    pub chunks: usize,
+    /// Pause before each.
+    pub pace: Duration,
+}
+
+impl Wanted {
+    /// Reads what a request asks for. `path` and `body` are those of the request.
+    pub fn read(path: &str, body: &[u8]) -> Self {
+        let body = String::from_utf8_lossy(body);
+        let after = |name: &str| {
+            let rest = body.split_once(&format!("\"{name}\""))?.1.trim_start().strip_prefix(':')?;
+            Some(rest.trim_start().to_owned())
+        };
+        let model = after("model").unwrap_or_default();
+        let model = model.trim_start_matches('"').split('"').next().unwrap_or_default();
+        let mut words = model.split('-');
+        let kind = words.next().unwrap_or_default();
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        let (chunks, pace) = match kind {
+            "chunks" => (number().unwrap_or(10), 0),
+            "paced" => (number().unwrap_or(10), number().unwrap_or(1)),
+            _ => (10, 0),
+        };
+        Self {
+            stream: after("stream").is_some_and(|value| value.starts_with("true")),
+            messages: path.contains("/messages"),
+            chunks,
+            pace: Duration::from_millis(pace as u64),
+        }
+    }
+
+    /// The whole answer, of about 730 bytes.
+    pub fn document(&self) -> String {
+        let text = "Rivers carry water from high ground to the sea. ".repeat(8);
+        if self.messages {
+            format!(
+                "{{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"stub\",\"content\":[{{\"type\":\"text\",\
+                 \"text\":\"{text}\"}}],\"stop_reason\":\"end_turn\",\"stop_sequence\":null,\
+                 \"usage\":{{\"input_tokens\":11,\"output_tokens\":90}}}}"
+            )
+        } else {
+            format!(
+                "{{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":1767225600,\"model\":\"stub\",\"choices\":\
+                 [{{\"index\":0,\"message\":{{\"role\":\"assistant\",\"content\":\"{text}\",\"refusal\":null}},\"logprobs\":null,\
+                 \"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":11,\"completion_tokens\":90,\
+                 \"total_tokens\":101,\"prompt_tokens_details\":{{\"cached_tokens\":0}}}},\"system_fingerprint\":\"fp_1\"}}"
+            )
+        }
+    }
+
+    /// The events before the chunks.
+    pub fn opening(&self) -> &'static str {
+        if self.messages {
+            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\
+             \"role\":\"assistant\",\"model\":\"stub\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\
+             \"usage\":{\"input_tokens\":11,\"output_tokens\":1}}}\n\nevent: content_block_start\ndata: \
+             {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
+        } else {
+            "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1767225600,\"model\":\"stub\",\
+             \"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n"
+        }
+    }
+
+    /// One chunk of about 250 bytes.
+    pub fn chunk(&self, number: usize) -> String {
+        if self.messages {
+            format!(
+                "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":\
+                 {{\"type\":\"text_delta\",\"text\":\"word {number} of a longer text that goes on and on, so that the chunk has \
+                 the length that such chunks have in real life\"}}}}\n\n"
+            )
+        } else {
+            format!(
+                "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1767225600,\"model\":\"stub\",\
+                 \"system_fingerprint\":\"fp_1\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word {number} of a text\"}},\
+                 \"logprobs\":null,\"finish_reason\":null}}]}}\n\n"
+            )
+        }
+    }
+
+    /// The events after the chunks.
+    pub fn closing(&self) -> String {
+        let chunks = self.chunks;
+        if self.messages {
+            format!(
+                "event: content_block_stop\ndata: {{\"type\":\"content_block_stop\",\"index\":0}}\n\nevent: message_delta\ndata: \
+                 {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"end_turn\",\"stop_sequence\":null}},\
+                 \"usage\":{{\"output_tokens\":{chunks}}}}}\n\nevent: message_stop\ndata: {{\"type\":\"message_stop\"}}\n\n"
+            )
+        } else {
+            format!(
+                "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1767225600,\"model\":\"stub\",\
+                 \"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\ndata: {{\"id\":\"chatcmpl-1\",\
+                 \"object\":\"chat.completion.chunk\",\"created\":1767225600,\"model\":\"stub\",\"choices\":[],\"usage\":\
+                 {{\"prompt_tokens\":11,\"completion_tokens\":{chunks},\"total_tokens\":{}}}}}\n\ndata: [DONE]\n\n",
+                chunks + 11
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_says_what_is_answered() {
+        let wanted = |body: &str| Wanted::read("/v1/chat/completions", body.as_bytes());
+        let plain = wanted(r#"{"model": "plain", "messages": []}"#);
+        assert_eq!((plain.stream, plain.messages), (false, false));
+        let paced = wanted(r#"{"stream":true,"model":"paced-100-20"}"#);
+        assert_eq!((paced.stream, paced.chunks, paced.pace), (true, 100, Duration::from_millis(20)));
+        assert!(Wanted::read("/v1/messages", b"{}").messages);
+    }
+
+    #[test]
+    fn answers_are_json() {
+        for messages in [false, true] {
+            let wanted = Wanted { stream: true, messages, chunks: 3, pace: Duration::ZERO };
+            let document: serde_json::Value = serde_json::from_str(&wanted.document()).expect("JSON");
+            assert_eq!(document["model"], "stub");
+            let stream = [wanted.opening(), &wanted.chunk(1), &wanted.closing()].concat();
+            for data in stream.lines().filter_map(|line| line.strip_prefix("data: ")) {
+                let json = serde_json::from_str::<serde_json::Value>(data);
+                assert!(data == "[DONE]" || json.is_ok(), "{data}");
+            }
+        }
+    }
+}

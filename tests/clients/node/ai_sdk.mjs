@@ -1,0 +1,114 @@
+/** The AI SDK with its providers: one way to say everything, and each provider makes a request of its protocol. */
+
+import assert from "node:assert/strict";
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createGoogleGenerativeAI } from "@ai-sdk/google";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { APICallError, generateObject, generateText, jsonSchema, streamText, tool } from "ai";
+
+import { Refused } from "./scenarios.mjs";
+
+const SETTINGS = { maxRetries: 0, maxOutputTokens: 1024, system: "You are terse." };
+
+function refusal(error) {
+  return APICallError.isInstance(error) ? new Refused(error) : error;
+}
+
+async function refusing(call) {
+  try {
+    return await call();
+  } catch (error) {
+    throw refusal(error);
+  }
+}
+
+function promptOf(text, picture) {
+  const image = picture && { type: "image", image: picture, mediaType: "image/png" };
+  return [{ role: "user", content: image ? [{ type: "text", text }, image] : text }];
+}
+
+const toolsOf = ({ name, description, parameters }) => ({
+  [name]: tool({ description, inputSchema: jsonSchema(parameters) }),
+});
+
+/** A client of a model of the SDK. */
+function connect(model) {
+  return {
+    async ask(text, picture) {
+      const messages = promptOf(text, picture);
+      const result = await refusing(() => generateText({ ...SETTINGS, model, messages }));
+      assert.equal(result.finishReason, "stop");
+      const { inputTokens: asked, outputTokens: answered } = result.usage;
+      return { text: result.text, asked, answered };
+    },
+    async *stream(text) {
+      const result = streamText({ ...SETTINGS, model, messages: promptOf(text), onError() {} });
+      for await (const part of result.fullStream) {
+        if (part.type === "text-delta") yield part.text;
+        // What breaks a stream is whatever the provider sent.
+        if (part.type === "error")
+          throw new Refused(part.error?.message ? part.error : { message: `${part.error}` });
+      }
+      assert.equal(await result.finishReason, "stop");
+      assert.ok((await result.usage).outputTokens > 0);
+    },
+    async call(text, tool, streamed) {
+      const messages = promptOf(text);
+      const options = { ...SETTINGS, model, messages, tools: toolsOf(tool), toolChoice: "required" };
+      const result = await refusing(async () => {
+        if (!streamed) return generateText(options);
+        const stream = streamText({ ...options, onError() {} });
+        await stream.consumeStream();
+        return stream;
+      });
+      const [call] = await result.toolCalls;
+      const turn = (await result.response).messages;
+      return { name: call.toolName, arguments: call.input, id: call.toolCallId, turn };
+    },
+    async give(text, tool, { id, name, turn }, value) {
+      const result = { type: "tool-result", toolCallId: id, toolName: name, output: { type: "text", value } };
+      const messages = [...promptOf(text), ...turn, { role: "tool", content: [result] }];
+      const options = { ...SETTINGS, model, messages, tools: toolsOf(tool) };
+      return (await refusing(() => generateText(options))).text;
+    },
+    async fill(text, schema) {
+      const options = { ...SETTINGS, model, messages: promptOf(text), schema: jsonSchema(schema) };
+      return (await refusing(() => generateObject(options))).object;
+    },
+  };
+}
+
+const at = (path) => (target) => ({ baseURL: target.url + path, apiKey: target.key });
+const [v1, v1beta] = [at("/v1"), at("/v1beta")];
+
+export const CLIENTS = [
+  {
+    name: "@ai-sdk/openai, chat",
+    protocol: "chat",
+    connect: (target, model) => connect(createOpenAI(v1(target)).chat(model)),
+  },
+  {
+    name: "@ai-sdk/openai, responses",
+    protocol: "responses",
+    connect: (target, model) => connect(createOpenAI(v1(target)).responses(model)),
+  },
+  {
+    name: "@ai-sdk/openai-compatible, chat",
+    protocol: "chat",
+    connect: (target, model) => {
+      const options = { name: "gatewright", includeUsage: true, supportsStructuredOutputs: true };
+      return connect(createOpenAICompatible({ ...options, ...v1(target) }).chatModel(model));
+    },
+  },
+  {
+    name: "@ai-sdk/anthropic, messages",
+    protocol: "messages",
+    connect: (target, model) => connect(createAnthropic(v1(target))(model)),
+  },
+  {
+    name: "@ai-sdk/google, native",
+    protocol: "native",
+    connect: (target, model) => connect(createGoogleGenerativeAI(v1beta(target))(model)),
+  },
+];

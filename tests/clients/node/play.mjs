@@ -1,0 +1,43 @@
+/**
+ * Plays every scenario with every client of some modules against every target, one line of JSON for each.
+ *
+ * Usage: node play.mjs TARGETS PLAYER MODULE…; see ../python/play.py and its `Target`.
+ */
+
+import { readFileSync } from "node:fs";
+
+import { NEEDS, SCENARIOS } from "./scenarios.mjs";
+
+async function outcome(client, player, target, scenario) {
+  const needed = NEEDS[scenario] ?? "models";
+  const models = target[needed];
+  const reason = target.lacks?.[client.name]?.[scenario];
+  if (reason) return { skipped: reason };
+  if (!models?.[client.protocol]) return { skipped: `this upstream has no ${needed} for ${client.protocol}` };
+  const modelOf = (models) => target[models][client.protocol].replace("{}", player);
+  const connect = ({ models = needed, model = modelOf(models), key = target.key } = {}) =>
+    client.connect({ ...target, key }, model);
+  try {
+    await SCENARIOS[scenario]({ connect, target, protocol: client.protocol });
+    return {};
+  } catch (error) {
+    const at = /(\w+\.mjs:\d+)/.exec(error.stack)?.[1];
+    return { failed: `${at}: ${error.name}: ${error.message}`.slice(0, 2000) };
+  }
+}
+
+const [targets, player, ...modules] = process.argv.slice(2);
+const clients = (await Promise.all(modules.map((name) => import(`./${name}.mjs`)))).flatMap(
+  ({ CLIENTS }) => CLIENTS,
+);
+for (const target of JSON.parse(readFileSync(targets, "utf8"))) {
+  for (const [number, client] of clients.entries()) {
+    for (const scenario of Object.keys(SCENARIOS)) {
+      const row = { upstream: target.name, client: client.name, scenario };
+      const started = performance.now();
+      Object.assign(row, await outcome(client, `${player}-${number}`, target, scenario));
+      row.seconds = Math.round((performance.now() - started) / 10) / 100;
+      console.log(JSON.stringify(row));
+    }
+  }
+}

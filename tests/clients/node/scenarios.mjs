@@ -1,0 +1,132 @@
+/**
+ * What every client is asked to do, whatever it is, and what must come of it. ../python/scenarios.py is the same for
+ * Python.
+ *
+ * A client is `{ name, protocol, connect }`. `connect(target, model)` gives an object that says each of these things in
+ * the client's own words:
+ *
+ * - `ask(text, picture?)`: `{ text, asked, answered }`, with the tokens read and written;
+ * - `stream(text)`: an async iterable of the pieces of text;
+ * - `call(text, tool, streamed)`: `{ name, arguments, id, turn }` of a tool that the model must call;
+ * - `give(text, tool, call, result)`: the text that answers the result of a call;
+ * - `fill(text, schema)`: a document that fits a schema.
+ *
+ * They never try again. A call that fails throws `Refused`.
+ */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+
+const STORY = "Tell me about rivers";
+const PICTURE = readFileSync(new URL("../picture.png", import.meta.url));
+const TOOL = {
+  name: "get_weather",
+  description: "The weather in a city.",
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+};
+const PLACES = {
+  type: "object",
+  properties: { the_city: { type: "string" }, days: { type: "array", items: { type: "integer" } } },
+  required: ["the_city", "days"],
+  additionalProperties: false,
+};
+
+/** A call failed as the client says it: with the status, and with what it tells its user. */
+export class Refused extends Error {
+  constructor(error, status = error.status ?? error.statusCode) {
+    super(error.message, { cause: error });
+    this.status = status;
+  }
+}
+
+async function refused(call) {
+  let got;
+  try {
+    got = await call();
+  } catch (error) {
+    if (error instanceof Refused) return error;
+    throw error;
+  }
+  assert.fail(`it was not refused: ${JSON.stringify(got)}`);
+}
+
+async function all(pieces) {
+  const list = [];
+  for await (const piece of pieces) list.push(piece);
+  return list;
+}
+
+async function calling(client, streamed) {
+  const question = "What is the weather in Paris?";
+  const call = await client.call(question, TOOL, streamed);
+  assert.deepEqual([call.name, call.arguments], ["get_weather", { city: "Paris" }]);
+  const text = await client.give(question, TOOL, call, "clear and cold");
+  assert.ok(text.includes("clear and cold"), text);
+}
+
+/** Scenarios by their names. `connect` makes a client, of other models, another model or another key if told so. */
+export const SCENARIOS = {
+  async chat({ connect }) {
+    const answer = await connect().ask("Reply with exactly: good morning");
+    assert.equal(answer.text, "good morning");
+    assert.ok(answer.asked > 0 && answer.answered > 0, JSON.stringify(answer));
+  },
+
+  async stream({ connect }) {
+    const client = connect();
+    const pieces = await all(client.stream(STORY));
+    assert.ok(pieces.length > 4, JSON.stringify(pieces));
+    assert.equal(pieces.join(""), (await client.ask(STORY)).text);
+  },
+
+  tools: ({ connect }) => calling(connect(), false),
+
+  streamed_tools: ({ connect }) => calling(connect(), true),
+
+  async structured({ connect }) {
+    const document = await connect().fill("Plan a trip to Paris", PLACES);
+    assert.deepEqual(Object.keys(document).sort(), ["days", "the_city"]);
+    assert.equal(typeof document.the_city, "string");
+    assert.ok(document.days.every(Number.isInteger), JSON.stringify(document));
+  },
+
+  async image({ connect, target }) {
+    const client = connect();
+    const seen = await client.ask("Reply with exactly: a picture", PICTURE);
+    assert.equal(seen.text, "a picture");
+    if (target.counts_pictures ?? true) {
+      const unseen = await client.ask("Reply with exactly: a picture");
+      assert.ok(seen.asked > unseen.asked, JSON.stringify({ seen, unseen }));
+    }
+  },
+
+  async unknown_model({ connect }) {
+    const error = await refused(() => connect({ model: "no-such-model" }).ask("Say hello"));
+    assert.equal(error.status, 404, error.message);
+    assert.match(error.message, /no-such-model/);
+  },
+
+  async wrong_key({ connect, protocol }) {
+    const error = await refused(() => connect({ key: "a-wrong-key-of-nobody" }).ask("Say hello"));
+    // The native protocol has always answered 400 here.
+    assert.equal(error.status, protocol === "native" ? 400 : 401, error.message);
+    assert.doesNotMatch(error.message, /a-wrong-key-of-nobody/);
+  },
+
+  async rate_limit({ connect }) {
+    const error = await refused(() => connect({ models: "limited" }).ask("Say hello"));
+    assert.equal(error.status, 429, error.message);
+  },
+
+  async broken_stream({ connect }) {
+    const pieces = [];
+    const error = await refused(async () => {
+      for await (const piece of connect({ models: "broken" }).stream(STORY)) pieces.push(piece);
+    });
+    assert.ok(error.message);
+    assert.ok(pieces.length > 0);
+  },
+};
+
+/** Scenarios for which a target needs models of a kind. */
+export const NEEDS = { rate_limit: "limited", broken_stream: "broken" };

@@ -1,0 +1,108 @@
+"""litellm as a client: one function for every protocol, which the prefix of the model chooses."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import litellm
+import openai
+from scenarios import Answer, Call, Client, Refused, Target, Tool
+
+litellm.telemetry = False
+litellm.suppress_debug_info = True
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    try:
+        yield
+    except openai.APIError as error:
+        raise Refused(getattr(error, "status_code", None), str(error)) from error
+
+
+class LiteLlm(Client):
+    """What does not depend on the protocol."""
+
+    prefix = ""
+    path = ""
+
+    def send(self, messages: list, **options: object):
+        with refusals():
+            return litellm.completion(
+                model=f"{self.prefix}/{self.model}",
+                api_base=self.target.url + self.path,
+                api_key=self.target.key,
+                messages=messages,
+                num_retries=0,
+                max_retries=0,
+                **options,
+            )
+
+    @staticmethod
+    def prompt(text: str, picture: bytes | None = None) -> list:
+        content: list | str = text
+        if picture is not None:
+            url = "data:image/png;base64," + base64.b64encode(picture).decode()
+            content = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": url}}]
+        return [{"role": "system", "content": "You are terse."}, {"role": "user", "content": content}]
+
+    @staticmethod
+    def tool(tool: Tool) -> dict:
+        return {"type": "function", "function": vars(tool)}
+
+    def ask(self, text: str, picture: bytes | None = None) -> Answer:
+        completion = self.send(self.prompt(text, picture))
+        usage = completion.usage
+        return Answer(completion.choices[0].message.content, usage.prompt_tokens, usage.completion_tokens)
+
+    def stream(self, text: str) -> Iterator[str]:
+        with refusals():
+            for chunk in self.send(self.prompt(text), stream=True):
+                if chunk.choices[0].delta.content:
+                    yield chunk.choices[0].delta.content
+
+    def call(self, text: str, tool: Tool, streamed: bool) -> Call:
+        options = {"tools": [self.tool(tool)], "tool_choice": "required", "stream": streamed}
+        completion = self.send(self.prompt(text), **options)
+        if streamed:
+            with refusals():
+                completion = litellm.stream_chunk_builder(list(completion))
+        message = completion.choices[0].message
+        (call,) = message.tool_calls
+        return Call(call.function.name, json.loads(call.function.arguments), message, call.id)
+
+    def give(self, text: str, tool: Tool, call: Call, result: str) -> str:
+        returned = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": result}
+        completion = self.send([*self.prompt(text), call.turn, returned], tools=[self.tool(tool)])
+        return completion.choices[0].message.content
+
+    def fill(self, text: str, schema: dict) -> dict:
+        form = {"type": "json_schema", "json_schema": {"name": "places", "schema": schema, "strict": True}}
+        completion = self.send(self.prompt(text), response_format=form)
+        return json.loads(completion.choices[0].message.content)
+
+
+class LiteLlmChat(LiteLlm):
+    name = "litellm, chat"
+    protocol = "chat"
+    prefix = "openai"
+    path = "/v1"
+
+
+class LiteLlmMessages(LiteLlm):
+    name = "litellm, messages"
+    protocol = "messages"
+    prefix = "anthropic"
+
+
+class LiteLlmNative(LiteLlm):
+    name = "litellm, native"
+    protocol = "native"
+    prefix = "gemini"
+    path = "/v1beta"
+
+    def __init__(self, target: Target, model: str) -> None:
+        super().__init__(target, model)
+        # Otherwise it writes the schema into the prompt, as for old models.
+        litellm.register_model({f"gemini/{model}": {"supports_response_schema": True}})

@@ -1,0 +1,61 @@
+"""Plays every scenario with every client of some modules against every target, one line of JSON for each.
+
+Usage: play.py TARGETS PLAYER MODULE…; TARGETS is a JSON file, see `Target`. PLAYER is a name of this program.
+Models that fail are its own, and each client's: a breaker that one client opens is in the way of no other.
+"""
+
+import importlib
+import inspect
+import json
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from scenarios import NEEDS, SCENARIOS, Client, Target
+
+
+def clients(modules: list[str]) -> Iterator[type[Client]]:
+    for module in map(importlib.import_module, modules):
+        for _, member in inspect.getmembers(module, inspect.isclass):
+            if member.__module__ == module.__name__ and hasattr(member, "protocol"):
+                yield member
+
+
+def outcome(kind: type[Client], player: str, target: Target, scenario) -> dict:
+    name = scenario.__name__
+    needed = NEEDS.get(name, "models")
+    models = getattr(target, needed)
+    if reason := target.lacks.get(kind.name, {}).get(name):
+        return {"skipped": reason}
+    if models is None or kind.protocol not in models:
+        return {"skipped": f"this upstream has no {needed} for {kind.protocol}"}
+
+    def new(needed: str = "models", model: str | None = None, key: str = target.key) -> Client:
+        chosen = model or getattr(target, needed)[kind.protocol].format(player)
+        return kind(Target(**{**vars(target), "key": key}), chosen)
+
+    try:
+        scenario(new)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [frame for frame in frames if Path(frame.filename).parent == Path(__file__).parent]
+        at = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}"
+        return {"failed": f"{at}: {type(error).__name__}: {error}"[:2000]}
+    return {}
+
+
+def main(targets: str, player: str, *modules: str) -> None:
+    found = [Target(**target) for target in json.loads(Path(targets).read_text())]
+    for target in found:
+        for number, kind in enumerate(clients(list(modules))):
+            for scenario in SCENARIOS:
+                row = {"upstream": target.name, "client": kind.name, "scenario": scenario.__name__}
+                started = time.monotonic()
+                row |= outcome(kind, f"{player}-{number}", target, scenario)
+                row["seconds"] = round(time.monotonic() - started, 2)
+                print(json.dumps(row), flush=True)
+
+
+main(*sys.argv[1:])

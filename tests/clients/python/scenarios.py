@@ -1,0 +1,204 @@
+"""What every client is asked to do, whatever it is, and what must come of it.
+
+A client is a subclass of `Client` that says each of these things in its own words. It keeps its types to
+itself: the scenarios see texts, calls and refusals.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STORY = "Tell me about rivers"
+PICTURE = Path(__file__).parent.with_name("picture.png").read_bytes()
+PLACES = {
+    "type": "object",
+    "properties": {"the_city": {"type": "string"}, "days": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["the_city", "days"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A gateway with an upstream: where it is, and what it calls its models."""
+
+    name: str
+    url: str
+    key: str
+    models: dict[str, str]
+    """The model of each protocol."""
+    limited: dict[str, str] | None = None
+    """Models that answer 429 and `retry-after: 7`."""
+    broken: dict[str, str] | None = None
+    """Models whose streams break off with an error."""
+    counts_pictures: bool = True
+    """Whether a picture costs tokens there."""
+    lacks: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Scenarios that a client cannot play there, and why, by the client's name."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str = "get_weather"
+    description: str = "The weather in a city."
+    parameters: dict = field(
+        default_factory=lambda: {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    asked: int
+    """Tokens read."""
+    answered: int
+    """Tokens written."""
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    arguments: dict
+    turn: object
+    """The whole turn of the model, as the client wants it back."""
+    id: str | None = None
+
+
+class Refused(Exception):
+    """A call failed as the client says it: with the status, and with what it tells its user."""
+
+    def __init__(self, status: int | None, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client(ABC):
+    """A client for one target and one of its models. Its calls raise `Refused` and never try again."""
+
+    name: str
+    protocol: str
+
+    def __init__(self, target: Target, model: str) -> None:
+        self.target = target
+        self.model = model
+
+    @abstractmethod
+    def ask(self, text: str, picture: bytes | None = None) -> Answer:
+        """Asks with a system prompt, a text and, after it, a PNG."""
+
+    @abstractmethod
+    def stream(self, text: str) -> Iterator[str]:
+        """The pieces of text."""
+
+    @abstractmethod
+    def call(self, text: str, tool: Tool, streamed: bool) -> Call:
+        """Asks with a tool that the model must call."""
+
+    @abstractmethod
+    def give(self, text: str, tool: Tool, call: Call, result: str) -> str:
+        """Gives the result of a call, and returns the answer to the text."""
+
+    @abstractmethod
+    def fill(self, text: str, schema: dict) -> dict:
+        """Asks for a document that fits a schema."""
+
+
+def chat(new: Callable[..., Client]) -> None:
+    answer = new().ask("Reply with exactly: good morning")
+    assert answer.text == "good morning", answer
+    assert min(answer.asked, answer.answered) > 0, answer
+
+
+def stream(new: Callable[..., Client]) -> None:
+    client = new()
+    pieces = list(client.stream(STORY))
+    assert len(pieces) > 4, pieces
+    assert "".join(pieces) == client.ask(STORY).text, pieces
+
+
+def tools(new: Callable[..., Client]) -> None:
+    calling(new(), streamed=False)
+
+
+def streamed_tools(new: Callable[..., Client]) -> None:
+    calling(new(), streamed=True)
+
+
+def calling(client: Client, streamed: bool) -> None:
+    question = "What is the weather in Paris?"
+    tool = Tool()
+    call = client.call(question, tool, streamed)
+    assert (call.name, call.arguments) == ("get_weather", {"city": "Paris"}), call
+    text = client.give(question, tool, call, "clear and cold")
+    assert "clear and cold" in text, text
+
+
+def structured(new: Callable[..., Client]) -> None:
+    document = new().fill("Plan a trip to Paris", PLACES)
+    assert set(document) == {"the_city", "days"}, document
+    assert isinstance(document["the_city"], str), document
+    assert all(isinstance(day, int) for day in document["days"]), document
+
+
+def image(new: Callable[..., Client]) -> None:
+    client = new()
+    seen = client.ask("Reply with exactly: a picture", PICTURE)
+    assert seen.text == "a picture", seen
+    if client.target.counts_pictures:
+        unseen = client.ask("Reply with exactly: a picture")
+        assert seen.asked > unseen.asked, (seen, unseen)
+
+
+def unknown_model(new: Callable[..., Client]) -> None:
+    error = refused(lambda: new(model="no-such-model").ask("Say hello"))
+    assert error.status == 404, error
+    assert "no-such-model" in str(error), error
+
+
+def wrong_key(new: Callable[..., Client]) -> None:
+    client = new(key="a-wrong-key-of-nobody")
+    error = refused(lambda: client.ask("Say hello"))
+    # The native protocol has always answered 400 here.
+    assert error.status == (400 if client.protocol == "native" else 401), error
+    assert "a-wrong-key-of-nobody" not in str(error), error
+
+
+def rate_limit(new: Callable[..., Client]) -> None:
+    error = refused(lambda: new("limited").ask("Say hello"))
+    assert error.status == 429, error
+
+
+def broken_stream(new: Callable[..., Client]) -> None:
+    pieces = []
+    error = refused(lambda: pieces.extend(new("broken").stream(STORY)))
+    assert str(error), error
+    assert pieces, error
+
+
+SCENARIOS: list[Callable[[Callable[..., Client]], None]] = [
+    chat,
+    stream,
+    tools,
+    streamed_tools,
+    structured,
+    image,
+    unknown_model,
+    wrong_key,
+    rate_limit,
+    broken_stream,
+]
+NEEDS = {"rate_limit": "limited", "broken_stream": "broken"}
+"""Scenarios for which a target needs models of a kind."""
+
+
+def refused(call: Callable[[], object]) -> Refused:
+    try:
+        got = call()
+    except Refused as error:
+        return error
+    raise AssertionError(f"it was not refused: {got!r}")

@@ -1,0 +1,186 @@
+//! `cargo xtask bench gateway`: what a gateway adds to a request, beside the gateways of other makers. All relay to the
+//! same stub on this machine; what is measured first and last changes from round to round.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::peers::{self, MODELS, Running, first_line, is_installed};
+use crate::process::{cargo, command, output, root, run, step};
+
+/// One kind of measurement.
+struct Measure {
+    /// As `load` calls it.
+    name: &'static str,
+    model: &'static str,
+    count: usize,
+    /// The figures that are shown: name, unit, whether more is better.
+    figures: &'static [(&'static str, &'static str)],
+}
+
+const MEASURES: &[Measure] = &[
+    Measure {
+        name: "latency",
+        model: "plain",
+        count: 2000,
+        figures: &[("p50_us", "µs, one at a time, p50"), ("cpu_us", "µs of processor a request")],
+    },
+    Measure {
+        name: "throughput",
+        model: "plain",
+        count: 0,
+        figures: &[("requests_s", "requests/s at 16 connections"), ("memory_mb", "MB afterwards")],
+    },
+    Measure {
+        name: "first-byte",
+        model: "plain",
+        count: 300,
+        figures: &[("p50_us", "µs to the first byte of a stream")],
+    },
+    Measure {
+        name: "chunks",
+        model: "chunks-2000",
+        count: 10,
+        figures: &[("cpu_us", "µs of processor a chunk")],
+    },
+    Measure {
+        name: "crowd",
+        model: "paced-50-20",
+        count: 1000,
+        figures: &[("memory_mb", "MB, 1,000 streams at once"), ("longest_gap_ms", "ms, longest gap of them")],
+    },
+];
+
+/// Medians by measurement and gateway.
+type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>;
+
+/// Measures. `with_peers`: also the gateways of other makers, which are installed first. `rounds`: of which the median
+/// counts.
+pub(crate) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
+    step("build the gateway, the stub and the load", || {
+        run(cargo().args(["build", "--release", "-p", "gatewright-cli", "-p", "gatewright-bench"]))
+    })?;
+    let stub = start_stub()?;
+    let mut gateways = vec![start_ours("relayed", &stub, "chat", "/v1/chat/completions")?];
+    gateways.push(start_ours("translated", &stub, "messages", "/v1/chat/completions")?);
+    if with_peers {
+        let title =
+            if is_installed() { "start the peers" } else { "install and start the peers: some minutes" };
+        step(title, || {
+            for start in [peers::tensorzero, peers::portkey, peers::litellm] {
+                gateways.push(start(&stub.host)?);
+            }
+            Ok(())
+        })?;
+    }
+    gateways.push(stub);
+    let mut figures = Figures::new();
+    for round in 0..rounds {
+        step(&format!("round {} of {rounds}", round + 1), || measure(&mut gateways, &mut figures))?;
+        gateways.rotate_left(1);
+    }
+    show(&figures);
+    Ok(())
+}
+
+fn release(program: &str) -> PathBuf {
+    root().join("target/release").join(program)
+}
+
+fn start_stub() -> Result<Running> {
+    let mut child =
+        command(release("stub")).stdout(Stdio::piped()).spawn().context("cannot start the stub")?;
+    let port = first_line(&mut child)?;
+    Ok(Running::new("the stub itself", child, format!("127.0.0.1:{port}"), "/v1/chat/completions"))
+}
+
+/// Our gateway with keys, limits and usage, in front of the stub as an upstream of a kind.
+fn start_ours(name: &'static str, stub: &Running, kind: &str, path: &'static str) -> Result<Running> {
+    let folder = root().join("target/bench").join(name);
+    fs::create_dir_all(&folder)?;
+    let models = MODELS.iter().map(|model| {
+        format!("[models.\"{model}\"]\nfamily = \"family_one\"\ntargets = [{{ upstream = \"stub\" }}]\n")
+    });
+    let config = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n\n[limits]\nmax_connections = 4096\nmax_connections_per_peer = 4096\n\n\
+         [upstreams.stub]\nkind = \"{kind}\"\nbase_url = \"http://{}/v1\"\n\n{}",
+        stub.host,
+        models.collect::<String>()
+    );
+    let file = folder.join("gatewright.toml");
+    fs::write(&file, config)?;
+    let mut child = command(release("gatewright"))
+        .args(["serve", "--json", "--config"])
+        .arg(&file)
+        .arg("--data")
+        .arg(folder.join("data"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start the gateway")?;
+    let ready: Value = serde_json::from_str(&first_line(&mut child)?).context("the gateway did not start")?;
+    let text = |name: &str| ready[name].as_str().unwrap_or_default().to_owned();
+    let host = text("listening").trim_start_matches("http://").to_owned();
+    let mut running = Running::new(name, child, host, path);
+    running.key = text("key");
+    Ok(running)
+}
+
+fn measure(gateways: &mut [Running], figures: &mut Figures) -> Result<()> {
+    for (at, measure) in MEASURES.iter().enumerate() {
+        for gateway in &mut *gateways {
+            let mut load = command(release("load"));
+            load.args(["--host", &gateway.host, "--path", gateway.path, "--key", &gateway.key])
+                .args(["--pid", &gateway.pid.to_string(), "--measure", measure.name])
+                .args(["--model", &format!("{}{}", gateway.prefix, measure.model)])
+                .args(["--count", &measure.count.to_string()]);
+            for header in &gateway.headers {
+                load.args(["--header", header]);
+            }
+            let told: Value = match output(&mut load) {
+                Ok(told) => serde_json::from_str(&told)?,
+                Err(error) => {
+                    eprintln!("    {} does not finish {}: {error}", gateway.name, measure.name);
+                    continue;
+                }
+            };
+            let kept = figures.entry((at, gateway.name)).or_default();
+            for (figure, _) in measure.figures {
+                kept.entry(*figure).or_default().extend(told[*figure].as_f64());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn show(figures: &Figures) {
+    for (at, measure) in MEASURES.iter().enumerate() {
+        for (figure, unit) in measure.figures {
+            eprintln!("\n{unit}");
+            let of = |name: &str| {
+                let ((..), kept) =
+                    figures.iter().find(|((place, other), _)| *place == at && *other == name)?;
+                Some(median(kept.get(figure)?))
+            };
+            let ours = of("relayed");
+            let direct = of("the stub itself");
+            for ((place, name), kept) in figures {
+                let Some(values) = kept.get(figure).filter(|_| *place == at) else { continue };
+                let value = median(values);
+                let ratio = ours.map_or(f64::NAN, |ours| value / ours);
+                let added = direct.map_or(f64::NAN, |direct| value - direct);
+                eprintln!("  {name:16} {value:12.1}   {ratio:8.2} × relayed   {added:+12.1} to the stub");
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Gateways of other makers, from their registries, each relaying to the stub.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process::{command, root, run};
+
+/// How long a peer may take to start.
+const START: Duration = Duration::from_mins(2);
+
+/// The models of the stub that are asked for.
+pub(super) const MODELS: &[&str] = &["plain", "chunks-2000", "paced-50-20"];
+
+/// A gateway that is measured.
+pub(super) struct Running {
+    pub(super) name: &'static str,
+    child: Child,
+    /// Process that does the work: the child or one of its own.
+    pub(super) pid: u32,
+    pub(super) host: String,
+    pub(super) path: &'static str,
+    pub(super) key: String,
+    /// Further headers, each NAME: VALUE.
+    pub(super) headers: Vec<String>,
+    /// What is put before the names of the stub's models.
+    pub(super) prefix: &'static str,
+}
+
+impl Running {
+    pub(super) fn new(name: &'static str, child: Child, host: String, path: &'static str) -> Self {
+        let pid = child.id();
+        Self { name, child, pid, host, path, key: String::new(), headers: Vec::new(), prefix: "" }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both only fail when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The folder that the peers are installed in.
+fn folder() -> PathBuf {
+    root().join("target/bench")
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn wait_for(host: &str) -> Result<()> {
+    let begun = Instant::now();
+    while TcpStream::connect(host).is_err() {
+        if begun.elapsed() > START {
+            bail!("nothing listens at {host} after {} s", START.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+fn quiet(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+}
+
+/// A virtual environment with a package.
+fn python(package: &str) -> Result<PathBuf> {
+    let venv = folder().join("venv");
+    let python = venv.join("bin/python");
+    if !python.exists() {
+        run(command("python3").args(["-m", "venv"]).arg(&venv))?;
+    }
+    run(command(&python).args(["-m", "pip", "install", "-q", "--disable-pip-version-check", package]))?;
+    Ok(venv.join("bin"))
+}
+
+/// `LiteLLM`'s proxy with one worker.
+pub(super) fn litellm(stub: &str) -> Result<Running> {
+    let bin = python("litellm[proxy]==1.106.0")?;
+    let config = folder().join("litellm.yaml");
+    fs::write(
+        &config,
+        format!(
+            "model_list:\n  - model_name: \"*\"\n    litellm_params:\n      model: openai/*\n      \
+             api_base: http://{stub}/v1\n      api_key: none\n"
+        ),
+    )?;
+    let port = free_port()?;
+    let child =
+        quiet(command(bin.join("litellm")).arg("--config").arg(&config).args(["--port", &port.to_string()]))
+            .spawn()
+            .context("cannot start litellm")?;
+    let host = format!("127.0.0.1:{port}");
+    let running = Running::new("LiteLLM", child, host, "/v1/chat/completions");
+    wait_for(&running.host)?;
+    Ok(running)
+}
+
+/// Portkey's gateway.
+pub(super) fn portkey(stub: &str) -> Result<Running> {
+    let folder = folder().join("portkey");
+    fs::create_dir_all(&folder)?;
+    if !folder.join("node_modules/@portkey-ai/gateway").exists() {
+        run(command("npm").current_dir(&folder).args(["install", "--silent", "@portkey-ai/gateway@1.15.2"]))?;
+    }
+    let port = free_port()?;
+    let program = folder.join("node_modules/@portkey-ai/gateway/build/start-server.js");
+    let child = quiet(command("node").arg(program).args([&format!("--port={port}"), "--headless"]))
+        .spawn()
+        .context("cannot start Portkey's gateway")?;
+    let mut running = Running::new("Portkey", child, format!("127.0.0.1:{port}"), "/v1/chat/completions");
+    running.headers =
+        vec!["x-portkey-provider: openai".to_owned(), format!("x-portkey-custom-host: http://{stub}/v1")];
+    wait_for(&running.host)?;
+    Ok(running)
+}
+
+/// TensorZero's embedded gateway, which its Python package serves on a port of its own.
+pub(super) fn tensorzero(stub: &str) -> Result<Running> {
+    let bin = python("tensorzero==2026.6.0")?;
+    python("openai")?;
+    let config = folder().join("tensorzero.toml");
+    let models = MODELS.iter().map(|model| {
+        format!(
+            "[models.\"{model}\"]\nrouting = [\"stub\"]\n[models.\"{model}\".providers.stub]\ntype = \"openai\"\n\
+             model_name = \"{model}\"\napi_base = \"http://{stub}/v1/\"\napi_key_location = \"none\"\n"
+        )
+    });
+    fs::write(&config, models.collect::<String>())?;
+    let child = command(bin.join("python"))
+        .arg("-c")
+        .arg(TENSORZERO)
+        .arg(&config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start TensorZero's gateway")?;
+    let mut running = Running::new("TensorZero", child, String::new(), "/openai/v1/chat/completions");
+    let url = first_line(&mut running.child)?;
+    let host = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+    let host = host.with_context(|| format!("TensorZero said {url:?}, which is no address"))?;
+    host.clone_into(&mut running.host);
+    running.prefix = "tensorzero::model_name::";
+    Ok(running)
+}
+
+/// Serves the embedded gateway and says where.
+const TENSORZERO: &str = "\
+import sys, time
+import openai, tensorzero
+client = openai.OpenAI(api_key='none')
+client = tensorzero.patch_openai_client(client, config_file=sys.argv[1], async_setup=False)
+print(client.base_url, flush=True)
+while True:
+    time.sleep(60)
+";
+
+/// The first line that a program prints.
+pub(super) fn first_line(child: &mut Child) -> Result<String> {
+    use std::io::{BufRead as _, BufReader};
+
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().context("no standard output")?).read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
+
+/// Whether the files of a peer were installed already, for the message that tells what takes so long.
+pub(super) fn is_installed() -> bool {
+    Path::new(&folder().join("venv")).exists()
+}

@@ -1,0 +1,96 @@
+//! Clients that others wrote, pinned, against gateways with upstreams of every kind: `tests/clients`.
+
+mod agents;
+mod outcomes;
+mod upstreams;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use self::outcomes::Outcomes;
+use self::upstreams::Upstreams;
+use crate::artefacts::{self, npm_ci, python, target};
+use crate::process::{command, missing, root, run, shown, step};
+
+/// A program that plays the scenarios with several clients, one after another.
+struct Player {
+    /// Its models that fail are its own, so that no breaker that it opens is in the way of another.
+    name: &'static str,
+    /// Name of the client in the table.
+    language: &'static str,
+    modules: &'static [&'static str],
+}
+
+const PLAYERS: [Player; 3] = [
+    Player { name: "node", language: "Node", modules: &["official_sdks", "ai_sdk"] },
+    Player { name: "official", language: "Python", modules: &["official_sdks"] },
+    Player { name: "frameworks", language: "Python", modules: &["langchain_models", "litellm_calls"] },
+];
+
+/// Plays every scenario with every client against every upstream, and prints which passed.
+pub(crate) fn serve_them() -> Result<()> {
+    let folder = root().join("tests/clients");
+    step("install the clients", || install(&folder))?;
+    let upstreams = Upstreams::start(&PLAYERS.map(|player| player.name))?;
+    step("the official SDKs of the native protocol, in depth", || {
+        let reach = |mut program: Command, script: &str| {
+            run(upstreams.simulator.reach_from(program.arg(folder.join("native").join(script))))
+        };
+        reach(python(), "official.py")?;
+        reach(command("node"), "official.mjs")
+    })?;
+    let mut outcomes = Outcomes::default();
+    step("the scenarios", || {
+        let printed: Vec<Result<String>> = std::thread::scope(|scope| {
+            let running = PLAYERS.each_ref().map(|player| scope.spawn(|| play(&folder, player, &upstreams)));
+            running.into_iter().map(|thread| thread.join().expect("a player's thread")).collect()
+        });
+        for (player, lines) in PLAYERS.iter().zip(printed) {
+            outcomes.read(player.language, &lines?)?;
+        }
+        Ok(())
+    })?;
+    step("the agents", || {
+        agents::work(&upstreams, &mut outcomes);
+        Ok(())
+    })?;
+    outcomes.judge()
+}
+
+fn install(folder: &Path) -> Result<()> {
+    artefacts::pip_install(&folder.join("requirements.txt"))?;
+    let venv = frameworks();
+    artefacts::create_venv(&venv)?;
+    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
+    run(command(venv.join("bin/python")).args(quietly).arg(folder.join("requirements-frameworks.txt")))?;
+    npm_ci(folder)?;
+    npm_ci(&folder.join("agents"))?;
+    npm_ci(&root().join("tests/agent"))
+}
+
+/// The venv of the frameworks: they need older releases of the official SDKs than we test.
+fn frameworks() -> PathBuf {
+    target().join("clients-venv")
+}
+
+/// What a player prints: a line of JSON for each scenario.
+fn play(folder: &Path, player: &Player, upstreams: &Upstreams) -> Result<String> {
+    let mut program = match player.name {
+        "node" => command("node"),
+        "frameworks" => command(frameworks().join("bin/python")),
+        _ => python(),
+    };
+    let script = if player.language == "Node" { "node/play.mjs" } else { "python/play.py" };
+    program.arg(folder.join(script)).arg(upstreams.targets()).arg(player.name).args(player.modules);
+    // The prices of models are fetched otherwise.
+    program.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").env("PYTHONWARNINGS", "ignore");
+    let output =
+        program.stdin(Stdio::null()).stderr(Stdio::piped()).output().with_context(|| missing(&program))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        bail!("{} ended with {}\n{complaint}", shown(&program), output.status);
+    }
+    String::from_utf8(output.stdout).context("the output is not UTF-8")
+}

@@ -1,0 +1,199 @@
+//! The gateways that the clients talk to: the simulator alone; a gateway with upstreams of every kind, ours and of
+//! another maker; and a gateway behind which that one stands.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::artefacts::target;
+use crate::local_gateway::LocalGateway;
+use crate::other_server::OtherServer;
+
+/// The protocols, and a model of the simulator that each serves.
+const PROTOCOLS: [(&str, &str); 4] = [
+    ("chat", "model-sol"),
+    ("responses", "model-terra"),
+    ("messages", "model-breeze"),
+    ("native", "model-cedar"),
+];
+/// Kinds of upstreams, and the paths of their base URLs. Those of the protocols come first.
+const KINDS: [(&str, &str); 5] =
+    [("chat", "/v1"), ("responses", "/v1"), ("messages", "/v1"), ("native", "/v1beta"), ("gatewright", "")];
+/// Kinds of models that fail: what the simulator is told with the model.
+const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), ("broken", "stream_error=9")];
+/// Maximum number of clients of a player.
+const MOST_CLIENTS: usize = 10;
+
+/// The gateways and what stands behind them; dropping it stops them.
+pub(super) struct Upstreams {
+    pub(super) simulator: LocalGateway,
+    /// It has upstreams of every kind.
+    pub(super) middle: LocalGateway,
+    /// Its upstream is the one in the middle.
+    _front: LocalGateway,
+    _other: OtherServer,
+    targets: PathBuf,
+}
+
+impl Upstreams {
+    /// players: the names of those that play the scenarios.
+    pub(super) fn start(players: &[&str]) -> Result<Self> {
+        let folder = target().join("clients");
+        std::fs::create_dir_all(&folder)?;
+        let simulator = LocalGateway::start_with(&["--open-metrics"])?;
+        let other = OtherServer::start("upstream.mjs", &[])?;
+
+        let mut middle = Configuration::new(&folder, "middle");
+        for (kind, path) in KINDS {
+            middle.upstream(kind, kind, &format!("{}{path}", simulator.address()), simulator.key())?;
+            middle.models(kind, players, |fault, client| match fault {
+                // A model of its own for each client: a breaker opens for no other.
+                Some((_, fault)) => format!("model-sol~{fault},delay={client}"),
+                None => "model-sol".to_owned(),
+            })?;
+        }
+        for (kind, path) in &KINDS[..PROTOCOLS.len()] {
+            let name = format!("other-{kind}");
+            middle.upstream(&name, kind, &format!("{}{path}", other.address), "any-key")?;
+            middle.models(&name, players, |fault, client| match fault {
+                Some((failing, _)) => format!("{failing}-{client}"),
+                None => "model-a".to_owned(),
+            })?;
+        }
+        let middle = middle.serve()?;
+
+        let mut front = Configuration::new(&folder, "front");
+        front.upstream("middle", "gatewright", middle.address(), middle.key())?;
+        let players_models = |fault: Option<(&str, &str)>, client: usize| match fault {
+            Some((failing, _)) => {
+                model_id("messages", failing, players[client / MOST_CLIENTS], client % MOST_CLIENTS)
+            }
+            None => "via-messages".to_owned(),
+        };
+        front.models("middle", players, players_models)?;
+        let front = front.serve()?;
+
+        let mut list = vec![of_simulator(&simulator)];
+        list.extend(KINDS.iter().map(|(kind, _)| of_upstream(kind, kind, &middle)));
+        for (kind, _) in &KINDS[..PROTOCOLS.len()] {
+            let name = format!("other-{kind}");
+            list.push(of_upstream(&name, &name, &middle));
+        }
+        list.push(of_upstream("two hops", "middle", &front));
+        let targets = folder.join("targets.json");
+        std::fs::write(&targets, serde_json::to_vec_pretty(&list)?)?;
+        Ok(Self { simulator, middle, _front: front, _other: other, targets })
+    }
+
+    /// Names of the upstreams of the gateway in the middle, one for each kind.
+    pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
+        KINDS.iter().map(|(kind, _)| *kind)
+    }
+
+    /// The file that tells the players where they may play.
+    pub(super) fn targets(&self) -> &Path {
+        &self.targets
+    }
+}
+
+/// The id of a model that fails, for one client of a player.
+fn model_id(upstream: &str, failing: &str, player: &str, client: usize) -> String {
+    format!("via-{upstream}-{failing}-{player}-{client}")
+}
+
+/// A target: the models of the catalog, each for the protocol that serves it.
+fn of_simulator(gateway: &LocalGateway) -> Value {
+    let models = |suffix: &str| -> Value {
+        PROTOCOLS.iter().map(|(protocol, model)| (*protocol, format!("{model}{suffix}"))).collect()
+    };
+    let mut target = json!({
+        "name": "simulator",
+        "url": gateway.address(),
+        "key": gateway.key(),
+        "models": models(""),
+    });
+    for (failing, fault) in FAILING {
+        target[failing] = models(&format!("~{fault}"));
+    }
+    target
+}
+
+/// A target: one configured model for all protocols. The players put themselves in place of `{}`.
+fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
+    let models = |suffix: &str| -> Value {
+        PROTOCOLS.iter().map(|(protocol, _)| (*protocol, format!("via-{upstream}{suffix}"))).collect()
+    };
+    let mut target = json!({
+        "name": name,
+        "url": gateway.address(),
+        "key": gateway.key(),
+        "models": models(""),
+        // The other maker's server sees pictures in chat only.
+        "counts_pictures": !name.starts_with("other-") || name == "other-chat",
+    });
+    for (failing, _) in FAILING {
+        target[failing] = models(&format!("-{failing}-{{}}"));
+    }
+    if name == "other-native" {
+        let reason =
+            "the server ends a call with FUNCTION_CALL, where litellm drops it, also without a gateway";
+        target["lacks"] = json!({ "litellm, native": { "tools": reason, "streamed_tools": reason } });
+    }
+    target
+}
+
+/// A configuration file in the making.
+struct Configuration {
+    path: PathBuf,
+    text: String,
+}
+
+impl Configuration {
+    fn new(folder: &Path, name: &str) -> Self {
+        let text = "[observe]\nopen_metrics = true\n".to_owned();
+        Self { path: folder.join(name).with_extension("toml"), text }
+    }
+
+    fn upstream(&mut self, name: &str, kind: &str, base_url: &str, key: &str) -> Result<()> {
+        let file = self.path.with_extension(format!("{name}.key")).display().to_string();
+        std::fs::write(&file, key)?;
+        writeln!(
+            self.text,
+            "[upstreams.{name}]\nkind = {kind:?}\nbase_url = {base_url:?}\nkey = {{ file = {file:?} }}"
+        )?;
+        Ok(())
+    }
+
+    /// One model for an upstream, and those that fail for each client. at_upstream: what the upstream calls them, by
+    /// the kind of failure and the number of the client among all.
+    fn models(
+        &mut self,
+        upstream: &str,
+        players: &[&str],
+        at_upstream: impl Fn(Option<(&str, &str)>, usize) -> String,
+    ) -> Result<()> {
+        let mut models = vec![(format!("via-{upstream}"), at_upstream(None, 0))];
+        for fault in FAILING {
+            for (index, player) in players.iter().enumerate() {
+                for client in 0..MOST_CLIENTS {
+                    let id = model_id(upstream, fault.0, player, client);
+                    models.push((id, at_upstream(Some(fault), index * MOST_CLIENTS + client)));
+                }
+            }
+        }
+        for (id, model) in models {
+            writeln!(
+                self.text,
+                "[models.{id}]\ntranslate_responses = true\ntargets = [{{ upstream = {upstream:?}, model = {model:?} }}]"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn serve(self) -> Result<LocalGateway> {
+        std::fs::write(&self.path, self.text)?;
+        LocalGateway::start_with(&["--config", &self.path.display().to_string()])
+    }
+}

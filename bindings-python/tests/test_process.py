@@ -35,7 +35,7 @@ def run(program: str, *arguments: str, **environment: str) -> str:
 
 
 def interrupt(program: str, *arguments: str) -> tuple[float, str]:
-    """Sends Ctrl-C to a program that is ready. Returns the seconds until it prints the time, and what follows."""
+    """Sends Ctrl-C to a program that is ready. Returns the seconds until it prints the time, and the rest."""
     process = start(program, *arguments)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

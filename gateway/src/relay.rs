@@ -285,6 +285,12 @@ impl<'a> Journey<'a> {
                     claim.failed(now);
                     return Ok(Err(fault));
                 }
+                Verdict::Permission => {
+                    if plan.further_key(&mut claim, now) {
+                        continue;
+                    }
+                    return Ok(Err(fault));
+                }
                 Verdict::Key | Verdict::RateLimit => {
                     let pause = match (claim.has_one_key(), fault.verdict, fault.retry_after) {
                         (_, Verdict::RateLimit, Some(told)) => Some(told),

@@ -38,6 +38,9 @@ pub(crate) enum Verdict {
     Request,
     /// The key's: another one may do.
     Key,
+    /// The key's or the request's, which an upstream tells by the same word: another key may do, and none is left alone
+    /// for it. Else one client could stop the requests of all others.
+    Permission,
     /// The key's for a time: the upstream has had enough requests.
     RateLimit,
     /// The upstream's: another one may do.
@@ -59,9 +62,10 @@ impl Fault {
         }
         let verdict = match (status, failure.kind) {
             // The native protocol refuses a key with 400.
-            (401..=403, _) | (429, FailureKind::QuotaExceeded) | (400, FailureKind::Authentication) => {
+            (401 | 402, _) | (429, FailureKind::QuotaExceeded) | (400, FailureKind::Authentication) => {
                 Verdict::Key
             }
+            (403, _) => Verdict::Permission,
             (429, _) => Verdict::RateLimit,
             (400..=407 | 409..=499, _) => Verdict::Request,
             _ => Verdict::Upstream,
@@ -78,9 +82,8 @@ impl Fault {
         let verdict = match failure.kind {
             FailureKind::InvalidRequest | FailureKind::NotFound | FailureKind::TooLarge => Verdict::Request,
             FailureKind::RateLimited => Verdict::RateLimit,
-            FailureKind::Authentication | FailureKind::PermissionDenied | FailureKind::QuotaExceeded => {
-                Verdict::Key
-            }
+            FailureKind::Authentication | FailureKind::QuotaExceeded => Verdict::Key,
+            FailureKind::PermissionDenied => Verdict::Permission,
             FailureKind::Timeout | FailureKind::Overloaded | FailureKind::Server => Verdict::Upstream,
         };
         Self { verdict, failure: shown(failure, redactor), status: None, retry_after: None }
@@ -236,7 +239,7 @@ mod tests {
             (400, Verdict::Request),
             (401, Verdict::Key),
             (402, Verdict::Key),
-            (403, Verdict::Key),
+            (403, Verdict::Permission),
             (404, Verdict::Request),
             (408, Verdict::Upstream),
             (413, Verdict::Request),

@@ -32,6 +32,13 @@ impl Keys {
         }
     }
 
+    /// The first key after one that need not wait. None if there is none.
+    pub(crate) fn after(&self, chosen: Chosen, now: Instant) -> Option<Chosen> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = |key: &usize| waiting.get(*key).copied().flatten().is_none_or(|until| until <= now);
+        (chosen.0? + 1..self.count).find(is_free).map(|key| Chosen(Some(key)))
+    }
+
     /// A key is not used before this time.
     pub(crate) fn wait(&self, chosen: Chosen, until: Instant) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,9 +72,12 @@ mod tests {
         let (keys, now) = (Keys::new(2), Instant::now());
         let second = Duration::from_secs(1);
         assert_eq!(keys.choose(now), Ok(Chosen(Some(0))));
+        assert_eq!(keys.after(Chosen(Some(0)), now), Some(Chosen(Some(1))));
+        assert_eq!(keys.after(Chosen(Some(1)), now), None);
         keys.wait(Chosen(Some(0)), now + 10 * second);
         assert_eq!(keys.choose(now), Ok(Chosen(Some(1))));
         keys.wait(Chosen(Some(1)), now + 5 * second);
+        assert_eq!(keys.after(Chosen(Some(0)), now), None);
         assert_eq!(keys.choose(now), Err(now + 5 * second));
         assert_eq!((keys.waiting(now), keys.waiting(now + 5 * second)), (2, 1));
         assert_eq!(keys.choose(now + 5 * second), Ok(Chosen(Some(1))));

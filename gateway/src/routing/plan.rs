@@ -91,6 +91,18 @@ impl Plan {
         true
     }
 
+    /// The same destination with a key after the one that was used, which need not wait for that. None if there is none, or
+    /// the request has been tried often enough.
+    pub(crate) fn further_key(&mut self, claim: &mut Claim, now: Instant) -> bool {
+        if self.attempts >= MOST_ATTEMPTS {
+            return false;
+        }
+        let Some(chosen) = claim.destination.keys.after(claim.key, now) else { return false };
+        self.attempts += 1;
+        claim.key = chosen;
+        true
+    }
+
     /// Why the destinations that were not tried could not be.
     pub(crate) fn unavailable(&self) -> Option<Unavailable> {
         self.unavailable

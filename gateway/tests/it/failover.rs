@@ -133,8 +133,9 @@ async fn the_next_key_is_used_where_one_is_refused() {
             .iter()
             .map(|seen| seen.header("authorization").unwrap_or_default().to_owned())
             .collect();
-        // The refused one is left alone for a while.
-        assert_eq!(keys[1..], ["Bearer second", "Bearer second"], "{status}");
+        // The refused one is left alone for a while, unless a client may have caused the refusal.
+        let next = if status == 403 { &keys[0] } else { "Bearer second" };
+        assert_eq!(keys[1..], ["Bearer second", next], "{status}");
         assert_ne!(keys[0], keys[1]);
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Stream {
     /// How long the upstream has sent nothing.
     silent: Duration,
     over: bool,
+    /// When the last event came.
+    ended: Option<Instant>,
     /// Whether the answer has come to its end.
     complete: bool,
     /// Whether the upstream failed.
@@ -84,6 +86,7 @@ impl Stream {
             out: BytesMut::new(),
             silent: Duration::ZERO,
             over: false,
+            ended: None,
             complete: false,
             failed: false,
             account: None,
@@ -155,11 +158,15 @@ impl Stream {
             if self.over {
                 return None;
             }
-            let ended = self.events.progress() >= Progress::Ended;
+            let last_word = self.last_word();
+            if last_word == Some(Duration::ZERO) {
+                self.end();
+                continue;
+            }
+            let ended = last_word.is_some();
             // The client hears nothing of what the upstream sends only to keep the connection alive.
             let unheard = self.keep_alive.saturating_sub(asked.elapsed());
-            let patience =
-                if ended { LAST_WORD } else { unheard.min(self.idle_timeout.saturating_sub(self.silent)) };
+            let patience = last_word.unwrap_or(unheard.min(self.idle_timeout.saturating_sub(self.silent)));
             match self.wait(patience).await {
                 Waited::Packet(packet) => {
                     self.silent = Duration::ZERO;
@@ -185,6 +192,15 @@ impl Stream {
                 Waited::Gone => self.over = true,
             }
         }
+    }
+
+    /// After the last event: how long the upstream may still take to end the connection, whatever else it sends.
+    fn last_word(&mut self) -> Option<Duration> {
+        if self.events.progress() < Progress::Ended {
+            return None;
+        }
+        let ended = self.ended.get_or_insert_with(Instant::now);
+        Some(LAST_WORD.saturating_sub(ended.elapsed()))
     }
 
     async fn wait(&mut self, patience: Duration) -> Waited {
@@ -343,5 +359,21 @@ mod tests {
             Box::new(Translating::new(Protocol::Messages, Protocol::Chat, Framing::Events, asked, None));
         let (signs, text) = after_signs_of_life(stream).await;
         assert!(signs >= 1 && text.contains("chat.completion.chunk"), "{signs}: {text}");
+    }
+
+    #[tokio::test]
+    async fn an_upstream_that_goes_on_after_its_last_event_is_not_listened_to() {
+        let events = stream::unfold(0, |count| async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let event: &[u8] = match count {
+                0 => b"data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+                _ => b": still here\n\n",
+            };
+            Some((Ok::<_, Infallible>(Bytes::from_static(event)), count + 1))
+        });
+        let mut stream = stream_of(Body::from_stream(events));
+        let whole = async { while stream.next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_secs(20), whole).await.expect("an end");
+        assert!(stream.complete);
     }
 }

@@ -255,6 +255,8 @@ impl<'a> Journey<'a> {
         mut claim: Claim,
     ) -> Result<Result<Response, Fault>, ApiError> {
         loop {
+            // From here on, the upstream may work: what it read counts, though the client leaves before it answers.
+            let charge = self.charge(&claim);
             let attempt = attempt::ask(self, parcel, &claim);
             let answered = tokio::select! {
                 biased;
@@ -266,10 +268,11 @@ impl<'a> Journey<'a> {
             let fault = match answered {
                 Ok(answered) => {
                     claim.succeeded(Instant::now());
-                    return Ok(Ok(self.respond(answered, parcel, claim)));
+                    return Ok(Ok(self.respond(answered, parcel, claim, charge)));
                 }
                 Err(fault) => fault,
             };
+            charge.void();
             let now = Instant::now();
             if fault.verdict != Verdict::Request {
                 // Without the upstream's words, which may hold anything.
@@ -314,16 +317,11 @@ impl<'a> Journey<'a> {
     }
 
     /// The response to the client. From here on, no other upstream is asked.
-    fn respond(&self, answered: Answered, parcel: &Parcel, claim: Claim) -> Response {
+    fn respond(&self, answered: Answered, parcel: &Parcel, claim: Claim, mut charge: Charge) -> Response {
         let endpoint = &claim.destination.provider.endpoint;
         let origin = Origin { model: Arc::clone(&self.route.id), upstream: Arc::clone(&endpoint.name) };
         let label = endpoint.label.clone();
         let is_own = !claim.destination.provider.is_simulator();
-        let caller = self.call.caller.clone();
-        let charge = Charge::new(caller, Arc::clone(&origin.model), Arc::clone(&origin.upstream));
-        let mut charge = charge.priced(claim.destination.price);
-        // Four bytes are about a token.
-        let tokens = |bytes: usize| bytes as u64 / 4;
         let input = tokens(self.call.body.len());
         let mut response = match answered {
             Answered::Document { document, usage } => {
@@ -348,4 +346,21 @@ impl<'a> Journey<'a> {
         response.extensions_mut().insert(origin);
         response
     }
+
+    /// The account of an attempt that has begun, with an estimate of what the upstream reads.
+    fn charge(&self, claim: &Claim) -> Charge {
+        let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
+        let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
+        let mut charge = charge.priced(claim.destination.price);
+        if let Action::Answer { .. } = self.action {
+            let input = Some(tokens(self.call.body.len()));
+            charge.estimated(Usage { input, output: Some(0), ..Usage::default() });
+        }
+        charge
+    }
+}
+
+/// An estimate of the tokens of a text: four bytes are about one.
+fn tokens(bytes: usize) -> u64 {
+    bytes as u64 / 4
 }

@@ -39,7 +39,10 @@ pub(super) async fn answer(journey: &Journey<'_>, parcel: Parcel, mut claim: Cla
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
     let is_stream = media_type.is_some_and(|value| value.starts_with(b"text/event-stream"));
     match attempt::passed(journey, &parcel, &claim, body, is_stream).await {
-        Ok(answered) => journey.respond(answered, &parcel, claim),
+        Ok(answered) => {
+            let charge = journey.charge(&claim);
+            journey.respond(answered, &parcel, claim, charge)
+        }
         Err(fault) => fault.into_error().into_response(operation.error_style),
     }
 }

@@ -60,6 +60,7 @@ pub(crate) struct Charge {
     told: Option<Usage>,
     estimate: Option<Usage>,
     complete: bool,
+    is_void: bool,
     /// The span of the request in traces, which is open at least as long.
     span: Span,
 }
@@ -75,6 +76,7 @@ impl Charge {
             told: None,
             estimate: None,
             complete: false,
+            is_void: false,
             span: Span::current(),
         }
     }
@@ -94,6 +96,11 @@ impl Charge {
     /// and for the output of an answer that ended early, which the upstream told at its beginning.
     pub(crate) fn estimated(&mut self, usage: Usage) {
         self.estimate = Some(usage);
+    }
+
+    /// The upstream refused or failed: nothing is recorded.
+    pub(crate) fn void(mut self) {
+        self.is_void = true;
     }
 
     /// The answer was sent whole.
@@ -116,6 +123,9 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
+        if self.is_void {
+            return;
+        }
         let (usage, estimated) = self.usage();
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MOST_TOKENS);
         let totals = Totals {

@@ -10,7 +10,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::support::{Server, read, send, start_with};
-use crate::upstreams::{self, Scripted, json_answer, question, upstream};
+use crate::upstreams::{self, Scripted, Step, json_answer, question, upstream};
 
 const ADMIN: &str = "gw-admin-canary-77";
 
@@ -277,4 +277,30 @@ async fn the_usage_of_the_last_requests_is_written_when_the_gateway_stops() {
         rows.iter().map(|row| (row.key.as_deref(), row.requests)).collect::<Vec<_>>(),
         [(Some("default"), 1)]
     );
+}
+
+#[tokio::test]
+async fn what_an_upstream_read_counts_though_the_client_leaves_before_its_answer() {
+    let failing = Scripted::start([json_answer(500, &json!({ "error": { "message": "no" } }))]).await;
+    let hanging = Scripted::start([vec![Step::Hang]]).await;
+    let mut config = upstreams::config(vec![
+        upstream("failing", Kind::Chat, &failing.url),
+        upstream("hanging", Kind::Chat, &hanging.url),
+    ]);
+    for target in config.models.iter_mut().flat_map(|model| &mut model.targets) {
+        target.order = u32::from(target.upstream == "hanging");
+    }
+    let server = start(None, config).await;
+    let key = create(&server, json!({ "name": "ci" })).await;
+    let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key).json(&question(false));
+    let asking = tokio::spawn(request.send());
+    while hanging.count() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    asking.abort();
+    // The upstream that failed is not in the report.
+    let row = row_of(&server, "key=ci", 1).await;
+    let counts = [&row["complete"], &row["estimated"], &row["output_tokens"]].map(Value::as_u64);
+    assert_eq!((&row["upstream"], counts), (&json!("hanging"), [Some(0), Some(1), Some(0)]), "{row}");
+    assert!(row["input_tokens"].as_u64() > Some(0), "{row}");
 }

@@ -10,7 +10,7 @@ use jsonschema::json::JsonNumber as _;
 
 use crate::finding::{Finding, excerpt, pointer_of, quoted};
 use crate::findings::Findings;
-use crate::tree::{Member, Node, Value};
+use crate::tree::{Member, Node, Number, Value};
 
 /// Largest integer that every JSON parser represents exactly: 2^53 − 1.
 const SAFE_INTEGER: u128 = (1 << 53) - 1;
@@ -158,10 +158,16 @@ impl<'a> Path<'a> {
     }
 }
 
+/// Whether a number is an integer that changes in a parser that uses doubles. A short one of digits does not.
+fn is_unsafe(number: Number<'_>) -> bool {
+    let is_short = number.text().len() <= 15 && number.is_plain();
+    !is_short && number.is_integer() && number.saturating().unsigned_abs() > SAFE_INTEGER
+}
+
 /// Finds integers that change in a parser that uses doubles.
 fn unsafe_integers(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings) {
     match &node.value {
-        Value::Number(number) if number.is_integer() && number.saturating().unsigned_abs() > SAFE_INTEGER => {
+        Value::Number(number) if is_unsafe(*number) => {
             findings.note(node.start(), || {
                 let message = format!("the integer {} is over 2^53 - 1", excerpt(number.text()));
                 Finding::new(path.pointer(), "unsafe_integer", message)

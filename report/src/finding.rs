@@ -125,18 +125,18 @@ struct Cursor<'a> {
 impl Cursor<'_> {
     /// Advances to `offset`. A line ends at `\n`, `\r\n` or `\r`.
     fn advance(&mut self, offset: usize) {
-        for at in self.offset..offset.min(self.document.len()) {
-            match self.document[at] {
-                b'\n' => (self.line, self.column) = (self.line + 1, 1),
-                b'\r' if self.document.get(at + 1) != Some(&b'\n') => {
-                    (self.line, self.column) = (self.line + 1, 1);
-                }
-                // Continuation bytes of a character do not count.
-                0x80..=0xbf => {}
-                _ => self.column += 1,
+        let end = offset.min(self.document.len());
+        let Some(passed) = self.document.get(self.offset..end) else { return };
+        let mut start = self.offset;
+        for at in memchr::memchr2_iter(b'\n', b'\r', passed).map(|at| self.offset + at) {
+            if self.document[at] == b'\n' || self.document.get(at + 1) != Some(&b'\n') {
+                (self.line, self.column, start) = (self.line + 1, 1, at + 1);
             }
         }
-        self.offset = self.offset.max(offset);
+        // Continuation bytes of a character do not count.
+        let begins = |byte: &&u8| !(0x80..=0xbf).contains(*byte);
+        self.column += self.document[start..end].iter().filter(begins).count();
+        self.offset = end;
     }
 }
 
@@ -186,4 +186,37 @@ pub(crate) fn quoted(text: &str) -> String {
 /// An excerpt of the document for a message: truncated, and without terminal control characters.
 pub(crate) fn excerpt(text: &str) -> String {
     visible(&cut(text, QUOTED_CHARS)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Line and column of an offset, one byte after the other.
+    fn counted(document: &[u8], offset: usize) -> (usize, usize) {
+        let (mut line, mut column) = (1, 1);
+        for at in 0..offset.min(document.len()) {
+            match document[at] {
+                b'\n' => (line, column) = (line + 1, 1),
+                b'\r' if document.get(at + 1) != Some(&b'\n') => (line, column) = (line + 1, 1),
+                0x80..=0xbf => {}
+                _ => column += 1,
+            }
+        }
+        (line, column)
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_those_that_counting_finds(text in "[a\r\né😀]{0,20}", mut offsets in prop::collection::vec(0..90_usize, 1..4)) {
+            offsets.sort_unstable();
+            let mut cursor = Cursor { document: text.as_bytes(), offset: 0, line: 1, column: 1 };
+            for offset in offsets {
+                cursor.advance(offset);
+                prop_assert_eq!((cursor.line, cursor.column), counted(text.as_bytes(), offset));
+            }
+        }
+    }
 }

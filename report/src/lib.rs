@@ -8,7 +8,8 @@
 //! assert_eq!(first.message, "kit is missing (2.12)");
 //! ```
 //!
-//! Processing of a document: bytes → `read` (our own parser; refuses documents that two parsers could understand
+//! Processing of a document: bytes → `sure`, which decides most reports while it reads them (`scan`, and the checker in
+//! `generated`). Of all others: bytes → `read` (our own parser; refuses documents that two parsers could understand
 //! differently) → `tree` (values with byte spans) → the schema (`compiled`), by the jsonschema crate over that tree →
 //! `explain` (violations in words) and `advise` → `typed` ([`Report`]). `findings` collects what they find: it keeps
 //! the first findings and counts the rest. `render` formats an outcome as text.
@@ -42,7 +43,9 @@ mod read;
 mod render;
 mod rules;
 mod sarif;
+mod scan;
 mod skeleton;
+mod sure;
 mod terminal;
 mod tree;
 mod typed;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use crate::finding::{Finding, NAMED_CHARS, pointer_of, quoted};
 use crate::findings::Findings;
+use crate::scan;
 use crate::tree::{Member, Node, Number, Value};
 
 /// Maximum nesting of arrays and objects. A report needs 5 levels.
@@ -204,7 +205,7 @@ impl<'a> Reader<'a> {
                         "a control character in a string is not escaped",
                     ));
                 }
-                Some(_) => self.at += 1,
+                Some(_) => self.at += scan::plain_length(&text.as_bytes()[self.at..]),
                 None if self.cut => return Err(self.ended("")),
                 None => return Err(self.ended("the closing `\"`")),
             }
@@ -374,8 +375,9 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
+            self.at += scan::spaces(&self.text.as_bytes()[self.at..]);
         }
     }
 

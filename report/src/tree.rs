@@ -194,7 +194,7 @@ impl<'a> Number<'a> {
     }
 
     /// Written with digits alone.
-    fn is_plain(self) -> bool {
+    pub(crate) fn is_plain(self) -> bool {
         !self.0.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
     }
 

@@ -11,11 +11,12 @@ use serde_json::Value as Json;
 use crate::compiled::{Part, Schema};
 use crate::finding::{Finding, Violation};
 use crate::findings::{Findings, MAX_FINDINGS, MAX_FINDINGS_LIMIT};
+use crate::generated::checker::Names;
 use crate::model::Report;
 use crate::profile::Profile;
 use crate::rules::{OURS, SCHEMA};
 use crate::tree::Node;
-use crate::{advise, canonical, explain, read, typed};
+use crate::{advise, canonical, explain, read, sure, typed};
 
 /// Default maximum size of a document: 16 MiB; see [`ValidatorBuilder::max_bytes`]. Together with [`MAX_FINDINGS`], it
 /// limits the memory of a validation.
@@ -35,6 +36,8 @@ static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().buil
 pub struct Validator {
     schema: Arc<Json>,
     compiled: Arc<Schema>,
+    /// The names of the schema, for documents that need no tree; `None` if they are too many.
+    names: Arc<Option<Names>>,
     strict: bool,
     max_bytes: usize,
     max_findings: usize,
@@ -111,6 +114,19 @@ impl Validator {
         self.judge(document, false)
     }
 
+    /// Whether the checker that reads once is sure of the document; for tests and measurements.
+    #[doc(hidden)]
+    pub fn is_surely_sound(&self, document: &[u8]) -> bool {
+        self.sound(document, false).is_some()
+    }
+
+    /// [`Self::validate`] by the tree, which is made of documents that the checker is not sure of; for tests and
+    /// measurements.
+    #[doc(hidden)]
+    pub fn validate_by_tree(&self, document: &[u8]) -> Outcome {
+        self.explained(document, true)
+    }
+
     /// The typed report of a valid document, or else the verdict that explains why there is none.
     pub fn read(&self, document: &[u8]) -> Result<Report, Box<Outcome>> {
         let mut outcome = self.judge(document, true);
@@ -161,13 +177,37 @@ impl Validator {
     }
 
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
+        self.sound(document, wanted).unwrap_or_else(|| self.explained(document, wanted))
+    }
+
+    /// The verdict on a document that is surely sound, which most are: no tree is made of it.
+    fn sound(&self, document: &[u8], wanted: bool) -> Option<Outcome> {
+        let names = self.names.as_ref().as_ref().filter(|_| document.len() <= self.max_bytes)?;
+        if !sure::is_sound(document, names) {
+            return None;
+        }
+        let report = if wanted { Some(serde_json::from_slice(document).ok()?) } else { None };
+        let none = Vec::new;
+        Some(Outcome {
+            valid: true,
+            violations: none(),
+            advisories: none(),
+            more_violations: 0,
+            more_advisories: 0,
+            report,
+            first_line: 1,
+        })
+    }
+
+    /// The verdict on any document: read into a tree, and explained.
+    fn explained(&self, document: &[u8], wanted: bool) -> Outcome {
         let root = match read::read(document, self.max_bytes, self.findings()) {
             Ok(root) => root,
             Err(findings) => return self.outcome(document, findings, self.findings(), None),
         };
         let mut findings = self.violations(&root, document);
-        let report = match typed::report(&root) {
-            _ if !wanted || !findings.is_empty() => None,
+        let report = (wanted && findings.is_empty()).then(|| typed::report(&root));
+        let report = report.and_then(|report| match report {
             Ok(report) => Some(report),
             // Reached only if the model and the schema disagree, which the tests rule out. A document without a typed
             // report must still not count as valid.
@@ -176,7 +216,7 @@ impl Validator {
                 findings.push(root.start(), finding.section(OURS));
                 None
             }
-        };
+        });
         self.outcome(document, findings, advise::advise(&root, self.findings()), report)
     }
 
@@ -266,6 +306,7 @@ impl ValidatorBuilder {
         }
         Validator {
             compiled: Arc::new(Schema::new(&schema)),
+            names: Arc::new(Names::of(&schema)),
             schema: Arc::new(schema),
             strict: self.strict,
             max_bytes: self.max_bytes,

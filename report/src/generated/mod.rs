@@ -4,6 +4,8 @@
 //! `Option<Option<_>>`, so that a report written out again is the report that was read. An integer outside its
 //! type reads as the nearest that fits.
 
+pub(crate) mod checker;
+
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -14,4 +14,5 @@ mod pool;
 mod robustness;
 mod rules;
 mod schema;
+mod sure;
 mod vectors;

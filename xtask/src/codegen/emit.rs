@@ -2,6 +2,7 @@
 //! a type is an attribute in the specification, never a name compared here.
 
 pub(super) mod catalog;
+pub(super) mod checker;
 pub(super) mod conveniences;
 pub(super) mod docs;
 pub(super) mod error_kinds;

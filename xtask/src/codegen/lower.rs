@@ -6,6 +6,7 @@
 //! This phase drops the keywords that a type cannot express, and records what enforces each of them instead. A keyword
 //! that it does not know is an error.
 
+mod checker;
 mod newer;
 mod requests;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::checker::checker;
 use super::load::{Document, METHODS, child, plain, text};
 use super::model::{Api, Plain};
 use super::names;

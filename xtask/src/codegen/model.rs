@@ -8,6 +8,7 @@
 //! - `allOf` is merged; `null` in a type array or a `oneOf` has become [`Type::Nullable`];
 //! - identifiers do not collide in any of the three languages.
 
+pub(crate) mod checker;
 mod members;
 mod parts;
 

@@ -152,6 +152,11 @@ fn the_newer_view_names_the_schema_of_an_item() {
     let view = file(&files, "openapi-3.2.json");
     assert!(view.contains("\"openapi\": \"3.2.0\""));
     assert!(view.contains("\"itemSchema\": {\n") && !view.contains("x-item-schema"));
+    // An item is an event, in whose data the document stands.
+    assert!(
+        view.contains("\"contentSchema\": {\n")
+            && view.contains("\"contentMediaType\": \"application/json\"")
+    );
 }
 
 #[test]

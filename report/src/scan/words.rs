@@ -1,0 +1,32 @@
+//! Words that a deployment chooses: the kit's name, the models.
+
+use serde_json::Value as Json;
+
+/// Maximum number of words of a set, and one more, for none of them.
+pub(crate) const MAX_WORDS: usize = 1024;
+
+/// A set of words, each with an index.
+#[derive(Debug)]
+pub(crate) struct Words(Vec<Box<[u8]>>);
+
+impl Words {
+    /// The strings that a place of a schema allows, by `const` or `enum`. `None` if they are too many.
+    ///
+    /// A word that has to be written with escapes is left out: nothing is sure to be it.
+    pub(crate) fn at(schema: &Json, pointer: &str) -> Option<Self> {
+        let place = schema.pointer(pointer)?;
+        let one = place.get("const");
+        let all = one.into_iter().chain(place.get("enum").and_then(Json::as_array).into_iter().flatten());
+        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        let plain = all.filter_map(Json::as_str).filter(|word| word.bytes().all(is_plain));
+        let mut words: Vec<Box<[u8]>> = plain.map(|word| word.as_bytes().into()).collect();
+        words.sort_unstable();
+        (words.len() < MAX_WORDS).then_some(Self(words))
+    }
+
+    /// The index of a word.
+    #[inline]
+    pub(crate) fn index(&self, word: &[u8]) -> Option<usize> {
+        self.0.binary_search_by(|known| (**known).cmp(word)).ok()
+    }
+}

@@ -1,0 +1,89 @@
+//! Documents that are surely sound: the generated checker says that they follow the schema, and there is nothing to
+//! advise. Reads a document once, and allocates nothing. Whatever is left undecided is read into a tree and explained.
+//!
+//! The advisories here are those of `advise.rs`, of documents that follow the schema. Two are the scanner's: it is not
+//! sure of integers over 2^53 − 1, nor of an endpoint with a user name.
+
+use crate::generated::checker::{Names, Object, Place, Watch, decide};
+use crate::model::{CheckId, Layer, Status};
+use crate::scan::{MAX_WORDS, UniqueWords};
+
+/// Whether the document surely has no violations and no advisories.
+pub(crate) fn is_sound(document: &[u8], names: &Names) -> bool {
+    let mut plausibility = Plausibility::default();
+    decide(document, names, &mut plausibility).is_some() && plausibility.holds()
+}
+
+/// What has been read of a document.
+#[derive(Default)]
+struct Plausibility {
+    /// Of the present check.
+    id: usize,
+    layer: usize,
+    model: usize,
+    status: usize,
+    /// The models of each check; null is the last possible word.
+    cells: [UniqueWords; CheckId::ALL.len()],
+    /// Models under test.
+    models: UniqueWords,
+    /// Checks by status, and what the summary says of them.
+    counted: [i64; Status::ALL.len()],
+    stated: [i64; Status::ALL.len()],
+}
+
+/// Stands for no model.
+const NO_MODEL: usize = MAX_WORDS - 1;
+
+impl Watch for Plausibility {
+    #[inline]
+    fn word(&mut self, place: Place, index: usize) -> Option<()> {
+        match place {
+            Place::CheckId => self.id = index,
+            Place::CheckLayer => self.layer = index,
+            Place::CheckModel => self.model = index,
+            Place::CheckStatus => self.status = index,
+            Place::ConfigurationModelsItem => self.models.add(index)?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn integer(&mut self, place: Place, integer: i64) -> Option<()> {
+        match place {
+            Place::SummaryPassed => self.stated[Status::Pass as usize] = integer,
+            Place::SummaryFailed => self.stated[Status::Fail as usize] = integer,
+            Place::SummarySkipped => self.stated[Status::Skip as usize] = integer,
+            _ => {}
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn null(&mut self, place: Place) -> Option<()> {
+        if place == Place::CheckModel {
+            self.model = NO_MODEL;
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn end(&mut self, object: Object) -> Option<()> {
+        if object == Object::Check {
+            let is_agents = self.id == CheckId::AgentCliSmoke as usize;
+            let due = if is_agents { Layer::Agent } else { Layer::Api };
+            if self.layer != due as usize {
+                return None;
+            }
+            self.cells.get_mut(self.id)?.add(self.model)?;
+            *self.counted.get_mut(self.status)? += 1;
+        }
+        Some(())
+    }
+}
+
+impl Plausibility {
+    fn holds(&self) -> bool {
+        self.counted == self.stated && self.models.are_among(&self.cells[CheckId::ModelAccess as usize])
+    }
+}

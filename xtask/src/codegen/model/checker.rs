@@ -1,0 +1,108 @@
+//! What decides that a document follows a JSON Schema, from its bytes and in one pass; see `lower/checker.rs`.
+
+use indexmap::IndexMap;
+
+/// The checker of a schema.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    /// The objects by name, each after those in it; the last is the document.
+    pub objects: IndexMap<String, ObjectForm>,
+    /// Arrays by name.
+    pub lists: IndexMap<String, ListForm>,
+    /// Sets of words by name.
+    pub words: IndexMap<String, WordsForm>,
+    /// Sets of words that a deployment chooses: name and place in the schema.
+    pub configured: IndexMap<String, String>,
+}
+
+/// An object without other members than these.
+#[derive(Debug)]
+pub(crate) struct ObjectForm {
+    /// Place in the schema.
+    pub pointer: String,
+    pub members: IndexMap<String, ValueForm>,
+    /// Names of the members that are required.
+    pub required: Vec<String>,
+    /// What conditions ask of members.
+    pub tests: Vec<Test>,
+    pub conditions: Vec<Condition>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ListForm {
+    pub pointer: String,
+    pub item: ValueForm,
+    pub min_items: u64,
+    pub unique: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct WordsForm {
+    pub pointer: String,
+    pub words: Vec<String>,
+}
+
+/// A value, or null if it is nullable.
+#[derive(Debug)]
+pub(crate) struct ValueForm {
+    pub nullable: bool,
+    pub form: Form,
+}
+
+#[derive(Debug)]
+pub(crate) enum Form {
+    Boolean,
+    Integer {
+        least: Option<i64>,
+        most: Option<i64>,
+    },
+    Text {
+        least: u64,
+        most: Option<u64>,
+        format: Option<Format>,
+        /// The beginning: characters from the first to the second, repeated if the third says so.
+        pattern: Vec<(u8, u8, bool)>,
+    },
+    /// Name of the set.
+    Words(String),
+    Configured(String),
+    List(String),
+    Object(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    DateTime,
+    Uri,
+}
+
+/// Whether a member, if it is there, is like this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Test {
+    pub member: String,
+    pub is: Is,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Is {
+    /// The word with this index.
+    Word(usize),
+    Integer(i64),
+    AtLeast(i64),
+    AtMost(i64),
+    /// An object that passes the test with this index.
+    Passing(usize),
+}
+
+/// What an object has to fulfil.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// The member is there.
+    Has(String),
+    /// The test with this index passes.
+    Passes(usize),
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+    /// The second, if the first holds.
+    If(Box<(Condition, Condition)>),
+}

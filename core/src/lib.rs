@@ -93,7 +93,7 @@ pub use crate::transport::secret::ApiKeyProvider;
 pub use crate::wire::api_key::{ApiKey, InvalidKey};
 pub use crate::wire::error::{Error, Received};
 pub use crate::wire::error_body::{ErrorBody, MAX_ERROR_BODY_BYTES};
-pub use crate::wire::json_weight::is_light;
+pub use crate::wire::json_weight::{is_light, weight as json_weight};
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use crate::wire::panics::on_purpose;

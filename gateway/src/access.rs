@@ -13,7 +13,7 @@ pub use gatewright::{ApiKey, InvalidKey};
 
 pub(crate) use self::data::Data;
 pub use self::data::InvalidData;
-pub(crate) use self::gatekeeper::Gatekeeper;
+pub(crate) use self::gatekeeper::{Changed, Gatekeeper};
 pub(crate) use self::presented::is_native;
 pub(crate) use self::refusal::{model_refused, refused};
 pub use self::registry::{Registry, RegistryError};

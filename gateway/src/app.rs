@@ -8,13 +8,14 @@ use arc_swap::ArcSwap;
 use gatewright::webhook::Secret;
 use http::header;
 
-use crate::access::{ApiKey, Data, Gatekeeper, Registry, Writer, start};
+use crate::access::{ApiKey, Changed, Data, Gatekeeper, Registry, Writer, start};
+use crate::bounds::room::Room;
 use crate::config::Config;
 use crate::keys::random_key;
 use crate::observe::Metrics;
-use crate::outgoing::{Deliveries, random_secret};
+use crate::outgoing::{Deliveries, Fetcher, random_secret};
 use crate::routing::{InvalidRoutes, Routes};
-use crate::store::{Files, History, Replays, Tasks};
+use crate::store::{Files, History, PlaceKeeper, Replays, Tasks};
 use crate::usage::Ledger;
 use crate::wire::Call;
 use crate::work::Workshop;
@@ -33,10 +34,15 @@ pub(crate) struct App {
     pub(crate) writer: Arc<Writer>,
     pub(crate) webhook_secret: Secret,
     pub(crate) deliveries: Arc<Deliveries>,
+    pub(crate) fetcher: Fetcher,
     pub(crate) replays: Arc<Replays>,
     pub(crate) files: Arc<Files>,
     pub(crate) tasks: Arc<Tasks>,
-    pub(crate) history: History,
+    pub(crate) history: Arc<History>,
+    /// Writes into the store which upstreams store responses.
+    pub(crate) places: Arc<PlaceKeeper>,
+    /// The memory of answers under way.
+    pub(crate) room: Arc<Room>,
     pub(crate) workshop: Workshop,
     /// The workers that draw images: an image takes a processor for longer than other work.
     pub(crate) studio: Workshop,
@@ -61,6 +67,8 @@ impl App {
         let metrics = Arc::<Metrics>::default();
         let (store, measured) = (Arc::clone(&data.store), Arc::clone(&metrics));
         let writer = Arc::new(Writer::new(Arc::clone(&ledger), store, measured));
+        let history = Arc::new(History::new(data.lasting));
+        let places = PlaceKeeper::start(Arc::clone(&history), Arc::clone(&data.store));
         let registry = Registry::new(data);
         start(&gatekeeper, &writer);
         Ok(Self {
@@ -72,10 +80,13 @@ impl App {
             key,
             webhook_secret,
             deliveries: Arc::new(deliveries),
+            fetcher: Fetcher::new(config.allow_private_webhooks),
             replays: Arc::default(),
             files: Arc::new(Files::new(config.max_file_bytes)),
             tasks: Arc::default(),
-            history: History::default(),
+            history,
+            places,
+            room: Room::new(config.max_held_bytes),
             workshop: Workshop::default(),
             studio: Workshop::default(),
             metrics,
@@ -85,12 +96,18 @@ impl App {
         })
     }
 
-    /// Takes over the upstreams and models of a changed configuration. Errors: they contradict each other; those before
-    /// stay.
-    pub(crate) fn reload(&self, config: &Config) -> Result<(), InvalidRoutes> {
+    /// Takes over upstreams, models and keys of a changed configuration, and tells which of its keys are others than
+    /// before. Errors: upstreams and models contradict each other; all stays as before.
+    pub(crate) fn reload(&self, config: &Config) -> Result<Changed, InvalidRoutes> {
         let routes = self.routes.load().renewed(&config.upstreams, &config.models)?;
         self.routes.store(Arc::new(routes));
-        Ok(())
+        Ok(self.gatekeeper.configure(self.key_of(config), config.admin_key.as_ref()))
+    }
+
+    /// The key that clients must send, with a changed configuration. One that states none has the random key that was
+    /// told at the start; `None`: there was no such key, and a new one could be told to nobody.
+    pub(crate) fn key_of<'k>(&'k self, config: &'k Config) -> Option<&'k ApiKey> {
+        config.key.as_ref().or_else(|| self.config.key.is_none().then_some(&self.key))
     }
 
     /// Scheme, host and port for file URLs: as configured, else as the client called the gateway.

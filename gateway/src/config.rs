@@ -30,7 +30,7 @@ pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;
 pub use self::schema::schema;
 pub use self::tls::{Tls, TlsError};
-pub use self::upstreams::{Kind, Model, Price, Target, Upstream};
+pub use self::upstreams::{Kind, Model, ModelKind, Price, Target, Thinking, Upstream};
 
 use crate::fault::Faults;
 
@@ -39,6 +39,9 @@ pub const STARTING_FILE: &str = include_str!("config/starting.toml");
 
 /// Name of the simulator among the upstreams of the default configuration.
 const SIMULATOR: &str = "simulator";
+
+/// Family of the models that make images and videos: the catalog states none.
+const MEDIA_FAMILY: &str = "gateway";
 
 /// Configuration of a gateway. Start from [`Config::default`] and change fields.
 #[derive(Debug, Clone)]
@@ -85,9 +88,16 @@ pub struct Config {
     pub event_delay: Duration,
     /// Minimum time that a simulated video task is `processing` (section 3). Default: 1.5 s.
     pub video_time: Duration,
+    /// Pause between two questions to a provider about a video that it makes. Default: 5 s.
+    pub video_poll: Duration,
+    /// Longest time that a provider may take for a video, until its file is here. Default: 1 h.
+    pub video_timeout: Duration,
     /// Maximum size of all generated images and videos in memory, each kept for an hour (8); requests that need more
     /// are refused. Default: 256 MiB.
     pub max_file_bytes: usize,
+    /// Maximum memory of all answers under way, whole ones and events that have to be read to their end; requests whose
+    /// answers need more fail. Default: 512 MiB.
+    pub max_held_bytes: usize,
     /// Secret that signs webhooks. Default: a new random one, see
     /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
     pub webhook_secret: Option<Secret>,
@@ -99,7 +109,7 @@ pub struct Config {
     pub faults: Faults,
     /// The providers. Default: the simulator alone.
     pub upstreams: Vec<Upstream>,
-    /// The text models. Default: those of the catalog, answered by the simulator.
+    /// The models. Default: those of the catalog, answered by the simulator.
     pub models: Vec<Model>,
 }
 
@@ -124,16 +134,25 @@ impl Default for Config {
             open_metrics: false,
             event_delay: Duration::ZERO,
             video_time: Duration::from_millis(1500),
+            video_poll: Duration::from_secs(catalog::VIDEO_POLL_INTERVAL_S.into()),
+            video_timeout: Duration::from_hours(1),
             max_file_bytes: 256 * 1024 * 1024,
+            max_held_bytes: 512 * 1024 * 1024,
             webhook_secret: None,
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,
             faults: Faults::default(),
             upstreams: vec![Upstream::new(SIMULATOR, Kind::Simulator, "")],
-            models: catalog::TEXT_MODELS
-                .iter()
-                .map(|model| Model::new(model.id, model.family, Target::new(SIMULATOR, model.id)))
-                .collect(),
+            models: simulated_models(),
         }
     }
+}
+
+/// The models of the catalog, answered by the simulator.
+fn simulated_models() -> Vec<Model> {
+    let text = catalog::TEXT_MODELS.iter().map(|model| (model.id, model.family));
+    let videos = catalog::VIDEO_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
+    let images = catalog::IMAGE_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
+    let all = text.chain(videos).chain(images);
+    all.map(|(id, family)| Model::new(id, family, Target::new(SIMULATOR, id))).collect()
 }

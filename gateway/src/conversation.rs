@@ -4,9 +4,13 @@
 //! What a protocol cannot say is never lost in silence: every part of a conversation knows where the client wrote it
 //! ([`Given::at`], `at`), and writing a request reports the places that the target has no words for.
 
+mod answer;
+
 use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
+
+pub(crate) use self::answer::{Answer, Choice, Citation, Delta, End, Failure, FailureKind, Usage};
 
 /// A wire protocol of text models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -65,6 +69,8 @@ pub(crate) struct Conversation {
     /// An id of the person on whose behalf the request is made.
     pub(crate) user: Option<Given<String>>,
     pub(crate) service_tier: Option<Given<String>>,
+    /// How long the answer is: `low`, `medium`, `high`.
+    pub(crate) verbosity: Option<Given<String>>,
     /// Whether the answer arrives as events.
     pub(crate) stream: bool,
     /// Members that the neutral form has no place for, which only the protocol of the request understands.
@@ -275,158 +281,4 @@ pub(crate) enum Format {
         strict: Option<Given<bool>>,
     },
     Other(Value),
-}
-
-/// A whole answer.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Answer {
-    /// The protocol of the provider; unknown kinds are of it.
-    pub(crate) source: Protocol,
-    /// The provider's id of it.
-    pub(crate) id: Option<String>,
-    /// The model that answered, as the provider calls it.
-    pub(crate) model: Option<String>,
-    /// Unix time in seconds.
-    pub(crate) created: Option<u64>,
-    pub(crate) choices: Vec<Choice>,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) service_tier: Option<String>,
-}
-
-/// One of the answers.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) parts: Vec<Part>,
-    pub(crate) end: Option<End>,
-    /// Log probabilities in the form of the chat protocol: an array of tokens.
-    pub(crate) logprobs: Option<Value>,
-}
-
-/// Why an answer ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
-    /// It is complete.
-    Stop,
-    /// A stop sequence was reached: this one, where the provider tells.
-    StopSequence(Option<String>),
-    Length,
-    ToolCalls,
-    /// The provider withheld content.
-    Filtered,
-    /// The model refused.
-    Refusal,
-    /// The turn is not over: the client sends it back to go on.
-    Paused,
-    /// A word of the provider's own, which only its protocol, the `source`, knows. To others the answer is complete.
-    Other {
-        source: Protocol,
-        word: String,
-    },
-}
-
-/// Tokens, as far as the provider counted them. `input` contains the cached ones, `output` those of reasoning.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub(crate) input: Option<u64>,
-    pub(crate) output: Option<u64>,
-    /// Tokens of the input that came from a cache.
-    pub(crate) cached: Option<u64>,
-    /// Tokens of the input that were written to a cache.
-    pub(crate) cache_write: Option<u64>,
-    pub(crate) reasoning: Option<u64>,
-}
-
-/// A piece of a stream. Pieces of one part follow each other; a part ends where another begins or the choice ends.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Delta {
-    /// The first of all.
-    Started {
-        id: Option<String>,
-        model: Option<String>,
-        created: Option<u64>,
-    },
-    Text {
-        choice: u32,
-        text: String,
-        logprobs: Option<Value>,
-    },
-    Refusal {
-        choice: u32,
-        text: String,
-    },
-    /// Text of a thought. `part`: which of its texts.
-    Thought {
-        choice: u32,
-        part: u32,
-        text: String,
-        summary: bool,
-    },
-    /// The opaque end of a thought.
-    ThoughtSigned {
-        choice: u32,
-        id: Option<String>,
-        signature: String,
-        redacted: bool,
-    },
-    /// A call begins. `call`: its place among the calls of the choice.
-    Call {
-        choice: u32,
-        call: u32,
-        id: String,
-        name: String,
-        custom: bool,
-        signature: Option<String>,
-    },
-    /// Text of the call's input.
-    CallInput {
-        choice: u32,
-        call: u32,
-        text: String,
-    },
-    /// A part that only the protocol of the provider, the `source`, knows, whole.
-    Other {
-        choice: u32,
-        source: Protocol,
-        value: Value,
-    },
-    /// What is known of the usage so far; the last one counts.
-    Usage(Usage),
-    /// A choice is complete.
-    Ended {
-        choice: u32,
-        end: End,
-    },
-    /// The provider failed in mid-stream: nothing follows.
-    Failed(Failure),
-    /// The stream is complete.
-    Done,
-}
-
-/// An error of a provider, in neutral words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) kind: FailureKind,
-    /// In the provider's words; foreign text.
-    pub(crate) message: String,
-    /// The provider's code for it, where it has one.
-    pub(crate) code: Option<String>,
-    /// The member of the request at fault, in the provider's words.
-    pub(crate) param: Option<String>,
-}
-
-/// What kind of error it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FailureKind {
-    InvalidRequest,
-    /// The provider does not accept the gateway's key.
-    Authentication,
-    PermissionDenied,
-    NotFound,
-    TooLarge,
-    RateLimited,
-    /// The account has no money or quota left.
-    QuotaExceeded,
-    Timeout,
-    Overloaded,
-    Server,
 }

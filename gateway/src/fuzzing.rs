@@ -1,5 +1,8 @@
 //! Entry points for the fuzz targets. Not part of the API; they change without notice.
 
+#[cfg(test)]
+mod mutated;
+
 use serde_json::Value;
 
 use crate::bounds::budget::{Budget, Exceeded};
@@ -91,7 +94,8 @@ fn translate_request(source: Protocol, body: &Value) -> Option<usize> {
     let stream = body["stream"] == true;
     let conversation = source.request_in(body.clone(), "m", stream).ok()?;
     let written = PROTOCOLS.map(|target| {
-        let outgoing = target.request_out(&conversation, Defaults { max_tokens: 4096 });
+        let outgoing =
+            target.request_out(&conversation, Defaults { max_tokens: 4096, ..Defaults::default() });
         for at in &outgoing.dropped {
             assert!(body.pointer(at).is_some(), "{target:?} reports {at}, which is nowhere");
         }

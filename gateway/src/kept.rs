@@ -1,4 +1,4 @@
-//! Stored responses: continues, retrieves and deletes them, and lists their input items (ours).
+//! The gateway's copies of stored responses: continues, retrieves and deletes them, and lists their input items (ours).
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::tree;
-use crate::store::Documents;
-use crate::wire::json::{limit, list, text};
+use crate::store::{Documents, Known, LONGEST};
+use crate::wire::json::{limit, text};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
 /// Why a response may be missing.
@@ -36,20 +36,30 @@ pub(crate) fn conversation(
     let mut items = match body["previous_response_id"].as_str() {
         None => Vec::new(),
         Some(id) => {
-            let earlier = look_up(app, call, id).ok_or_else(|| {
-                let message = format!("Previous response not found: {NOT_KEPT}");
-                ApiError::new(&ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND, message).param("previous_response_id")
-            })?;
+            let earlier = previous(app, call, id)?.documents;
+            let earlier = earlier.ok_or_else(|| previous_not_found(NOT_KEPT))?;
             let too_costly = |exceeded| ApiError::from(exceeded).param("previous_response_id");
             earlier.into_conversation(budget).map_err(too_costly)?
         }
     };
     let earlier = items.len();
-    match &body["input"] {
-        Value::String(text) => items.push(json!({ "type": "message", "role": "user", "content": text })),
-        input => items.extend(list(input).cloned()),
-    }
+    items.extend(items_of(body["input"].clone()));
     Ok(Conversation { items, earlier })
+}
+
+/// The items of an input.
+pub(crate) fn items_of(input: Value) -> Vec<Value> {
+    match input {
+        Value::String(text) => vec![json!({ "type": "message", "role": "user", "content": text })],
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// The error for a request that continues a response that the caller does not have.
+pub(crate) fn previous_not_found(why: &str) -> ApiError {
+    let message = format!("Previous response not found: {why}");
+    ApiError::new(&ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND, message).param("previous_response_id")
 }
 
 /// Generates an id for an item of this kind.
@@ -75,16 +85,43 @@ impl Items {
         Self { json: json(&items), tree: tree::bytes(&items) }
     }
 
+    /// The memory that they take, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        self.json.len()
+    }
+
+    /// Whether they are too long to be stored.
+    pub(crate) fn are_too_long(&self) -> bool {
+        self.json.len() > LONGEST
+    }
+
     /// With the response to them.
     pub(crate) fn answered(self, response: &Value) -> Documents {
         let tree = self.tree + tree::bytes(&response["output"]);
         Documents { response: json(response), items: self.json, tree }
+    }
+
+    /// With the text of the response to them, an object whose `output` is an array.
+    pub(crate) fn answered_by(self, response: &str) -> Documents {
+        let tree = self.tree + tree::bytes_of_text(response);
+        Documents { response: Bytes::copy_from_slice(response.as_bytes()), items: self.json, tree }
     }
 }
 
 fn json(document: &Value) -> Bytes {
     // Without spare capacity.
     serde_json::to_vec(document).expect("answers are made of plain values").into_boxed_slice().into()
+}
+
+/// What a conversation is made of again: the members of a response that are read.
+#[derive(Deserialize)]
+struct Read {
+    output: Vec<Value>,
+}
+
+/// Whether a response can be read again: what was relayed may hold what no tree takes, such as half of a character.
+pub(crate) fn is_readable(response: &str) -> bool {
+    serde_json::from_str::<Read>(response).is_ok()
 }
 
 impl Documents {
@@ -96,12 +133,6 @@ impl Documents {
 
     /// All items up to and with the response.
     fn into_conversation(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
-        /// The members of a response that are read.
-        #[derive(Deserialize)]
-        struct Read {
-            output: Vec<Value>,
-        }
-
         let response = self.response.clone();
         let mut items = self.into_items(budget)?;
         budget.work(response.len())?;
@@ -143,26 +174,39 @@ fn as_kept(mut item: Value, seen: &mut HashSet<String>) -> Value {
     item
 }
 
-/// A response of the caller by its id.
-pub(crate) fn look_up(app: &App, call: &Call, id: &str) -> Option<Documents> {
+/// What is known of a response of the caller.
+fn look_up(app: &App, call: &Call, id: &str) -> Option<Known> {
     app.history.get(call.caller.id(), id)
 }
 
-fn found(app: &App, call: &Call) -> Result<Documents, ApiError> {
-    look_up(app, call, call.path("response_id")).ok_or_else(not_found)
+/// What is known of the response that a request continues. Errors: the caller has none of this id.
+pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<Known, ApiError> {
+    look_up(app, call, id).ok_or_else(|| unread(app).unwrap_or_else(|| previous_not_found(NOT_KEPT)))
 }
 
-fn not_found() -> ApiError {
+/// The response that an operation asks for.
+pub(crate) fn found(app: &App, call: &Call) -> Result<Known, ApiError> {
+    look_up(app, call, call.path("response_id")).ok_or_else(|| unread(app).unwrap_or_else(not_found))
+}
+
+/// The error while it is not known yet which responses there are.
+fn unread(app: &App) -> Option<ApiError> {
+    let message = "the gateway cannot read yet which responses are stored; try again soon";
+    let error = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1);
+    (!app.history.is_complete()).then(error)
+}
+
+fn copy(app: &App, call: &Call) -> Result<Documents, ApiError> {
+    found(app, call)?.documents.ok_or_else(not_found)
+}
+
+pub(crate) fn not_found() -> ApiError {
     ApiError::new(&ErrorCode::NOT_FOUND, format!("Response not found: {NOT_KEPT}")).param("response_id")
 }
 
 /// `GET /v1/responses/{response_id}`.
 pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
-    if call.query("stream") == Some("true") {
-        let message = "a stored response cannot be streamed; leave stream out";
-        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
-    }
-    Ok(json_bytes(found(app, call)?.response))
+    Ok(json_bytes(copy(app, call)?.response))
 }
 
 /// `DELETE /v1/responses/{response_id}`.
@@ -176,7 +220,7 @@ pub(crate) fn delete(app: &App, call: &Call) -> Result<Response, ApiError> {
 
 /// `GET /v1/responses/{response_id}/input_items`: a page of them.
 pub(crate) fn list_input_items(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
-    let mut items = found(app, call)?.into_items(budget)?;
+    let mut items = copy(app, call)?.into_items(budget)?;
     if call.parameter("order") == "desc" {
         items.reverse();
     }

@@ -1,9 +1,12 @@
-//! Images, videos and their files.
+//! Videos and generated files. Images are relayed as text is (`relay/`).
 
+mod fetching;
 pub(crate) mod files;
-mod images;
+mod following;
+mod record;
+mod simulated;
 mod videos;
+mod wanted;
 
-pub(crate) use self::images::create as create_image;
-pub use self::videos::FAILURE_MARKER;
+pub use self::simulated::FAILURE_MARKER;
 pub(crate) use self::videos::{create as create_video, retrieve as retrieve_video};

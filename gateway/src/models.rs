@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use gatewright::operations::Operation;
+use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::routing::Route;
+use crate::config::{Model, ModelKind};
+use crate::routing::{Route, Routes};
 use crate::wire::{ApiError, Call, Response, json, json_response};
 
 /// Maximum number of tokens of a text answer of the simulated provider, whatever the request allows.
@@ -17,8 +18,7 @@ const CREATED: u64 = 1_767_225_600;
 /// Prefix of native model names.
 const NATIVE_PREFIX: &str = "models/";
 
-/// `GET /v1/models`: the text models of the configuration, and the videos and images of the catalog, as far as the key
-/// may use them.
+/// `GET /v1/models`: the models of the configuration, as far as the key may use them.
 pub(crate) fn list(app: &App, call: &Call) -> Response {
     let mut entries = entries(app);
     entries.retain(|entry| call.caller.scopes().allow_model(json::text(&entry["id"])));
@@ -28,12 +28,8 @@ pub(crate) fn list(app: &App, call: &Call) -> Response {
 fn entries(app: &App) -> Vec<Value> {
     let entry =
         |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
-    let routes = app.routes.load();
-    let text = routes.all().map(|route| entry(&route.id, &route.model.family));
-    // The catalog states no family for these.
-    let videos = catalog::VIDEO_MODELS.iter().map(|model| entry(model.id, "gateway"));
-    let images = catalog::IMAGE_MODELS.iter().map(|model| entry(model.id, "gateway"));
-    text.chain(videos).chain(images).collect()
+    let owner = |model: &Model| model.owner.as_ref().unwrap_or(&model.family).clone();
+    app.routes.load().all().map(|route| entry(&route.id, &owner(&route.model))).collect()
 }
 
 /// `GET /v1/models/{model}`: an entry of the list, by its id or an alias.
@@ -47,7 +43,10 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
 /// `GET /v1beta/models`: the models that the native protocol serves, page by page.
 pub(crate) fn list_native(app: &App, call: &Call) -> Result<Response, ApiError> {
     let routes = app.routes.load();
-    let served = || routes.all().filter(|route| call.caller.scopes().allow_model(&route.id));
+    let served = || {
+        let text = routes.all().filter(|route| route.model.kind == ModelKind::Text);
+        text.filter(|route| call.caller.scopes().allow_model(&route.id))
+    };
     // A page token names the first model of the page.
     let start = match call.query("pageToken").filter(|token| !token.is_empty()) {
         None => 0,
@@ -70,15 +69,22 @@ pub(crate) fn list_native(app: &App, call: &Call) -> Result<Response, ApiError> 
 pub(crate) fn retrieve_native(app: &App, call: &Call) -> Result<Response, ApiError> {
     let id = native_id(call);
     let routes = app.routes.load();
-    let route = routes.find(id).ok_or_else(|| missing(id, call.operation))?;
+    let route = routes.find_of(ModelKind::Text, id).ok_or_else(|| missing(id, call.operation))?;
     Ok(json_response(&native_entry(route)))
 }
 
 /// The model in the path of a native request. The native list names models `models/<id>`, and so do clients, which gives
 /// the path `models/models/<id>`.
 pub(crate) fn native_id(call: &Call) -> &str {
-    let name = call.path("model");
-    name.strip_prefix(NATIVE_PREFIX).unwrap_or(name)
+    id_of(call.operation, call.path("model"))
+}
+
+/// The id of the model that a request of an operation names. Only native requests have a prefix before it.
+pub(crate) fn id_of<'a>(operation: &Operation, name: &'a str) -> &'a str {
+    match operation.error_style {
+        ErrorStyle::Native => name.strip_prefix(NATIVE_PREFIX).unwrap_or(name),
+        ErrorStyle::Standard | ErrorStyle::Messages => name,
+    }
 }
 
 /// The same, as a model of the catalog.
@@ -128,9 +134,22 @@ pub(crate) fn image_model(id: &str, operation: &Operation) -> Result<&'static ca
 /// The error for a model that an endpoint does not serve, although others do.
 pub(crate) fn elsewhere(id: &str, operation: &Operation) -> ApiError {
     let (id, path) = (limits::brief(format_args!("{id:?}")), operation.path);
-    let right = gatewright::operations::CREATE_CHAT_COMPLETION.path;
+    let right = operations::CREATE_CHAT_COMPLETION.path;
     let message = format!("the model {id} is not served at POST {path}; use POST {right}");
     ApiError::new(&ErrorCode::INVALID_VALUE, message).param("model")
+}
+
+/// The error for a model that makes something else than an endpoint does, or does not exist.
+pub(crate) fn unserved(routes: &Routes, id: &str, operation: &Operation) -> ApiError {
+    let Some(route) = routes.find(id) else { return missing(id, operation) };
+    let (what, right) = match route.model.kind {
+        ModelKind::Text => ("a text model", operations::CREATE_CHAT_COMPLETION),
+        ModelKind::Image => ("an image model", operations::CREATE_IMAGE),
+        ModelKind::Video => ("a video model", operations::CREATE_VIDEO),
+    };
+    let (id, here, right) = (limits::brief(format_args!("{id:?}")), operation.path, right.path);
+    let message = format!("the model {id} is {what}, which POST {here} does not serve; use POST {right}");
+    ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
 }
 
 /// The error for a model that does not exist, or not at this endpoint.

@@ -12,8 +12,10 @@
 //!
 //! Errors have the same two directions: `failure_in`, and `wire::ApiError` for the client.
 
+mod beyond;
 mod calls;
 mod chat;
+mod citations;
 mod effort;
 mod failure;
 mod frames;
@@ -22,10 +24,14 @@ mod members;
 mod messages;
 mod native;
 mod responses;
+mod videos;
 
 use serde_json::Value;
 
+use self::beyond::Beyond;
 pub(crate) use self::failure::code_of;
+pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
+use crate::config::Thinking;
 use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
 
 /// A request as a provider takes it.
@@ -38,10 +44,12 @@ pub(crate) struct Outgoing {
 }
 
 /// What the neutral form needs and a request may lack.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Defaults {
     /// `max_tokens` for protocols that require it.
     pub(crate) max_tokens: u64,
+    /// How the messages protocol tells the model to think.
+    pub(crate) thinking: Thinking,
 }
 
 /// A document of a provider that does not have the form of its protocol. The text says what is wrong and where.
@@ -120,13 +128,16 @@ impl Protocol {
     }
 
     /// Writes a client's answer.
-    pub(crate) fn answer_out(self, answer: Answer, asked: &Asked) -> Value {
-        match self {
+    pub(crate) fn answer_out(self, mut answer: Answer, asked: &Asked) -> Value {
+        let beyond = Beyond::take(&mut answer, self);
+        let mut document = match self {
             Self::Chat => chat::answer_out(answer, asked),
             Self::Responses => responses::answer_out(answer, asked),
             Self::Messages => messages::answer_out(answer, asked),
             Self::Native => native::answer_out(answer, asked),
-        }
+        };
+        beyond.add(&mut document);
+        document
     }
 
     /// Reads a provider's stream.

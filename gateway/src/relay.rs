@@ -5,6 +5,7 @@
 
 mod asked;
 mod attempt;
+mod compaction;
 mod continued;
 mod counted;
 mod document;
@@ -12,44 +13,55 @@ mod embedded;
 mod estimate;
 mod failure;
 mod frames;
+mod held;
+mod next;
 mod observer;
 mod passing;
 mod peek;
+mod pictures;
+mod relayed;
 mod stream;
 mod translation;
+mod videos;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::limits::Rules;
+use gatewright::operations::Operation;
+use gatewright::redact::Redactor;
 use http::HeaderValue;
 use serde_json::{Value, json};
 
 use self::asked::Asked;
 use self::attempt::Answered;
+use self::compaction::Form;
 use self::continued::{Keeper, Whole};
-use self::failure::{Fault, Verdict};
+pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
+pub(crate) use self::held::answer as answer_stored;
 use self::passing::Framing;
+pub(crate) use self::translation::DROPPED_HEADER;
 use self::translation::{Translated, Translation};
+pub(crate) use self::videos::{Accepted, Content, Order, Remote, submit};
+use crate::access::refused;
 use crate::app::App;
+use crate::bounds::budget::Budget;
+use crate::bounds::room::NoRoom;
+use crate::config::ModelKind;
 use crate::conversation::{Protocol, Usage};
 use crate::observe::Origin;
 use crate::routing::{Claim, Destination, Plan, Route};
+use crate::store::{Documents, Known};
 use crate::upstream::Action;
 use crate::usage::Charge;
-use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
-use crate::{models, protocols};
+use crate::wire::{ApiError, Call, Response, held_json, json_response};
+use crate::{kept, models, protocols};
 
-/// Tells which upstream answered.
-const UPSTREAM_HEADER: http::HeaderName = http::HeaderName::from_static("x-gatewright-upstream");
 /// Bodies longer than this are checked on a thread of their own: others do not wait for them.
 const LONG_BODY: usize = 64 * 1024;
-/// How long a key of several is left alone after a 429 without a time.
-const RATE_PAUSE: Duration = Duration::from_secs(5);
-/// How long a key of several is left alone that the upstream refused.
-const REFUSED_PAUSE: Duration = Duration::from_mins(1);
 
 /// A request on its way.
 struct Journey<'a> {
@@ -60,16 +72,25 @@ struct Journey<'a> {
     asked: Asked,
     framing: Framing,
     route: Arc<Route>,
+    /// Estimated number of tokens of the request.
+    input: u64,
 }
 
 /// What is known of the request after the first attempt.
 #[derive(Default)]
 struct Luggage {
-    /// Whether the request keeps to the specification.
-    checked: bool,
     translation: Option<Translation>,
-    /// The request with the items of the response that it continues.
-    whole: Option<Asked>,
+    /// The response that the request continues, unless the upstream that stores it has forgotten it.
+    previous: Option<Known>,
+    /// Set where the request was checked for upstreams of its protocol: whether for the one that stores the previous
+    /// response.
+    relayed_there: Option<bool>,
+    /// The request in other bytes than the client's.
+    rewritten: Option<Asked>,
+    /// Stores an answer that is relayed.
+    keeper: Option<Keeper>,
+    /// Whether a request for images keeps to the limits of the model.
+    pictures_checked: bool,
 }
 
 /// The request in the words of one upstream.
@@ -79,9 +100,20 @@ struct Parcel {
     /// What its protocol has no words for.
     dropped: Option<HeaderValue>,
     /// What a translated answer repeats of the request.
-    asked: Option<protocols::Asked>,
+    asked: Option<Arc<protocols::Asked>>,
     /// Stores the answer.
     keeper: Option<Keeper>,
+    /// How the client asks for a compaction that the gateway makes.
+    compacts: Option<Form>,
+    /// Whether the upstream has to know the response that the request continues, and could do without.
+    may_be_forgotten: bool,
+}
+
+impl Parcel {
+    fn new(protocol: Protocol, body: Bytes) -> Self {
+        let (dropped, asked, keeper, compacts) = (None, None, None, None);
+        Self { protocol, body, dropped, asked, keeper, compacts, may_be_forgotten: false }
+    }
 }
 
 /// The rules for models that the configuration names: the catalog says nothing about them.
@@ -89,7 +121,8 @@ fn own_models() -> Rules {
     Rules::default().own_models(true)
 }
 
-/// Answers a request of a text model.
+/// Answers a request of a text or image model. Images are asked for in the protocol of chat: the upstreams that speak it
+/// draw them, too.
 pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Response {
     let operation = call.operation;
     let call = Arc::new(call);
@@ -103,14 +136,23 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Re
 
 /// What is wrong with a request that names no model of this gateway.
 async fn refusal(app: &Arc<App>, call: &Arc<Call>) -> ApiError {
-    let call = Arc::clone(call);
+    let (call, routes) = (Arc::clone(call), app.routes.load_full());
     let checked = app.workshop.work(move |_| {
         let body = call.checked_body()?;
-        Err::<(), _>(models::missing(models::named(&call, &body), call.operation))
+        Err::<(), _>(models::unserved(&routes, models::named(&call, &body), call.operation))
     });
     match checked.await {
         Err(error) => error,
         Ok(()) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed"),
+    }
+}
+
+/// The error where no upstream has answered. `fault`: of the last one that was asked.
+fn unanswered(fault: Option<Fault>, plan: &Plan, model: &str, operation: &Operation) -> ApiError {
+    match (fault, plan.unavailable()) {
+        (Some(fault), _) => fault.into_error(),
+        (None, Some(unavailable)) => failure::unavailable(unavailable, model),
+        (None, None) => models::elsewhere(model, operation),
     }
 }
 
@@ -120,6 +162,7 @@ impl<'a> Journey<'a> {
         let action = |stream| match call.operation.id {
             "count_tokens" | "count_message_tokens" => Action::CountTokens,
             "compact_response" => Action::Compact,
+            "create_image" => Action::Image,
             "stream_generate_content" => Action::Answer { stream: true },
             _ => Action::Answer { stream },
         };
@@ -132,8 +175,15 @@ impl<'a> Journey<'a> {
         if protocol == Protocol::Native {
             models::native_id(call).clone_into(&mut asked.model);
         }
-        let route = app.routes.load().find(&asked.model).map(Arc::clone);
-        Ok(route.map(|route| Self { app, call, protocol, action, asked, framing, route }))
+        if action == Action::Image && asked.stream {
+            let message = "images come whole; leave stream out";
+            return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
+        }
+        let kind = if action == Action::Image { ModelKind::Image } else { ModelKind::Text };
+        let route = app.routes.load().find_of(kind, &asked.model).map(Arc::clone);
+        let Some(route) = route else { return Ok(None) };
+        let input = estimate::of_document(&call.body) as u64;
+        Ok(Some(Self { app, call, protocol, action, asked, framing, route, input }))
     }
 
     async fn travel(self) -> Result<Response, ApiError> {
@@ -144,28 +194,39 @@ impl<'a> Journey<'a> {
         if self.action == Action::CountTokens && !self.route.speaks(self.protocol) {
             return self.estimate().await;
         }
-        let only = match self.action {
-            Action::Answer { .. } if !responses || self.route.model.translate_responses => None,
-            _ => Some(self.protocol),
-        };
+        let is_bound = responses && !self.route.model.translate_responses;
+        let only = (is_bound || self.action == Action::CountTokens).then_some(self.protocol);
         let mut plan = self.route.plan(only);
-        let mut luggage = Luggage::default();
+        let mut luggage = Luggage { previous: self.previous()?, ..Luggage::default() };
+        let mut share = self.app.room.share();
+        if let Some(previous) = &luggage.previous {
+            continued::lead(previous, &mut plan)?;
+            let copy = previous.documents.as_ref().map_or(0, Documents::weight);
+            share.hold(copy).map_err(|NoRoom| Fault::no_room(&Redactor::default()).into_error())?;
+        }
         let mut fault: Option<Fault> = None;
         while let Some(claim) = plan.next(Instant::now(), rand::random()) {
             let parcel = self.pack(&mut luggage, &claim.destination).await?;
             if claim.destination.provider.is_simulator() {
-                return Ok(embedded::answer(&self, parcel, claim).await);
+                return embedded::answer(&self, parcel, claim).await;
             }
             match self.ask(&mut plan, &parcel, claim).await? {
                 Ok(response) => return Ok(response),
-                Err(failed) => fault = Some(failed),
+                Err(failed) => {
+                    if parcel.may_be_forgotten && failed.is_unknown_response() {
+                        luggage.previous = None;
+                    }
+                    fault = Some(failed);
+                }
             }
         }
-        Err(match (fault, plan.unavailable()) {
-            (Some(fault), _) => fault.into_error(),
-            (None, Some(unavailable)) => failure::unavailable(unavailable, &self.asked.model),
-            (None, None) => models::elsewhere(&self.asked.model, self.call.operation),
-        })
+        Err(unanswered(fault, &plan, &self.asked.model, self.call.operation))
+    }
+
+    /// What is known of the response that the request continues. Errors: it is none of the caller's.
+    fn previous(&self) -> Result<Option<Known>, ApiError> {
+        let id = self.asked.previous.as_ref().filter(|_| self.protocol == Protocol::Responses);
+        id.map(|id| kept::previous(self.app, self.call, id)).transpose()
     }
 
     /// Counts the tokens of a request whose upstreams do not.
@@ -189,49 +250,62 @@ impl<'a> Journey<'a> {
     async fn pack(&self, luggage: &mut Luggage, destination: &Destination) -> Result<Parcel, ApiError> {
         let protocol = destination.protocol_for(self.protocol);
         let model = &destination.model;
-        if protocol == self.protocol {
-            let body = if destination.provider.is_simulator() {
-                // It checks the request itself, and tells its usage unasked.
-                self.asked.named(protocol, model)
-            } else {
-                let continues = protocol == Protocol::Responses && self.asked.continues;
-                if !luggage.checked || continues && luggage.whole.is_none() {
-                    let app = Arc::clone(self.app);
-                    let check = move |call: &Call| {
-                        let request = call.checked_body_by(own_models())?;
-                        if continues { continued::body(&app, call, &request) } else { Ok(None) }
-                    };
-                    let whole = self.unless_long(check).await?;
-                    luggage.whole = whole.and_then(|body| Asked::read(&body));
-                    luggage.checked = true;
-                }
-                luggage.whole.as_ref().unwrap_or(&self.asked).body_for(protocol, model)
-            };
-            return Ok(Parcel { protocol, body, dropped: None, asked: None, keeper: None });
+        if self.action == Action::Image {
+            return self.pack_for_pictures(luggage, model).await;
         }
-        let translation = match &mut luggage.translation {
+        if protocol == self.protocol {
+            return self.relayed(luggage, destination).await;
+        }
+        let mut translation = match luggage.translation.take() {
             Some(translation) => translation,
-            none => {
-                let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
-                let (model, app) = (self.asked.model.clone(), Arc::clone(self.app));
-                let read = move |call: &Call| {
-                    let request = call.checked_body_by(own_models())?;
-                    let Whole { request: whole, keeper, origin } = match from {
-                        Protocol::Responses => continued::whole(&app, call, &request)?,
-                        _ => Whole { request: request.clone(), keeper: None, origin: None },
-                    };
-                    let conversation = Translation::read(call, from, whole, &model, stream)?;
-                    Ok((conversation, request, keeper, origin))
-                };
-                let (conversation, request, keeper, origin) = self.unless_long(read).await?;
-                luggage.checked = true;
-                let translation = Translation::new(self, conversation, request);
-                none.insert(translation.continued(keeper, origin))
-            }
+            None => self.read().await?,
         };
-        let Translated { body, dropped } = translation.request_for(protocol, model)?;
-        let (asked, keeper) = (Some(translation.asked(self)), translation.keeper());
-        Ok(Parcel { protocol, body, dropped, asked, keeper })
+        let (asked, keeper, compacts) =
+            (Some(translation.asked()), translation.keeper(), translation.compacts());
+        let model = Arc::clone(model);
+        let write = move |_: &Call| {
+            let written = translation.request_for(protocol, &model)?;
+            Ok((translation, written))
+        };
+        let (translation, Translated { body, dropped }) = self.unless_long(write).await?;
+        luggage.translation = Some(translation);
+        Ok(Parcel { dropped, asked, keeper, compacts, ..Parcel::new(protocol, body) })
+    }
+
+    /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.
+    async fn pack_for_pictures(&self, luggage: &mut Luggage, model: &str) -> Result<Parcel, ApiError> {
+        if !luggage.pictures_checked {
+            let limits = self.route.model.limits.clone();
+            let check = move |call: &Call| call.checked_body_of(limits.as_deref(), Rules::default());
+            self.unless_long(check).await?;
+            luggage.pictures_checked = true;
+        }
+        Ok(Parcel::new(Protocol::Chat, self.asked.named(Protocol::Chat, model)))
+    }
+
+    /// Checks the request, and reads it into the neutral form.
+    async fn read(&self) -> Result<Translation, ApiError> {
+        let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
+        let (model, app) = (self.asked.model.clone(), Arc::clone(self.app));
+        let read = move |call: &Call| {
+            let mut share = app.room.share();
+            let weight = gatewright::json_weight(&call.body);
+            share.hold(2 * weight).map_err(|NoRoom| Fault::no_room(&Redactor::default()).into_error())?;
+            let mut request = call.checked_body_by(own_models())?;
+            // Answers of no other protocol repeat the request, and none its input.
+            let (mut whole, request) = match from {
+                Protocol::Responses => {
+                    let whole = continued::whole(&app, call, &request)?;
+                    request["input"].take();
+                    (whole, request)
+                }
+                _ => (Whole::of(request), Value::Null),
+            };
+            let conversation = Translation::read(call, from, whole.request.take(), &model, stream)?;
+            Ok((conversation, request, share, whole))
+        };
+        let (conversation, request, share, whole) = self.unless_long(read).await?;
+        Ok(Translation::new(self, conversation, request, share).continued(whole))
     }
 
     /// Works on the request: here, or for one that is long, or that continues one of any length, on a thread of its own,
@@ -240,11 +314,16 @@ impl<'a> Journey<'a> {
         &self,
         work: impl FnOnce(&Call) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        if self.call.body.len() <= LONG_BODY && !self.asked.continues {
+        if self.call.body.len() <= LONG_BODY && self.asked.previous.is_none() {
             return work(self.call);
         }
-        let call = Arc::clone(self.call);
-        self.app.workshop.work(move |_| work(&call)).await
+        let (call, mut share) = (Arc::clone(self.call), self.app.room.share());
+        let work = move |_: &Budget| {
+            let weight = gatewright::json_weight(&call.body);
+            share.hold(weight).map_err(|NoRoom| Fault::no_room(&Redactor::default()).into_error())?;
+            work(&call)
+        };
+        self.app.workshop.work(work).await
     }
 
     /// Asks one upstream, with each of its keys if need be. Errors: the request's own.
@@ -256,7 +335,7 @@ impl<'a> Journey<'a> {
     ) -> Result<Result<Response, Fault>, ApiError> {
         loop {
             // From here on, the upstream may work: what it read counts, though the client leaves before it answers.
-            let charge = self.charge(&claim);
+            let charge = self.charge(&claim)?;
             let attempt = attempt::ask(self, parcel, &claim);
             let answered = tokio::select! {
                 biased;
@@ -270,48 +349,21 @@ impl<'a> Journey<'a> {
                     claim.succeeded(Instant::now());
                     return Ok(Ok(self.respond(answered, parcel, claim, charge)));
                 }
-                Err(fault) => fault,
+                Err(fault) => fault.at(&claim.destination.provider.endpoint.label),
             };
-            charge.void();
-            let now = Instant::now();
-            if fault.verdict != Verdict::Request {
-                // Without the upstream's words, which may hold anything.
-                let upstream = &*claim.destination.provider.endpoint.name;
-                tracing::warn!(upstream, model = &*self.route.id, reason = ?fault.verdict, "an attempt failed");
-            }
             match fault.verdict {
-                Verdict::Request => {
-                    claim.succeeded(now);
-                    return Err(fault.into_error());
-                }
-                Verdict::Upstream => {
-                    claim.failed(now);
-                    return Ok(Err(fault));
-                }
-                Verdict::Permission => {
-                    if plan.further_key(&mut claim, now) {
-                        continue;
-                    }
-                    return Ok(Err(fault));
-                }
-                Verdict::Key | Verdict::RateLimit => {
-                    let pause = match (claim.has_one_key(), fault.verdict, fault.retry_after) {
-                        (_, Verdict::RateLimit, Some(told)) => Some(told),
-                        (true, ..) => None,
-                        (false, Verdict::RateLimit, None) => Some(RATE_PAUSE),
-                        (false, _, told) => Some(told.unwrap_or_default().max(REFUSED_PAUSE)),
-                    };
-                    if let Some(pause) = pause {
-                        claim.key_waits(pause, now);
-                    }
-                    if pause.is_some() && plan.next_key(&mut claim, now) {
-                        continue;
-                    }
-                    if fault.verdict == Verdict::RateLimit {
-                        claim.failed(now);
-                    }
-                    return Ok(Err(fault));
-                }
+                // The upstream has done its work.
+                Verdict::Gateway => drop(charge),
+                _ => charge.void(),
+            }
+            if parcel.may_be_forgotten && fault.is_unknown_response() {
+                claim.succeeded(Instant::now());
+                plan.again(&claim);
+                return Ok(Err(fault));
+            }
+            match next::after(fault, plan, &mut claim, &self.route.id) {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(outcome) => return outcome.map(Err),
             }
         }
     }
@@ -322,18 +374,18 @@ impl<'a> Journey<'a> {
         let origin = Origin { model: Arc::clone(&self.route.id), upstream: Arc::clone(&endpoint.name) };
         let label = endpoint.label.clone();
         let is_own = !claim.destination.provider.is_simulator();
-        let input = tokens(self.call.body.len());
+        let input = self.input;
         let mut response = match answered {
-            Answered::Document { document, usage } => {
+            Answered::Document { document, usage, share } => {
                 if let Some(usage) = usage {
                     charge.told(usage);
                 }
-                if let Action::Answer { .. } = self.action {
-                    let output = Some(tokens(document.len()));
+                if matches!(self.action, Action::Answer { .. } | Action::Compact) {
+                    let output = Some(estimate::of_document(&document) as u64);
                     charge.estimated(Usage { input: Some(input), output, ..Usage::default() });
                 }
                 charge.complete();
-                json_bytes(document)
+                held_json(document, share)
             }
             Answered::Stream(stream) => stream.respond(stream::Account { claim, charge, input }),
         };
@@ -347,20 +399,25 @@ impl<'a> Journey<'a> {
         response
     }
 
-    /// The account of an attempt that has begun, with an estimate of what the upstream reads.
-    fn charge(&self, claim: &Claim) -> Charge {
+    /// The account of an attempt that has begun, with an estimate of what the upstream reads. Errors: a budget of the key
+    /// has no room for it.
+    fn charge(&self, claim: &Claim) -> Result<Charge, ApiError> {
         let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
-        let mut charge = charge.priced(claim.destination.price);
-        if let Action::Answer { .. } = self.action {
-            let input = Some(tokens(self.call.body.len()));
-            charge.estimated(Usage { input, output: Some(0), ..Usage::default() });
+        let charge = charge.priced(claim.destination.price);
+        if self.action == Action::CountTokens {
+            return Ok(charge);
         }
-        charge
+        let refused = |exceeded| refused(exceeded, &self.call.caller);
+        if self.action == Action::Image {
+            // Nobody can estimate what a picture takes: only whether something is left is asked.
+            return charge.reserve(Usage::default()).map_err(refused);
+        }
+        let input = Some(self.input);
+        let output = self.asked.most_tokens.unwrap_or(self.route.model.default_max_tokens);
+        let output = Some(output.saturating_mul(self.asked.choices.into()));
+        let mut charge = charge.reserve(Usage { input, output, ..Usage::default() }).map_err(refused)?;
+        charge.estimated(Usage { input, output: Some(0), ..Usage::default() });
+        Ok(charge)
     }
-}
-
-/// An estimate of the tokens of a text: four bytes are about one.
-fn tokens(bytes: usize) -> u64 {
-    bytes as u64 / 4
 }

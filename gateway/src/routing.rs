@@ -16,7 +16,7 @@ use self::breaker::Breaker;
 use self::keys::Keys;
 use self::load::Load;
 pub(crate) use self::plan::{Claim, Plan, Unavailable, Why};
-use crate::config::{Kind, Model, Price, Target, Upstream};
+use crate::config::{Kind, Model, ModelKind, Price, Target, Upstream};
 use crate::conversation::Protocol;
 use crate::upstream::Endpoint;
 
@@ -110,6 +110,27 @@ impl Routes {
         self.by_name.get(name)
     }
 
+    /// An upstream by its name.
+    pub(crate) fn provider(&self, name: &str) -> Option<&Arc<Provider>> {
+        self.providers.get(name)
+    }
+
+    /// The route of a model that makes something, by its id or an alias.
+    pub(crate) fn find_of(&self, kind: ModelKind, name: &str) -> Option<&Arc<Route>> {
+        self.find(name).filter(|route| route.model.kind == kind)
+    }
+
+    /// The provider as it is configured now, with the keys of now. The same one if it is configured no longer, or at
+    /// another address.
+    pub(crate) fn current(&self, provider: &Arc<Provider>) -> Arc<Provider> {
+        let current = self.providers.get(&provider.upstream.name);
+        let current = current.filter(|current| {
+            (&current.upstream.base_url, current.upstream.kind)
+                == (&provider.upstream.base_url, provider.upstream.kind)
+        });
+        Arc::clone(current.unwrap_or(provider))
+    }
+
     /// All routes, in the order of the configuration.
     pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = &Arc<Route>> {
         self.listed.iter()
@@ -137,6 +158,12 @@ impl Route {
                     "the model {id:?} names the upstream {upstream:?}, which does not exist"
                 )));
             };
+            if model.kind != ModelKind::Text && provider.upstream.kind.is_text() {
+                let upstream = &target.upstream;
+                return Err(InvalidRoutes(format!(
+                    "the model {id:?} names the upstream {upstream:?}, which makes no images and videos"
+                )));
+            }
             // Behind another address, what is known of the old one does not count.
             let old = before
                 .and_then(|before| before.destination(&target.upstream, &target.model))
@@ -312,6 +339,34 @@ mod tests {
         changed[0].keys.push(gatewright::ApiKey::new("k").expect("a key"));
         let renewed = renewed.renewed(&changed, &models).expect("routes");
         assert!(!Arc::ptr_eq(&new.keys, &first(&renewed).keys));
+    }
+
+    #[test]
+    fn a_provider_is_found_again_with_the_keys_of_now_at_its_old_address_alone() {
+        let before = Routes::new(&upstreams(), &[model("fast", "one")]).expect("routes");
+        let used = Arc::clone(&before.find("fast").expect("fast").destinations[0].provider);
+        let mut changed = upstreams();
+        changed[0].keys.push(gatewright::ApiKey::new("new").expect("a key"));
+        let renewed = before.renewed(&changed, &[model("fast", "one")]).expect("routes");
+        assert_eq!(renewed.current(&used).upstream.keys.len(), 1);
+        changed[0].base_url = "http://127.0.0.1:9/v1".to_owned();
+        let moved = before.renewed(&changed, &[model("fast", "one")]).expect("routes");
+        assert!(Arc::ptr_eq(&moved.current(&used), &used));
+        let gone = before.renewed(&upstreams()[1..], &[]).expect("routes");
+        assert!(Arc::ptr_eq(&gone.current(&used), &used));
+    }
+
+    #[test]
+    fn a_model_of_images_needs_an_upstream_that_makes_them() {
+        let routes = |upstream: &str| {
+            let mut model = model("pictures", upstream);
+            model.kind = ModelKind::Image;
+            Routes::new(&upstreams(), &[model])
+        };
+        let routes_of_chat = routes("one").expect("routes");
+        assert!(routes_of_chat.find_of(ModelKind::Image, "pictures").is_some());
+        assert!(routes_of_chat.find_of(ModelKind::Text, "pictures").is_none());
+        assert!(routes("two").expect_err("messages").to_string().contains("makes no images and videos"));
     }
 
     #[test]

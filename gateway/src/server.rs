@@ -7,7 +7,6 @@ mod connection;
 mod control;
 mod embedded;
 mod head_error;
-mod held;
 mod listening;
 mod model_scope;
 mod operator;
@@ -180,6 +179,9 @@ impl Gateway {
         let unfinished = app.tasks.stop().await;
         if let Err(error) = app.writer.write().await {
             tracing::warn!("{error}: the usage of the last requests is lost");
+        }
+        if let Err(error) = app.places.settle().await {
+            tracing::warn!("{error}: the places of the last stored responses are lost");
         }
         for task in &unfinished {
             tracing::warn!(task, "ended as failed: the gateway stopped");

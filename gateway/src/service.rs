@@ -5,13 +5,12 @@ use std::sync::Arc;
 use gatewright::operations::Operation;
 
 use crate::app::App;
-use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
 use crate::generated::routes::Service;
-use crate::kept;
 use crate::media;
 use crate::models;
 use crate::relay;
+use crate::upstream::Stored;
 use crate::wire::{ApiError, Call, Response};
 
 /// The response of an operation; errors have the operation's own style.
@@ -19,14 +18,10 @@ fn finish(operation: &Operation, answer: Result<Response, ApiError>) -> Response
     answer.unwrap_or_else(|error| error.into_response(operation.error_style))
 }
 
-/// An operation that takes much work.
-type Handler = fn(&App, &Call, &Budget) -> Result<Response, ApiError>;
-
-/// The response of such an operation.
-async fn worked_out(app: &Arc<App>, call: Call, handler: Handler) -> Response {
+/// The response of an operation on a stored response.
+async fn stored(app: &Arc<App>, call: Call, action: Stored) -> Response {
     let operation = call.operation;
-    let worker = Arc::clone(app);
-    finish(operation, app.workshop.work(move |budget| handler(&worker, &call, budget)).await)
+    finish(operation, relay::answer_stored(app, call, action).await)
 }
 
 impl Service for Arc<App> {
@@ -51,15 +46,15 @@ impl Service for Arc<App> {
     }
 
     async fn retrieve_response(&self, call: Call) -> Response {
-        finish(call.operation, kept::retrieve(self, &call))
+        stored(self, call, Stored::Retrieve).await
     }
 
     async fn delete_response(&self, call: Call) -> Response {
-        finish(call.operation, kept::delete(self, &call))
+        stored(self, call, Stored::Delete).await
     }
 
     async fn list_response_input_items(&self, call: Call) -> Response {
-        worked_out(self, call, kept::list_input_items).await
+        stored(self, call, Stored::InputItems).await
     }
 
     async fn list_models(&self, call: Call) -> Response {
@@ -91,7 +86,7 @@ impl Service for Arc<App> {
     }
 
     async fn create_video(&self, call: Call) -> Response {
-        finish(call.operation, media::create_video(self, &call))
+        finish(call.operation, media::create_video(self, call).await)
     }
 
     async fn retrieve_video(&self, call: Call) -> Response {
@@ -99,6 +94,6 @@ impl Service for Arc<App> {
     }
 
     async fn create_image(&self, call: Call) -> Response {
-        finish(call.operation, media::create_image(self, &call).await)
+        relay::answer(self, call, Protocol::Chat).await
     }
 }

@@ -1,18 +1,21 @@
-//! What outlives a request. Keys and their usage last, behind [`Store`]: in an SQLite database, or in memory where the
-//! gateway has no data folder. Files, stored responses, idempotency replays and tasks are in memory, within limits.
+//! What outlives a request. Keys, their usage, and which upstream stores whose responses last, behind [`Store`]: in an
+//! SQLite database, or in memory where the gateway has no data folder. Files, copies of responses, idempotency replays and
+//! tasks are in memory, within limits.
 
 mod durable;
 mod files;
 mod history;
 mod memory;
+mod places;
 mod replays;
 mod sqlite;
 mod tasks;
 
 pub(crate) use self::durable::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, SpentByKey, Store, StoreError};
 pub(crate) use self::files::{Files, Kind, LIFETIME, PREFIX, Room};
-pub(crate) use self::history::{Documents, History};
+pub(crate) use self::history::{Documents, History, Holder, Known, LONGEST};
 pub(crate) use self::memory::MemoryStore;
+pub(crate) use self::places::PlaceKeeper;
 pub(crate) use self::replays::{Begun, REPLAYED_HEADER, Replays, fingerprint};
 pub(crate) use self::sqlite::SqliteStore;
-pub(crate) use self::tasks::{Ahead, STOPPED, State, Task, Tasks};
+pub(crate) use self::tasks::{Ahead, Output, STOPPED, State, Task, Tasks};

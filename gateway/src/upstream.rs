@@ -2,6 +2,7 @@
 //! providers.
 
 mod connections;
+mod look_up;
 mod request;
 mod retry_after;
 
@@ -9,11 +10,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use gatewright::redact::Redactor;
 use http::{HeaderName, HeaderValue, Uri, header};
+use http_body_util::Full;
 use hyper::body::Incoming;
+use ring::digest::{SHA256, digest};
 
-pub(crate) use self::request::{Action, Request};
+pub(crate) use self::look_up::LookUp;
+pub(crate) use self::request::{AboutStored, Action, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
 use self::connections::Connections;
@@ -34,6 +39,8 @@ pub(crate) struct Endpoint {
     base: String,
     key_header: HeaderName,
     keys: Vec<HeaderValue>,
+    /// A digest of each key, by which it is known again when the list has changed.
+    marks: Vec<i64>,
     /// Headers of clients that are passed on.
     passed: Vec<HeaderName>,
     timeout: Duration,
@@ -63,7 +70,7 @@ pub(crate) struct InvalidUpstream {
     why: String,
 }
 
-/// Why there is no answer. Texts of the HTTP library, without the address.
+/// Why there is no answer, as clients are told. Texts of the HTTP library, without addresses and names of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
     #[error("it did not begin to answer within {0:?}")]
@@ -107,6 +114,7 @@ impl Endpoint {
             base: upstream.base_url.trim_end_matches('/').to_owned(),
             key_header,
             keys: upstream.keys.iter().map(key).collect::<Result<_, _>>()?,
+            marks: upstream.keys.iter().map(|key| mark(key.expose())).collect(),
             passed: upstream.headers.iter().map(passed).collect::<Result<_, _>>()?,
             timeout: upstream.timeout,
             idle_timeout: upstream.idle_timeout,
@@ -115,22 +123,79 @@ impl Endpoint {
         })
     }
 
+    /// The mark of a key.
+    pub(crate) fn mark_of(&self, key: usize) -> Option<i64> {
+        self.marks.get(key).copied()
+    }
+
+    /// The key with a mark, if the upstream still has it.
+    pub(crate) fn key_marked(&self, mark: i64) -> Option<usize> {
+        self.marks.iter().position(|own| *own == mark)
+    }
+
     /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys.
     pub(crate) async fn send(
         &self,
         request: Request<'_>,
         key: Option<usize>,
     ) -> Result<http::Response<Incoming>, NoAnswer> {
+        self.exchange(request.build(self, key).map_err(NoAnswer::Broken)?, self.timeout).await
+    }
+
+    /// The same about a response that the upstream stores. A key that there is no more is replaced by the first. `mark`: of
+    /// the key.
+    pub(crate) async fn ask_about(
+        &self,
+        about: AboutStored<'_>,
+        mark: Option<i64>,
+    ) -> Result<http::Response<Incoming>, NoAnswer> {
+        let key = mark.and_then(|mark| self.key_marked(mark)).or(Some(0));
+        self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout).await
+    }
+
+    /// Asks for the state of a video or for its file, and waits for the head of the answer, not for long. Redirects are
+    /// not followed. `mark`: of the key; none is sent for an address that grants access by itself. A key that there is no more
+    /// is replaced by the last. `id`: of the request that the video is made for.
+    pub(crate) async fn look_up(
+        &self,
+        look_up: LookUp<'_>,
+        mark: Option<i64>,
+        id: &str,
+    ) -> Result<http::Response<Incoming>, NoAnswer> {
+        let key = mark.map(|mark| self.key_marked(mark).unwrap_or(self.keys.len().saturating_sub(1)));
+        let request = look_up.build(self, key, id).map_err(NoAnswer::Broken)?;
+        self.exchange(request, self.timeout.min(look_up::TIMEOUT)).await
+    }
+
+    /// Asks for a page of the models that the upstream offers. `after`: what the page before says of this one.
+    pub(crate) async fn models(&self, after: Option<&str>) -> Result<http::Response<Incoming>, NoAnswer> {
+        let request = request::model_list(self, after).map_err(NoAnswer::Broken)?;
+        self.exchange(request, self.timeout).await
+    }
+
+    async fn exchange(
+        &self,
+        request: http::Request<Full<Bytes>>,
+        timeout: Duration,
+    ) -> Result<http::Response<Incoming>, NoAnswer> {
         let Some(connections) = &self.connections else {
             return Err(NoAnswer::Broken("it has no address".to_owned()));
         };
-        let request = request.build(self, key).map_err(NoAnswer::Broken)?;
-        match tokio::time::timeout(self.timeout, connections.request(request)).await {
+        match tokio::time::timeout(timeout, connections.request(request)).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(NoAnswer::Broken(connections::reason(&error))),
-            Err(_) => Err(NoAnswer::Timeout(self.timeout)),
+            Ok(Err(error)) => {
+                let reason = connections::reason(&error);
+                tracing::warn!(upstream = &*self.name, reason = reason.whole, "no answer");
+                Err(NoAnswer::Broken(reason.told))
+            }
+            Err(_) => Err(NoAnswer::Timeout(timeout)),
         }
     }
+}
+
+fn mark(key: &str) -> i64 {
+    let digest = digest(&SHA256, key.as_bytes());
+    digest.as_ref().first_chunk().map_or(0, |beginning| i64::from_be_bytes(*beginning))
 }
 
 fn check_base(base: &str) -> Result<(), String> {

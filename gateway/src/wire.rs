@@ -2,6 +2,7 @@
 
 mod call;
 mod error;
+mod held;
 pub(crate) mod json;
 mod presence;
 mod response;
@@ -11,6 +12,7 @@ pub(crate) mod sse;
 pub use self::call::Call;
 pub(crate) use self::error::ApiError;
 pub use self::error::not_implemented;
+pub(crate) use self::held::{held_json, hold};
 pub(crate) use self::presence::Presence;
 pub use self::response::Response;
 pub(crate) use self::response::{json_bytes, json_response};

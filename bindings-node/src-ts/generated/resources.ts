@@ -203,7 +203,7 @@ export class ResponsesResource extends Resource {
   /**
    * Retrieve a response
    *
-   * Returns a stored response as it was first returned.
+   * Returns a stored response as it is now.
    *
    * @param responseId The id of the response.
    *

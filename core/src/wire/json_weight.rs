@@ -52,8 +52,9 @@ pub fn is_light(json: &[u8]) -> bool {
     check(json).is_ok()
 }
 
-/// About how many bytes the values of a text take. Text that is not JSON has some weight too.
-fn weight(json: &[u8]) -> usize {
+/// About how many bytes the values of a JSON text take, for programs that bound them. Text that is not JSON has some weight
+/// too.
+pub fn weight(json: &[u8]) -> usize {
     let (mut weight, mut at) = (json.len(), 0);
     // One bit per level: whether it is an object. The outer levels of a deeper text are forgotten; no parser accepts
     // such a text.

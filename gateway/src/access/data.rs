@@ -38,7 +38,7 @@ pub(crate) struct Data {
     pub(super) pepper: Arc<Pepper>,
     pub(crate) store: Arc<dyn Store>,
     /// Whether it lasts beyond the process.
-    pub(super) lasting: bool,
+    pub(crate) lasting: bool,
     /// The pepper's file, for messages.
     file: Arc<str>,
 }

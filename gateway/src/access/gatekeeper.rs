@@ -9,9 +9,10 @@ use http::HeaderMap;
 use tokio::sync::Mutex;
 
 use super::data::Data;
-use super::keyring::{Found, Keyring};
+use super::keyring::{Configured, Found, Keyring};
 use super::presented::Presented;
 use crate::keys::Digest;
+use crate::random::random_bytes;
 use crate::store::{SpentByKey, StoreError};
 use crate::usage::{Caller, Day, Ledger};
 use crate::wire::ApiError;
@@ -23,20 +24,38 @@ const UNREADABLE_WAIT_S: u64 = 1;
 pub(crate) struct Gatekeeper {
     data: Data,
     keyring: Keyring,
-    admin: Option<Digest>,
+    /// Stands where there is no key: the digest of no secret.
+    nobody: Digest,
     /// Whether the keys of the store were read at least once.
     read: AtomicBool,
     /// The revision of the keys that are in memory. Held while they are replaced.
     revision: Mutex<Option<i64>>,
 }
 
+/// Which keys of the configuration are others than before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) key: bool,
+    pub(crate) admin: bool,
+}
+
 impl Gatekeeper {
     /// `key`: the key of the configuration. `admin`: the key of `/admin`, if it is served.
     pub(crate) fn new(data: Data, key: &ApiKey, admin: Option<&ApiKey>, ledger: &Arc<Ledger>) -> Self {
         let digest = |key: &ApiKey| data.pepper.digest(key.expose().as_bytes());
-        let (keyring, admin) = (Keyring::new(digest(key), ledger), admin.map(digest));
+        let configured = Configured { key: digest(key), admin: admin.map(digest) };
+        let keyring = Keyring::new(configured, ledger);
         let read = AtomicBool::new(!data.lasting);
-        Self { data, keyring, admin, read, revision: Mutex::new(None) }
+        Self { data, keyring, nobody: Digest(random_bytes()), read, revision: Mutex::new(None) }
+    }
+
+    /// Takes the keys of a changed configuration, both at once: those of before are refused from now on. `key`: `None`
+    /// if there is none any more, and nothing is accepted in its place.
+    pub(crate) fn configure(&self, key: Option<&ApiKey>, admin: Option<&ApiKey>) -> Changed {
+        let digest = |key: &ApiKey| self.data.pepper.digest(key.expose().as_bytes());
+        let new = Configured { key: key.map_or(self.nobody, digest), admin: admin.map(digest) };
+        let old = self.keyring.configure(new);
+        Changed { key: old.key != new.key, admin: old.admin != new.admin }
     }
 
     /// Finds the key of a request. Removes it from the headers and the query.
@@ -72,7 +91,7 @@ impl Gatekeeper {
 
     /// Whether there is an admin key.
     pub(crate) fn has_admin(&self) -> bool {
-        self.admin.is_some()
+        self.keyring.configured().admin.is_some()
     }
 
     /// Admits a request with the admin key in a header. In a query, where logs could show it, it is not taken.
@@ -81,13 +100,23 @@ impl Gatekeeper {
     pub(crate) fn admit_admin(&self, headers: &mut HeaderMap) -> Result<(), ApiError> {
         let presented = Presented::take(headers, &mut Vec::new());
         let key = presented.key()?;
-        match self.admin {
+        match self.keyring.configured().admin {
             Some(admin) if self.data.pepper.verify(key, admin) => Ok(()),
             _ => Err(ApiError::new(
                 &ErrorCode::INVALID_API_KEY,
                 "Incorrect API key provided: only the admin key is taken here",
             )),
         }
+    }
+
+    /// Reads what the keys spent, if one has a budget and other processes may spend, too.
+    pub(crate) async fn follow_spending(&self) -> Result<(), StoreError> {
+        if !self.data.lasting || !self.keyring.has_budgets() {
+            return Ok(());
+        }
+        let day = Day::today();
+        self.keyring.follow(&self.data.store.spent(day).await?, day);
+        Ok(())
     }
 
     /// Reads the keys again if they have changed.

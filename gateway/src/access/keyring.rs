@@ -16,12 +16,27 @@ const CONFIGURED: &str = "default";
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Keyring {
-    entries: ArcSwap<HashMap<Digest, Entry>>,
-    /// The accounts by id of the key: a key keeps its account when it changes.
+    keys: ArcSwap<Keys>,
+    /// The accounts by id of the key: a key keeps its account when it changes. Held while keys are replaced.
     accounts: Mutex<HashMap<String, Arc<Account>>>,
-    /// The key of the configuration, which needs no store.
-    configured: (Digest, Caller),
+    /// Who calls with the key of the configuration, whichever it is.
+    configured: Caller,
     ledger: Arc<Ledger>,
+}
+
+/// All keys at one time.
+#[derive(Debug)]
+struct Keys {
+    stored: Arc<HashMap<Digest, Entry>>,
+    configured: Configured,
+}
+
+/// The keys of the configuration, which need no store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Configured {
+    pub(super) key: Digest,
+    /// The key of `/admin`, if it is served.
+    pub(super) admin: Option<Digest>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,25 +55,38 @@ pub(super) enum Found {
 }
 
 impl Keyring {
-    pub(super) fn new(configured: Digest, ledger: &Arc<Ledger>) -> Self {
-        let caller = Caller::unlimited(CONFIGURED, ledger);
-        let entry = Entry { caller: caller.clone(), until: None };
+    pub(super) fn new(configured: Configured, ledger: &Arc<Ledger>) -> Self {
         Self {
-            entries: ArcSwap::from_pointee(HashMap::from([(configured, entry)])),
+            keys: ArcSwap::from_pointee(Keys { stored: Arc::default(), configured }),
             accounts: Mutex::default(),
-            configured: (configured, caller),
+            configured: Caller::unlimited(CONFIGURED, ledger),
             ledger: Arc::clone(ledger),
         }
     }
 
     /// The key that a secret belongs to.
     pub(super) fn find(&self, digest: Digest) -> Found {
-        let entries = self.entries.load();
-        match entries.get(&digest) {
+        let keys = self.keys.load();
+        if digest == keys.configured.key {
+            return Found::Valid(self.configured.clone());
+        }
+        match keys.stored.get(&digest) {
             None => Found::Unknown,
             Some(Entry { until: Some(until), .. }) if *until <= unix_seconds() => Found::Expired,
             Some(Entry { caller, .. }) => Found::Valid(caller.clone()),
         }
+    }
+
+    /// The keys of the configuration.
+    pub(super) fn configured(&self) -> Configured {
+        self.keys.load().configured
+    }
+
+    /// Replaces the keys of the configuration, both at once, and gives those of before.
+    pub(super) fn configure(&self, configured: Configured) -> Configured {
+        let _replacing = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = Arc::clone(&self.keys.load().stored);
+        self.keys.swap(Arc::new(Keys { stored, configured })).configured
     }
 
     /// Whether all of these keys have an account.
@@ -67,7 +95,22 @@ impl Keyring {
         records.iter().all(|record| accounts.contains_key(&record.key.id))
     }
 
-    /// Replaces the keys. `spent`: what those without an account spent before, as of `day`.
+    /// Whether a key has a budget.
+    pub(super) fn has_budgets(&self) -> bool {
+        self.keys.load().stored.values().any(|entry| entry.caller.limits().have_budget())
+    }
+
+    /// Takes over what the keys spent as of `day`, in whatever process.
+    pub(super) fn follow(&self, spent: &SpentByKey, day: Day) {
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, spent) in spent {
+            if let Some(account) = accounts.get(id) {
+                account.follow(day, *spent);
+            }
+        }
+    }
+
+    /// Replaces the keys of the store. `spent`: what those without an account spent before, as of `day`.
     pub(super) fn replace(&self, records: Vec<KeyRecord>, spent: &SpentByKey, day: Day) {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut entries, mut kept) = (HashMap::new(), HashMap::new());
@@ -85,9 +128,8 @@ impl Keyring {
             }
             entries.insert(digest, Entry { caller, until: key.expires });
         }
-        let (digest, caller) = &self.configured;
-        entries.insert(*digest, Entry { caller: caller.clone(), until: None });
         *accounts = kept;
-        self.entries.store(Arc::new(entries));
+        let configured = self.configured();
+        self.keys.store(Arc::new(Keys { stored: Arc::new(entries), configured }));
     }
 }

@@ -31,6 +31,11 @@ pub(crate) fn refused(exceeded: Exceeded, caller: &Caller) -> ApiError {
         Exceeded::Concurrent => {
             rate(format!("{} requests at once", most(limits.concurrent_requests)), CONCURRENT_WAIT_S)
         }
+        Exceeded::InProgress => {
+            let message = "the requests in progress of this API key may use up what is left of its budget; try again \
+                           when one has ended";
+            ApiError::new(&ErrorCode::RATE_LIMIT_EXCEEDED, message).retry_after(CONCURRENT_WAIT_S)
+        }
         Exceeded::TokensOfDay => quota(format!("{} tokens", most(limits.tokens_per_day)), "day"),
         Exceeded::TokensOfMonth => quota(format!("{} tokens", most(limits.tokens_per_month)), "month"),
         Exceeded::CostOfDay => quota(format!("budget of {}", limits.cost_per_day.unwrap_or_default()), "day"),

@@ -1,7 +1,7 @@
 //! Keeps memory and store in step: reads keys that change, and writes usage.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
@@ -9,16 +9,21 @@ use super::gatekeeper::Gatekeeper;
 use crate::conversation::Usage;
 use crate::observe::Metrics;
 use crate::store::{Store, StoreError};
+use crate::supervised::supervise;
 use crate::usage::{Ledger, Place, Rows};
 
 /// How often the keys are compared with the store and usage is written: a change is seen within a second.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How often the spending of keys with budgets is compared with the store, where other processes write theirs.
+const SPENDING_PAUSE: Duration = Duration::from_secs(5);
+
 /// Starts both tasks. They end when the gatekeeper is gone. Needs a Tokio runtime.
 pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
     let alive = Arc::downgrade(gatekeeper);
-    tokio::spawn(write_usage(Arc::clone(writer), Weak::clone(&alive)));
-    tokio::spawn(follow_keys(alive));
+    let (writer, living) = (Arc::clone(writer), Weak::clone(&alive));
+    supervise("usage", PAUSE, move || write_usage(Arc::clone(&writer), Weak::clone(&living)));
+    supervise("keys", PAUSE, move || follow_keys(Weak::clone(&alive)));
 }
 
 /// Writes usage into the store.
@@ -85,8 +90,16 @@ async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
 
 async fn follow_keys(alive: Weak<Gatekeeper>) {
     let mut log = Log::of("changes of keys are not seen; those in memory stay valid");
+    let mut next = Instant::now() + SPENDING_PAUSE;
     while let Some(gatekeeper) = alive.upgrade() {
-        log.note(&gatekeeper.refresh().await);
+        let mut outcome = gatekeeper.refresh().await;
+        let begun = Instant::now();
+        if outcome.is_ok() && begun >= next {
+            outcome = gatekeeper.follow_spending().await;
+            // A store with much usage is not kept busy by this.
+            next = begun + SPENDING_PAUSE.max(begun.elapsed() * 20);
+        }
+        log.note(&outcome);
         drop(gatekeeper);
         tokio::time::sleep(PAUSE).await;
     }

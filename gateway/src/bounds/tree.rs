@@ -20,3 +20,41 @@ pub(crate) fn bytes(value: &Value) -> usize {
     };
     VALUE + inside
 }
+
+/// The same of a text that is JSON, without parsing it.
+pub(crate) fn bytes_of_text(json: &str) -> usize {
+    let (mut values, mut objects) = (1, 0);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            _ if is_text => {}
+            b'{' => (values, objects) = (values + 1, objects + 1),
+            b'[' | b',' => values += 1,
+            _ => {}
+        }
+    }
+    values * VALUE + objects * OBJECT + json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_estimated_no_lower_than_its_tree() {
+        for value in [
+            json!({}),
+            json!([[], [[]], {}]),
+            json!({ "a": [1, 2.5, null, { "b,[{\"": "c\\" }], "d": "\"[[[[" }),
+            json!(vec![0; 1000]),
+        ] {
+            let (tree, text) = (bytes(&value), bytes_of_text(&value.to_string()));
+            assert!(tree <= text && text <= 3 * tree + 2 * OBJECT, "{value}: {tree} {text}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::log::{LogFormat, LogLevel};
 use super::secret::Secret;
 use super::units::{Size, Time};
-use super::upstreams::Kind;
+use super::upstreams::{Kind, ModelKind, Thinking};
 
 /// Configuration of a Gatewright gateway.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -29,11 +29,16 @@ pub(super) struct File {
     pub(super) webhooks: Webhooks,
     /// What the gateway tells its operators.
     pub(super) observe: Observe,
+    /// Videos that providers make.
+    pub(super) videos: Videos,
     /// The embedded provider.
     pub(super) simulator: Simulator,
     /// The providers, by name. Default: the simulator alone, with the models of the catalog.
     #[schemars(extend("maxProperties" = 1000))]
     pub(super) upstreams: IndexMap<String, Upstream>,
+    /// Families of models, by their id: what holds for all models of a family unless a model says otherwise.
+    #[schemars(extend("maxProperties" = 1000))]
+    pub(super) families: IndexMap<String, Family>,
     /// The models, by the id that clients send.
     #[schemars(extend("maxProperties" = 10000))]
     pub(super) models: IndexMap<String, Model>,
@@ -80,6 +85,8 @@ pub(super) struct Limits {
     pub(super) max_body: Option<Size>,
     /// Maximum size of all generated files together; each is kept for one hour. Default: "256MiB".
     pub(super) max_files: Option<Size>,
+    /// Maximum memory of all answers under way: what has to be read to its end before it is passed on. Default: "512MiB".
+    pub(super) max_held: Option<Size>,
     /// Maximum number of open connections; further ones wait. Default: 1024.
     #[schemars(range(min = 1, max = 4_294_967_295_u32))]
     pub(super) max_connections: Option<u32>,
@@ -139,6 +146,16 @@ pub(super) struct Observe {
     pub(super) otlp_endpoint: Option<String>,
 }
 
+/// Videos that providers make.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Videos {
+    /// Pause between two questions to a provider about a video. Default: "5s".
+    pub(super) poll: Option<Time>,
+    /// Longest time for a video, until its file is here; after that, the task fails. Default: "1h".
+    pub(super) timeout: Option<Time>,
+}
+
 /// The embedded provider.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -185,6 +202,24 @@ pub(super) struct Upstream {
     pub(super) region: Option<String>,
 }
 
+/// A family of models. Its models have what it says, unless they say otherwise.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Family {
+    /// Name of the family in model lists. Default: its id.
+    #[schemars(length(min = 1, max = 64))]
+    pub(super) name: Option<String>,
+    /// Whether the responses protocol reaches its models by translation. Default: false.
+    pub(super) translate_responses: Option<bool>,
+    /// Maximum number of tokens of an answer where a request states none and the upstream needs one. Default: 4096.
+    #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    pub(super) default_max_tokens: Option<u32>,
+    /// Refuse what the upstream's protocol cannot say. Default: false.
+    pub(super) strict: Option<bool>,
+    /// How its models are told to think by the messages protocol. Default: "budget".
+    pub(super) thinking: Option<Thinking>,
+}
+
 /// A model that the gateway offers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -193,21 +228,32 @@ pub(super) struct Model {
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub(super) aliases: Vec<String>,
-    /// Owner in model lists. Default: that of the catalog, else the family that speaks as the first target does.
+    /// What it makes. Default: as the catalog says of `limits` or of the id, else text.
+    pub(super) kind: Option<ModelKind>,
+    /// The image or video model of the catalog whose limits requests keep to. Default: the one of this id, if there is one;
+    /// else only the rules for all models hold.
+    #[schemars(length(min = 1, max = 256))]
+    pub(super) limits: Option<String>,
+    /// Its family. Default: that of the catalog, else the family that speaks as the first target does; that of an image or
+    /// video model is gateway.
     #[schemars(length(min = 1, max = 64))]
     pub(super) family: Option<String>,
     /// Where requests go: all of the lowest order by weight, then the next order where those fail.
     #[schemars(length(min = 1, max = 64))]
     pub(super) targets: Vec<Target>,
-    /// Whether the responses protocol reaches it by translation, where its upstreams do not speak it. Default: false.
-    #[serde(default)]
-    pub(super) translate_responses: bool,
-    /// Maximum number of tokens of an answer where a request states none and the upstream needs one. Default: 4096.
+    /// Whether the responses protocol reaches it by translation, where its upstreams do not speak it. Default: as the
+    /// family says, else false.
+    pub(super) translate_responses: Option<bool>,
+    /// Maximum number of tokens of an answer where a request states none and the upstream needs one. Default: as the
+    /// family says, else 4096.
     #[schemars(range(min = 1, max = 4_294_967_295_u32))]
     pub(super) default_max_tokens: Option<u32>,
-    /// Refuse what the upstream's protocol cannot say, as the header x-gatewright-strict does. Default: false.
-    #[serde(default)]
-    pub(super) strict: bool,
+    /// Refuse what the upstream's protocol cannot say, as the header x-gatewright-strict does. Default: as the family
+    /// says, else false.
+    pub(super) strict: Option<bool>,
+    /// How an upstream with the messages protocol tells it to think: by a budget of tokens, or by an effort alone, for
+    /// models that decide themselves how much they think. Default: as the family says, else "budget".
+    pub(super) thinking: Option<Thinking>,
 }
 
 /// An upstream of a model.

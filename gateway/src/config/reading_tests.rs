@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::STARTING_FILE;
 use super::reading::{ConfigFile, parse};
 use super::secret::Absent;
-use crate::config::{Config, Kind, Log, LogLevel, Problems};
+use crate::config::{Config, Kind, Log, LogLevel, ModelKind, Problems, Thinking};
 
 /// A value that no message may show.
 const CANARY: &str = "sk-canary-4f2a";
@@ -113,6 +113,9 @@ fn all_keys_arrive() {
         [observe]
         open_metrics = true
         log_level = "debug"
+        [videos]
+        poll = "9ms"
+        timeout = "2h"
         [simulator]
         faults = ["truncate=3@create_response"]
         event_delay = "7ms"
@@ -130,6 +133,10 @@ fn all_keys_arrive() {
         region = "eu"
         [upstreams.two]
         kind = "simulator"
+        [families.simulator]
+        name = "Ours"
+        strict = false
+        thinking = "adaptive"
         [models."big/m.1"]
         aliases = ["big"]
         strict = true
@@ -150,6 +157,10 @@ fn all_keys_arrive() {
     assert_eq!(config.data.as_deref(), Some(Path::new("/etc/gatewright/data")));
     assert_eq!(config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
     assert!(config.allow_private_webhooks && config.open_metrics && !config.faults.is_empty());
+    assert_eq!(
+        (config.video_poll, config.video_timeout),
+        (Duration::from_millis(9), Duration::from_hours(2))
+    );
     assert_eq!(log.level, LogLevel::Debug);
     let one = &config.upstreams[0];
     assert_eq!((one.name.as_str(), one.base_url.as_str()), ("one", "https://one.example"));
@@ -160,11 +171,78 @@ fn all_keys_arrive() {
         (model.id.as_str(), model.family.as_str(), model.default_max_tokens),
         ("big/m.1", "simulator", 9)
     );
+    assert_eq!(
+        (model.owner.as_deref(), model.thinking, model.strict),
+        (Some("Ours"), Thinking::Adaptive, true)
+    );
     assert_eq!((model.targets[0].model.as_str(), model.targets[0].weight), ("x", 2));
     assert_eq!((model.targets[1].model.as_str(), model.targets[1].order), ("big/m.1", 0));
     let price = model.targets[0].price.expect("a price");
     assert_eq!((price.output, price.cached_input, price.cache_write), (2.5, Some(0.5), None));
     assert!(!format!("{config:?}").contains("canary"));
+}
+
+#[test]
+fn a_model_of_images_or_videos_says_so_or_has_an_id_of_the_catalog() {
+    let of = |id: &str, lines: &str| {
+        let text = format!(
+            "[upstreams.one]\nkind = \"chat\"\nbase_url = \"https://one.example/v1\"\n[models.{id}]\n\
+             targets = [{{ upstream = \"one\" }}]\n{lines}\n"
+        );
+        let config = read(&text).unwrap_or_else(|problems| panic!("{problems}")).config;
+        let model = config.models.into_iter().next().expect("a model");
+        (model.kind, model.limits, model.family)
+    };
+    let limits = |id: &str| Some(id.to_owned());
+    let (media, family) = ("gateway".to_owned(), "family_one".to_owned());
+    assert_eq!(of("m", ""), (ModelKind::Text, None, family.clone()));
+    assert_eq!(of("image_model_2", ""), (ModelKind::Image, limits("image_model_2"), media.clone()));
+    assert_eq!(
+        of("m", "limits = \"video_model_1\""),
+        (ModelKind::Video, limits("video_model_1"), media.clone())
+    );
+    assert_eq!(of("m", "kind = \"image\""), (ModelKind::Image, None, media.clone()));
+    let other = "kind = \"video\"\nlimits = \"video_model_4\"";
+    assert_eq!(of("video_model_1", other), (ModelKind::Video, limits("video_model_4"), media));
+    assert_eq!(of("image_model_2", "kind = \"text\""), (ModelKind::Text, None, family));
+}
+
+#[test]
+fn what_makes_no_images_or_videos_is_told() {
+    let images = "image_model_1, image_model_2, image_model_3, image_model_4, image_model_5";
+    let videos = "video_model_1, video_model_2, video_model_3, video_model_4";
+    for (lines, expected) in [
+        (
+            "limits = \"picture\"",
+            format!("models.m.limits: must be a model of the catalog: {images}, {videos}"),
+        ),
+        (
+            "limits = \"model-sol\"",
+            format!("models.m.limits: must be a model of the catalog: {images}, {videos}"),
+        ),
+        (
+            "kind = \"video\"\nlimits = \"image_model_1\"",
+            format!("models.m.limits: must be a model of the catalog: {videos}"),
+        ),
+        (
+            "kind = \"text\"\nlimits = \"image_model_1\"",
+            "models.m.limits: is for image and video models, and this is a text model".to_owned(),
+        ),
+        (
+            "kind = \"image\"\ntranslate_responses = true",
+            "models.m.translate_responses: is for text models".to_owned(),
+        ),
+    ] {
+        let told = wrong(&with("", lines));
+        assert!(told.ends_with(&expected) && told.lines().count() == 1, "{told}");
+    }
+    let text = "[upstreams.one]\nkind = \"messages\"\nbase_url = \"https://one.example\"\n[models.image_model_1]\n\
+                targets = [{ upstream = \"one\" }]\n";
+    let told = wrong(text);
+    assert!(
+        told.contains("models.image_model_1.targets[0].upstream: this upstream makes no images"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -302,6 +380,76 @@ fn text_that_is_no_toml_is_told_with_its_places() {
 }
 
 #[test]
+fn models_have_what_their_family_says_unless_they_say_otherwise() {
+    let text = r#"
+        [families.family_two]
+        name = "Family Two"
+        default_max_tokens = 8192
+        translate_responses = true
+        strict = true
+        thinking = "adaptive"
+        [upstreams.two]
+        kind = "messages"
+        base_url = "https://two.example"
+        [models.by-kind]
+        targets = [{ upstream = "two" }]
+        [models.by-name]
+        family = "family_two"
+        default_max_tokens = 7
+        translate_responses = false
+        strict = false
+        thinking = "budget"
+        targets = [{ upstream = "two" }]
+        [models.of-another]
+        family = "family_one"
+        targets = [{ upstream = "two" }]
+    "#;
+    let read = read(text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    let said: Vec<_> = read
+        .config
+        .models
+        .iter()
+        .map(|model| (model.owner.as_deref(), model.default_max_tokens, model.strict, model.thinking))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (Some("Family Two"), 8192, true, Thinking::Adaptive),
+            (Some("Family Two"), 7, false, Thinking::Budget),
+            (None, 4096, false, Thinking::Budget),
+        ]
+    );
+    let translates: Vec<bool> = read.config.models.iter().map(|model| model.translate_responses).collect();
+    assert_eq!(translates, [true, false, false]);
+}
+
+#[test]
+fn families_of_the_catalog_s_models_need_no_models_in_the_file() {
+    let config = read("[families.family_one]\nname = \"One\"").expect("right").config;
+    let of_one = config.models.iter().filter(|model| model.family == "family_one");
+    assert!(of_one.clone().count() > 0 && of_one.clone().all(|model| model.owner.as_deref() == Some("One")));
+}
+
+#[test]
+fn misspelt_families_and_words_of_families_are_told() {
+    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\nstrct = true"));
+    assert!(told.contains("families.my-family.strct: there is no such key; did you mean strict?"), "{told}");
+    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\n[families.\"a b\"]"));
+    assert!(
+        told.contains("models.m.family: there is no family of this name; did you mean my-family?"),
+        "{told}"
+    );
+    assert!(told.contains("families.\"a b\": the id must be letters"), "{told}");
+    let told = wrong(&with("", "thinking = \"adaptiv\""));
+    assert!(
+        told.contains("models.m.thinking: must be one of budget, adaptive; did you mean adaptive?"),
+        "{told}"
+    );
+    assert!(read(&with("", "family = \"local\"")).is_ok(), "without the table, a family is just a name");
+}
+
+#[test]
 fn what_may_be_a_mistake_is_warned_of() {
     let warned = |text: &str| -> Vec<String> {
         let read = read(text).unwrap_or_else(|problems| panic!("{problems}"));
@@ -312,6 +460,8 @@ fn what_may_be_a_mistake_is_warned_of() {
     assert!(warned(&http.replace("one.example", "127.0.0.1:8000")).is_empty());
     let unused = with("[upstreams.two]\nkind = \"simulator\"", "");
     assert!(warned(&unused)[0].contains("upstreams.two: no model has it as a target"));
+    let family = with("", "[families.mine]");
+    assert!(warned(&family)[0].contains("families.mine: no model is of this family"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! From what a configuration file says to the configuration: defaults, secrets, and the rules that no schema states.
 
+mod families;
 mod models;
 mod upstreams;
 
@@ -57,6 +58,10 @@ impl<'f> Settling<'f> {
         config.allow_private_webhooks = webhooks.allow_private.unwrap_or(config.allow_private_webhooks);
         self.wait(&mut config.webhook_backoff, webhooks.backoff, &at.to("backoff"));
 
+        let (videos, at) = (file.videos, root.to("videos"));
+        self.wait(&mut config.video_poll, videos.poll, &at.to("poll"));
+        self.wait(&mut config.video_timeout, videos.timeout, &at.to("timeout"));
+
         let (simulator, at) = (file.simulator, root.to("simulator"));
         self.pause(&mut config.event_delay, simulator.event_delay, &at.to("event_delay"));
         self.pause(&mut config.video_time, simulator.video_time, &at.to("video_time"));
@@ -67,7 +72,7 @@ impl<'f> Settling<'f> {
                 Err(why) => self.wrong(at.to("faults").to(index), first_line(&why)),
             }
         }
-        self.upstreams_and_models(&mut config, file.upstreams, file.models);
+        self.upstreams_and_models(&mut config, file.upstreams, &file.families, file.models);
         config.open_metrics = file.observe.open_metrics.unwrap_or(config.open_metrics);
         let observe = file.observe;
         if let Some(Err(why)) = observe.otlp_endpoint.as_deref().map(base_url) {
@@ -117,6 +122,7 @@ impl<'f> Settling<'f> {
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         self.size(&mut config.max_body_bytes, limits.max_body, &at.to("max_body"));
         self.size(&mut config.max_file_bytes, limits.max_files, &at.to("max_files"));
+        self.size(&mut config.max_held_bytes, limits.max_held, &at.to("max_held"));
         config.max_connections = limits.max_connections.map_or(config.max_connections, count);
         config.max_connections_per_peer =
             limits.max_connections_per_peer.map_or(config.max_connections_per_peer, count);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatewright::ApiKey;
+use gatewright::{ApiKey, catalog};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ pub use crate::usage::Price;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Kind {
-    /// Chat completions.
+    /// Chat completions, and images and videos beside them.
     Chat,
-    /// Responses and chat completions.
+    /// Responses and chat completions, and images and videos beside them.
     Responses,
     /// Messages.
     Messages,
@@ -25,6 +25,13 @@ pub enum Kind {
     Gatewright,
     /// The embedded provider: all protocols, images and videos, offline.
     Simulator,
+}
+
+impl Kind {
+    /// Whether its protocols make neither images nor videos.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Messages | Self::Native)
+    }
 }
 
 /// A provider.
@@ -75,6 +82,32 @@ impl Upstream {
     }
 }
 
+/// What a model makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ModelKind {
+    /// Text, in conversations.
+    Text,
+    /// Images.
+    Image,
+    /// Videos.
+    Video,
+}
+
+impl ModelKind {
+    /// What a model of the catalog makes. `None`: the catalog does not have it.
+    pub(crate) fn in_catalog(id: &str) -> Option<Self> {
+        if catalog::IMAGE_MODELS.iter().any(|model| model.id == id) {
+            return Some(Self::Image);
+        }
+        if catalog::VIDEO_MODELS.iter().any(|model| model.id == id) {
+            return Some(Self::Video);
+        }
+        catalog::TEXT_MODELS.iter().any(|model| model.id == id).then_some(Self::Text)
+    }
+}
+
 /// A text, image or video model that the gateway offers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -83,8 +116,15 @@ pub struct Model {
     pub id: String,
     /// Further ids.
     pub aliases: Vec<String>,
-    /// Owner in model lists, such as `family_one`.
+    /// What it makes. Default: as the catalog says, else text.
+    pub kind: ModelKind,
+    /// The image or video model of the catalog whose limits requests keep to. Default: the model itself, if the catalog has
+    /// it; else only the rules of the specification hold.
+    pub limits: Option<String>,
+    /// Its family, such as `family_one`.
     pub family: String,
+    /// Its owner in model lists. Default: the family.
+    pub owner: Option<String>,
     /// Where requests go: all of the lowest `order` by weight, then the next order where those fail.
     pub targets: Vec<Target>,
     /// Whether the responses protocol reaches it by translation, where its upstreams do not speak it (4 rule 1).
@@ -93,23 +133,63 @@ pub struct Model {
     pub default_max_tokens: u64,
     /// Refuses what the upstream's protocol cannot say, as `x-gatewright-strict: true` does.
     pub strict: bool,
+    /// How an upstream with the messages protocol tells it to think. Default: by a budget.
+    pub thinking: Thinking,
+}
+
+/// How the messages protocol tells a model to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Thinking {
+    /// By a number of tokens: an effort becomes one.
+    #[default]
+    Budget,
+    /// By an effort alone: a number of tokens becomes one. For models that decide themselves how much they think.
+    Adaptive,
 }
 
 impl Model {
-    /// `max_tokens` for upstreams that require one, where nothing else is configured.
-    pub(super) const DEFAULT_MAX_TOKENS: u64 = 4096;
-
     /// A model with one target.
     pub fn new(id: impl Into<String>, family: impl Into<String>, target: Target) -> Self {
+        Self::of(id.into(), family.into(), vec![target])
+    }
+
+    /// A model with the defaults.
+    pub(super) fn of(id: String, family: String, targets: Vec<Target>) -> Self {
+        let kind = ModelKind::in_catalog(&id).unwrap_or(ModelKind::Text);
         Self {
-            id: id.into(),
             aliases: Vec::new(),
-            family: family.into(),
-            targets: vec![target],
+            kind,
+            limits: Self::own_limits(&id, kind),
+            id,
+            family,
+            owner: None,
+            targets,
             translate_responses: false,
-            default_max_tokens: Self::DEFAULT_MAX_TOKENS,
+            default_max_tokens: 4096,
             strict: false,
+            thinking: Thinking::default(),
         }
+    }
+
+    /// The limits of a model that states none.
+    pub(super) fn own_limits(id: &str, kind: ModelKind) -> Option<String> {
+        (kind != ModelKind::Text && ModelKind::in_catalog(id) == Some(kind)).then(|| id.to_owned())
+    }
+
+    /// Takes what a configuration file says of it or of its family.
+    pub(super) fn take(
+        &mut self,
+        translate_responses: Option<bool>,
+        default_max_tokens: Option<u32>,
+        strict: Option<bool>,
+        thinking: Option<Thinking>,
+    ) {
+        self.translate_responses = translate_responses.unwrap_or(self.translate_responses);
+        self.default_max_tokens = default_max_tokens.map_or(self.default_max_tokens, u64::from);
+        self.strict = strict.unwrap_or(self.strict);
+        self.thinking = thinking.unwrap_or(self.thinking);
     }
 }
 

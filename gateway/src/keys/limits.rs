@@ -32,6 +32,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether what is spent in a day or a month is limited.
+    pub(crate) fn have_budget(&self) -> bool {
+        let tokens = self.tokens_per_day.or(self.tokens_per_month);
+        tokens.is_some() || self.cost_per_day.or(self.cost_per_month).is_some()
+    }
+
     /// Errors: a limit is zero, negative or too large.
     pub(super) fn check(&self) -> Result<(), InvalidMember> {
         let counts = [

@@ -1,106 +1,58 @@
-//! Video generation tasks (2.6, 2.7, 2.9) and their states (section 3).
+//! Video generation tasks (2.6, 2.7, 2.9) and their states (section 3). Providers work on their own: the gateway answers
+//! with a task of its own at once, and follows the video to its end.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
-use gatewright::limits::{Rules, integer};
-use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use gatewright::limits::Rules;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
+use super::following::Following;
+use super::record::record_of;
+use super::simulated::Job;
+use super::wanted::Wanted;
 use crate::app::App;
 use crate::clock::{unix_seconds, whole_seconds};
+use crate::config::ModelKind;
+use crate::conversation::Usage;
 use crate::models;
+use crate::observe::Origin;
 use crate::outgoing::Delivery;
-use crate::simulator::video;
-use crate::store::{Ahead, Files, Kind, LIFETIME, Room, STOPPED, State, Task, Tasks};
+use crate::protocols::{Film, Stage};
+use crate::relay::{self, Accepted, Order, Remote};
+use crate::routing::Claim;
+use crate::store::{Room, State, Task};
+use crate::usage::Charge;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
 
-/// A prompt that contains this marker makes its task fail, so that users can test their error handling;
-/// `[fail: reason]` also sets the message.
-pub const FAILURE_MARKER: &str = "[fail]";
-const FAILURE_WITH_MESSAGE: &str = "[fail:";
-/// Message of a task that failed because of [`FAILURE_MARKER`].
-const FAILURE_MESSAGE: &str = "the simulated provider failed because the prompt asked for it";
-
-/// The task object of 2.7. `public`: scheme, host and port of the file URL.
-fn record_of(task: &Task, files: &Files, public: &str) -> Value {
-    let mut record =
-        json!({ "id": task.id, "status": "processing", "created": task.created, "model": task.model });
-    match &task.state {
-        State::Pending => record["status"] = json!("pending"),
-        State::Processing => {}
-        State::Completed(file) => {
-            record["status"] = json!("completed");
-            record["output"] = json!({
-                "url": format!("{public}{}", files.address(file)),
-                "duration": task.duration_s,
-                "resolution": format!("{}x{}", task.size.0, task.size.1),
-                "format": video::FORMAT,
-            });
-        }
-        State::Failed(message) => {
-            record["status"] = json!("failed");
-            record["error"] = json!({ "message": message, "code": "generation_failed" });
-        }
-    }
-    record
-}
-
-/// `POST /v1/videos/generations`: returns the task, processing (section 3) or, if all workers are busy, pending.
-pub(crate) fn create(app: &App, call: &Call) -> Result<Response, ApiError> {
-    let rules = Rules::default().private_webhooks(app.config.allow_private_webhooks);
-    let body = call.checked_body_by(rules)?;
-    let model = models::video_model(text(&body["model"]), call.operation)?;
-    let resolution = text(call.field(&body, "resolution"));
-    let aspect_ratio = text(call.field(&body, "aspect_ratio"));
-    let size = video::size(resolution, aspect_ratio).ok_or_else(|| {
-        let message =
-            format!("resolution {resolution:?} is not available with aspect_ratio {aspect_ratio:?}");
-        ApiError::new(&ErrorCode::INVALID_VALUE, message).param("resolution")
-    })?;
-    let duration_s = integer(call.field(&body, "duration"))
-        .and_then(|seconds| u32::try_from(seconds).ok())
-        .ok_or_else(|| {
-        ApiError::new(&ErrorCode::INVALID_VALUE, "duration must be a number of seconds").param("duration")
-    })?;
-    let delivery = match body["webhook_url"].as_str() {
+/// `POST /v1/videos/generations`: returns the task, processing (section 3) or, if it has to wait for others, pending.
+pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {
+    let (order, wanted) = order(app, call)?;
+    let delivery = match order.request["webhook_url"].as_str() {
         Some(url) => Some(app.deliveries.accept(url)?),
         None => None,
     };
-    let tasks = &app.tasks;
-    let estimate = app.config.video_time + tasks.wait(duration_s);
-    let job = match failure(text(&body["prompt"])) {
-        Some(message) => Job::Fail(message),
-        None => Job::Encode {
-            prompt: text(&body["prompt"]).to_owned(),
-            room: app.files.reserve(video::expected_bytes(size, duration_s))?,
-            place: tasks.free_place(),
-            ahead: Ahead::new(tasks, duration_s),
-        },
+    let task = Task {
+        id: format!("video_{}", Uuid::new_v4().simple()),
+        owner: Arc::clone(order.call.caller.id()),
+        created: unix_seconds(),
+        model: text(&order.request["model"]).into(),
+        state: State::Pending,
     };
-    let state = if job.waits() { State::Pending } else { State::Processing };
-    let id = format!("video_{}", Uuid::new_v4().simple());
-    let owner = Arc::clone(call.caller.id());
-    let task = Task { id, owner, created: unix_seconds(), model: model.id, duration_s, size, state };
-    tasks.add(task.clone())?;
-
-    let public = app.public_url(call);
-    let mut record = record_of(&task, &app.files, &public);
-    // In seconds; the source states no unit (2.7).
-    record["estimated_time"] = json!(whole_seconds(estimate));
-    let work = Work {
-        tasks: Arc::clone(tasks),
-        files: Arc::clone(&app.files),
-        time: app.config.video_time,
-        public,
-        delivery,
-        task,
-    };
-    tasks.spawn(work.run(job));
-    Ok(json_response(&record))
+    // Before anybody is asked: a video without a task would be lost.
+    app.tasks.add(task.clone())?;
+    let public = app.public_url(&order.call);
+    let work = Work { app: Arc::clone(app), wanted, public, delivery, task };
+    let (told, answer) = oneshot::channel();
+    app.tasks.spawn(work.run(order, told, Span::current()));
+    let stopping = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down");
+    answer.await.unwrap_or_else(|_| Err(stopping()))
 }
 
 /// `GET /v1/videos/generations/{task_id}`.
@@ -112,95 +64,164 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
     Ok(json_response(&record_of(&task, &app.files, &app.public_url(call))))
 }
 
-/// How a task ends.
-enum Job {
-    Encode {
-        prompt: String,
-        room: Room,
-        /// `None`: no encoder is free yet.
-        place: Option<OwnedSemaphorePermit>,
-        ahead: Ahead,
-    },
-    /// It fails with this message.
-    Fail(String),
+/// What a client asks for, checked by the limits of its model, with duration and size as they are or are assumed.
+fn order(app: &App, call: Call) -> Result<(Order, Wanted), ApiError> {
+    let body = call.json_body()?;
+    let routes = app.routes.load();
+    let route = routes.find_of(ModelKind::Video, text(&body["model"])).map(Arc::clone);
+    let limits = route.as_ref().and_then(|route| route.model.limits.clone());
+    let rules = Rules::default().private_webhooks(app.config.allow_private_webhooks);
+    let request = match &route {
+        Some(_) => call.checked_of(body, limits.as_deref(), rules)?,
+        None => call.checked_body_by(rules)?,
+    };
+    let route = route.ok_or_else(|| models::unserved(&routes, text(&request["model"]), call.operation))?;
+    let wanted = Wanted::of(&call, &request)?;
+    // The defaults of the specification are those of its models. Others have defaults of their own.
+    let states = |members: &[&str]| limits.is_some() || members.iter().any(|name| !request[*name].is_null());
+    let film = Film {
+        duration_s: states(&["duration"]).then_some(wanted.duration_s),
+        size: states(&["resolution", "aspect_ratio"]).then_some((wanted.size.0.into(), wanted.size.1.into())),
+    };
+    Ok((Order { call, route, request, film }, wanted))
 }
 
-impl Job {
-    fn waits(&self) -> bool {
-        matches!(self, Self::Encode { place: None, .. })
-    }
-}
-
-/// The work that remains for a submitted task.
+/// The work on a task, from its submission to its notification.
 struct Work {
-    tasks: Arc<Tasks>,
-    files: Arc<Files>,
+    app: Arc<App>,
     task: Task,
-    time: Duration,
+    wanted: Wanted,
+    /// Scheme, host and port of the file URL.
     public: String,
     delivery: Option<Delivery>,
 }
 
+/// Who makes the video.
+enum Making {
+    Simulated(Job),
+    Upstream {
+        remote: Remote,
+        /// For its file.
+        room: Option<Room>,
+        /// What its upstream said at first.
+        first: Stage,
+    },
+}
+
 impl Work {
-    async fn run(self, job: Job) {
+    /// `told`: for the response to the submission. The client may have left: the video is followed all the same. `span`:
+    /// of the client's request, which is over once that is told.
+    async fn run(self, order: Order, told: oneshot::Sender<Result<Response, ApiError>>, span: Span) {
+        let work = async {
+            match self.submit(order).instrument(span).await {
+                Ok((making, response)) => {
+                    _ = told.send(Ok(response));
+                    self.end(making).await;
+                }
+                Err(error) => {
+                    self.app.tasks.remove(&self.task.id);
+                    _ = told.send(Err(error));
+                }
+            }
+        };
+        let work = AssertUnwindSafe(work).catch_unwind();
         tokio::select! {
-            () = self.end(job) => {}
-            () = self.tasks.stopped() => {
-                let task = self.task.id;
+            worked = work => if worked.is_err() {
+                // The message of the panic went to standard error.
+                tracing::error!(task = &*self.task.id, "a video task panicked");
+                self.app.tasks.advance(&self.task.id, State::failed("the gateway failed"));
+            },
+            () = self.app.tasks.stopped() => {
+                let task = &*self.task.id;
                 tracing::warn!(task, webhook = self.delivery.is_some(), "abandoned: the gateway stopped");
             }
         }
     }
 
-    async fn end(&self, job: Job) {
-        let state = self.generate(job).await;
-        let Some(task) = self.tasks.advance(&self.task.id, state) else { return };
-        if let Some(delivery) = &self.delivery {
-            delivery.send(&task.id, &record_of(&task, &self.files, &self.public)).await;
+    /// Finds somebody who makes the video.
+    async fn submit(&self, order: Order) -> Result<(Making, Response), ApiError> {
+        let model = Arc::clone(&order.route.id);
+        // Reserved before the work: without room for its file, the video would be useless. The embedded provider knows
+        // better how much it needs.
+        let room = if order.route.is_embedded() {
+            None
+        } else {
+            Some(self.app.files.reserve(self.wanted.expected_bytes())?)
+        };
+        match relay::submit(&order).await? {
+            Accepted::Simulator { claim, charge } => self.simulate(&order, claim, charge),
+            Accepted::Upstream { remote, report, dropped } => {
+                let state = match report.stage {
+                    Stage::Waiting => State::Pending,
+                    _ => State::Processing,
+                };
+                let usual = || whole_seconds(self.app.tasks.usual_time(&model));
+                let estimate = report.estimated_time.unwrap_or_else(usual);
+                let endpoint = &remote.provider.endpoint;
+                let origin = Origin { model, upstream: Arc::clone(&endpoint.name) };
+                let mut response = self.submitted(state, estimate, origin);
+                response.headers_mut().insert(relay::UPSTREAM_HEADER, endpoint.label.clone());
+                if let Some(dropped) = dropped {
+                    response.headers_mut().insert(relay::DROPPED_HEADER, dropped);
+                }
+                Ok((Making::Upstream { remote, room, first: report.stage }, response))
+            }
         }
     }
 
-    async fn generate(&self, job: Job) -> State {
-        let (prompt, room, place, ahead) = match job {
-            Job::Encode { prompt, room, place, ahead } => (prompt, room, place, ahead),
-            Job::Fail(message) => {
-                tokio::time::sleep(self.time).await;
-                return State::Failed(message);
+    fn simulate(
+        &self,
+        order: &Order,
+        mut claim: Claim,
+        mut charge: Charge,
+    ) -> Result<(Making, Response), ApiError> {
+        let Wanted { duration_s, size } = self.wanted;
+        let estimate = self.app.config.video_time + self.app.tasks.wait(duration_s);
+        let model = &claim.destination.model;
+        // Its own limits hold, too, where the configuration gives the model those of another.
+        let rules = Rules::default().private_webhooks(self.app.config.allow_private_webhooks);
+        let prepared = models::video_model(model, order.call.operation)
+            .and_then(|_| order.call.checked_body_of(Some(model), rules))
+            .and_then(|request| Job::new(&self.app, text(&request["prompt"]), size, duration_s));
+        let job = match prepared {
+            Ok(job) => job,
+            Err(error) => {
+                charge.void();
+                return Err(error);
             }
         };
-        let place = match place {
-            Some(place) => place,
-            None => match self.tasks.place().await {
-                Some(place) => place,
-                None => return State::Failed(STOPPED.to_owned()),
-            },
-        };
-        self.tasks.advance(&self.task.id, State::Processing);
-        let (size, duration_s) = (self.task.size, self.task.duration_s);
-        let encode = async move {
-            // Held by the thread: abandoned work still takes a processor until it ends.
-            let encoded = tokio::task::spawn_blocking(move || {
-                let _held = (place, ahead);
-                let file = video::encode(&prompt, size, duration_s);
-                room.keep(Kind::Mp4, vec![file], LIFETIME)
-            });
-            match encoded.await {
-                Ok(Ok(mut names)) => State::Completed(names.pop().unwrap_or_default()),
-                Ok(Err(full)) => State::Failed(full.to_string()),
-                Err(_) => State::Failed("encoding the video failed".to_owned()),
-            }
-        };
-        let (state, ()) = tokio::join!(encode, tokio::time::sleep(self.time));
-        state
+        claim.succeeded(std::time::Instant::now());
+        charge.told(Usage::default());
+        charge.complete();
+        let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
+        let origin = Origin { model: Arc::clone(&order.route.id), upstream };
+        let response = self.submitted(job.state(), whole_seconds(estimate), origin);
+        Ok((Making::Simulated(job), response))
     }
-}
 
-/// The failure message that a prompt asks for.
-fn failure(prompt: &str) -> Option<String> {
-    if prompt.contains(FAILURE_MARKER) {
-        return Some(FAILURE_MESSAGE.to_owned());
+    /// The response to the submission. `estimate`: in seconds; the source states no unit (2.7).
+    fn submitted(&self, state: State, estimate: u64, origin: Origin) -> Response {
+        let task = Task { state, ..self.task.clone() };
+        self.app.tasks.advance(&task.id, task.state.clone());
+        let mut record = record_of(&task, &self.app.files, &self.public);
+        record["estimated_time"] = json!(estimate);
+        let mut response = json_response(&record);
+        response.extensions_mut().insert(origin);
+        response
     }
-    let (_, after) = prompt.split_once(FAILURE_WITH_MESSAGE)?;
-    let message = after.split_once(']')?.0.trim();
-    Some(if message.is_empty() { FAILURE_MESSAGE.to_owned() } else { message.to_owned() })
+
+    /// Ends the task and notifies whom the client named.
+    async fn end(&self, making: Making) {
+        let id = &*self.task.id;
+        let state = match making {
+            Making::Simulated(job) => job.run(&self.app, id, self.app.config.video_time).await,
+            Making::Upstream { remote, room, first } => {
+                Following::new(&self.app, &self.task, remote, self.wanted, room).run(first).await
+            }
+        };
+        let Some(task) = self.app.tasks.advance(id, state) else { return };
+        if let Some(delivery) = &self.delivery {
+            delivery.send(id, &record_of(&task, &self.app.files, &self.public)).await;
+        }
+    }
 }

@@ -15,7 +15,7 @@ pub(super) const MOST_ATTEMPTS: usize = 16;
 /// Maximum number of concurrent lookups: every attempt gets a thread, unless abandoned lookups still hold theirs.
 const MOST_LOOK_UPS: usize = MOST_ATTEMPTS;
 
-type LookUp = fn(&str) -> io::Result<Vec<SocketAddr>>;
+pub(super) type LookUp = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
 /// Resolves names, and returns only public addresses unless configured otherwise.
 pub(super) struct Names {
@@ -31,7 +31,8 @@ impl Names {
         Self::with(allow_private, |name| (name, 0).to_socket_addrs().map(Iterator::collect))
     }
 
-    fn with(allow_private: bool, look_up: LookUp) -> Result<Self, String> {
+    /// The same with another resolver than that of the system.
+    pub(super) fn with(allow_private: bool, look_up: LookUp) -> Result<Self, String> {
         let threads = Builder::new_current_thread()
             .max_blocking_threads(MOST_LOOK_UPS)
             .thread_name("gatewright-names")
@@ -108,6 +109,33 @@ mod tests {
         std::thread::sleep(Duration::from_millis(100));
         RUNNING.fetch_sub(1, Ordering::SeqCst);
         Ok(vec![SocketAddr::from(([93, 184, 215, 14], 0))])
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the type of a look-up, which may fail")]
+    fn flipping(_: &str) -> io::Result<Vec<SocketAddr>> {
+        static LOOKED_UP: AtomicUsize = AtomicUsize::new(0);
+        let public: SocketAddr = ([93, 184, 215, 14], 0).into();
+        let inside = ["127.0.0.1:0", "[::1]:0", "[::ffff:10.0.0.1]:0", "169.254.169.254:0"];
+        let inside = inside.into_iter().filter_map(|address| address.parse().ok());
+        Ok(match LOOKED_UP.fetch_add(1, Ordering::SeqCst) {
+            0 => vec![public],
+            1 => inside.chain([public]).collect(),
+            _ => inside.collect(),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_name_that_flips_is_vetted_at_each_look_up() {
+        let names = Names::with(false, flipping).expect("threads");
+        let ask = || names.resolve("flips.example".parse().expect("a name"));
+        for _ in 0..2 {
+            let found: Vec<SocketAddr> = ask().await.expect("a public address").collect();
+            assert_eq!(found, [([93, 184, 215, 14], 0).into()]);
+        }
+        for _ in 0..2 {
+            let error = ask().await.err().expect("inside");
+            assert_eq!(error.to_string(), "the host has no public address");
+        }
     }
 
     #[tokio::test]

@@ -84,17 +84,7 @@ impl Deliveries {
 
     /// The shared HTTP client: connects only to vetted addresses, follows no redirects and keeps no connections.
     fn client(&self) -> Result<&reqwest::Client, String> {
-        let make = || {
-            reqwest::Client::builder()
-                .tls_backend_preconfigured(tls()?)
-                .dns_resolver(Names::new(self.allow_private)?)
-                .redirect(reqwest::redirect::Policy::none())
-                .no_proxy()
-                .pool_max_idle_per_host(0)
-                .timeout(ATTEMPT_TIMEOUT)
-                .build()
-                .map_err(reason)
-        };
+        let make = || client_with(Names::new(self.allow_private)?);
         self.client.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 }
@@ -137,8 +127,20 @@ impl Delivery {
     }
 }
 
+fn client_with(names: Names) -> Result<reqwest::Client, String> {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls()?)
+        .dns_resolver(names)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .pool_max_idle_per_host(0)
+        .timeout(ATTEMPT_TIMEOUT)
+        .build()
+        .map_err(reason)
+}
+
 /// The root cause, without the URL.
-fn reason(error: reqwest::Error) -> String {
+pub(super) fn reason(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut reason = error.to_string();
     let mut source = error.source();
@@ -149,13 +151,20 @@ fn reason(error: reqwest::Error) -> String {
     reason
 }
 
-fn tls() -> Result<ClientConfig, String> {
+pub(super) fn tls() -> Result<ClientConfig, String> {
     let roots = gatewright_trust::roots(None).map_err(|error| error.to_string())?;
     Ok(gatewright_trust::client()?.with_root_certificates(roots).with_no_client_auth())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::net::SocketAddr;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     fn deliveries() -> Arc<Deliveries> {
@@ -169,6 +178,47 @@ mod tests {
         delivery.url = Url::parse("https://localhost/").expect("a URL");
         let error = delivery.attempt("msg_1", "{}").await.expect_err("inside");
         assert_eq!(error, "the host has no public address");
+    }
+
+    static LOOKED_UP: AtomicUsize = AtomicUsize::new(0);
+
+    #[expect(clippy::unnecessary_wraps, reason = "the type of a look-up, which may fail")]
+    fn this_machine(name: &str) -> io::Result<Vec<SocketAddr>> {
+        assert_eq!(name, "receiver.example");
+        LOOKED_UP.fetch_add(1, Ordering::SeqCst);
+        Ok(vec![([127, 0, 0, 1], 0).into()])
+    }
+
+    #[tokio::test]
+    async fn each_attempt_looks_the_name_up_once_and_connects_to_what_was_vetted() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let deliver = |allow_private: bool, scheme: &str| {
+            let deliveries = Deliveries::new(random_secret(), Duration::ZERO, allow_private);
+            let names = Names::with(allow_private, this_machine).expect("threads");
+            deliveries.client.set(client_with(names)).expect("none yet");
+            Arc::new(deliveries).accept(&format!("{scheme}://receiver.example:{port}/")).expect("a name")
+        };
+        // No other resolver knows the name: who connects has used the address that was vetted.
+        let open = deliver(true, "http");
+        for attempt in 1..=3 {
+            let receive = async {
+                let (mut socket, _) = listener.accept().await.expect("a connection");
+                let mut request = vec![0; 4096];
+                let count = socket.read(&mut request).await.expect("a request");
+                socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("answered");
+                String::from_utf8_lossy(&request[..count]).to_ascii_lowercase()
+            };
+            let (sent, request) = tokio::join!(open.attempt("msg_1", "{}"), receive);
+            sent.expect("delivered");
+            assert!(request.contains(&format!("host: receiver.example:{port}")), "{request}");
+            assert_eq!(LOOKED_UP.load(Ordering::SeqCst), attempt);
+        }
+        let vetted = deliver(false, "https");
+        let error = vetted.attempt("msg_1", "{}").await.expect_err("inside");
+        assert_eq!(error, "the host has no public address");
+        let nobody = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
+        assert!(nobody.is_err(), "somebody connected");
     }
 
     #[test]

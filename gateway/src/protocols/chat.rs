@@ -9,6 +9,7 @@
 //! - `cache_control` of a part or a tool is read, so that clients of this protocol can use the caches of others.
 
 mod answer;
+mod citations;
 mod finish;
 mod message_in;
 mod message_out;

@@ -12,12 +12,19 @@ const WORD_BYTES: usize = 200;
 
 /// Reads an error. `body`: as received, which may be anything.
 pub(super) fn read(status: u16, body: &[u8]) -> Failure {
-    of_body(Some(status), ErrorBody::read(body))
+    let unsaid = || format!("the provider answered with status {status} and without a message");
+    of_body(Some(status), ErrorBody::read(body), unsaid)
 }
 
 /// Reads an error inside a stream, whose status was a good one.
 pub(super) fn of_value(error: &Value) -> Failure {
-    of_body(None, ErrorBody::of_value(error))
+    let unsaid = || "the provider ended the stream with an error and without a message".to_owned();
+    of_body(None, ErrorBody::of_value(error), unsaid)
+}
+
+/// Reads why a provider failed at what it had taken on.
+pub(super) fn of_task(error: &Value) -> Failure {
+    of_body(None, ErrorBody::of_value(error), || "the provider gave no reason".to_owned())
 }
 
 /// The words for a kind of error to a client. What only the gateway can mend is an error of the provider to the client.
@@ -35,19 +42,12 @@ pub(crate) fn code_of(kind: FailureKind) -> &'static ErrorCode {
     }
 }
 
-fn of_body(status: Option<u16>, error: ErrorBody) -> Failure {
+/// `unsaid`: the message of an error that has none.
+fn of_body(status: Option<u16>, error: ErrorBody, unsaid: impl FnOnce() -> String) -> Failure {
     let kind = kind(status, &error);
-    let message =
-        error.message.map_or_else(|| without_message(status), |message| cut(message, MESSAGE_BYTES));
+    let message = error.message.map_or_else(unsaid, |message| cut(message, MESSAGE_BYTES));
     let word = |word: Option<String>| word.map(|word| cut(word, WORD_BYTES));
     Failure { kind, message, code: word(error.code), param: word(error.param) }
-}
-
-fn without_message(status: Option<u16>) -> String {
-    match status {
-        Some(status) => format!("the provider answered with status {status} and without a message"),
-        None => "the provider ended the stream with an error and without a message".to_owned(),
-    }
 }
 
 fn cut(mut text: String, bytes: usize) -> String {

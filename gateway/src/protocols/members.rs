@@ -2,13 +2,13 @@
 //! On the way out it goes back to that place where the target speaks the protocol of the request; otherwise the place is
 //! reported.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use gatewright::limits;
 use serde_json::{Map, Number, Value};
 
 use super::Outgoing;
-use crate::conversation::{Conversation, Given, Place, Protocol};
+use crate::conversation::{Answer, Conversation, Given, Place, Protocol};
 
 /// An object that is being read. A member is taken only if it has the type that is asked for.
 pub(super) struct Members {
@@ -171,6 +171,33 @@ impl Rest {
         self.own.push(Given::new(value, at));
     }
 
+    /// What stands at these places was understood: the members themselves say nothing more to another protocol.
+    pub(super) fn understood(&mut self, places: &HashSet<String>) {
+        let (own, extra): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.extra).into_iter().partition(|given| places.contains(&*given.at));
+        self.extra = extra;
+        self.own.extend(own);
+    }
+
+    /// Forgets what stands within these places: each is told as a whole.
+    pub(super) fn forget(&mut self, places: &HashMap<String, Value>) {
+        let is_outside = |given: &Given<Value>| {
+            !given.at.match_indices('/').any(|(end, _)| places.contains_key(&given.at[..end]))
+        };
+        self.extra.retain(is_outside);
+        self.own.retain(is_outside);
+    }
+
+    /// Members of the protocol's own that say something.
+    pub(super) fn into_extra(self) -> Vec<Given<Value>> {
+        self.extra
+    }
+
+    pub(super) fn into_answer(self, answer: &mut Answer) {
+        answer.extra = self.extra;
+        answer.own = self.own;
+    }
+
     pub(super) fn into_conversation(self, conversation: &mut Conversation) {
         conversation.extra = self.extra;
         conversation.own = self.own;
@@ -267,7 +294,8 @@ pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-fn unescaped(segment: &str) -> String {
+/// The name that a segment of a JSON Pointer means.
+pub(super) fn unescaped(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }
 

@@ -9,12 +9,15 @@ mod answer;
 mod arrangement;
 mod block_in;
 mod block_out;
+mod citations;
 mod request_in;
 mod request_out;
 mod stop_reason;
 mod stream_in;
 mod stream_out;
 mod thinking;
+#[cfg(test)]
+mod thinking_tests;
 mod tools;
 mod usage;
 

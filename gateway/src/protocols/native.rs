@@ -3,6 +3,7 @@
 
 mod answer;
 mod exact;
+mod grounding;
 mod logprobs;
 mod media;
 mod parts;

@@ -1,16 +1,20 @@
 //! The responses protocol and the neutral conversation.
 
 mod answer;
+mod answer_in;
+mod citations;
 mod content;
 mod request_in;
 mod request_out;
 mod stream_in;
 mod stream_out;
+mod tools;
 
 use super::{Asked, StreamIn, StreamOut, failure};
 use crate::conversation::Failure;
 
-pub(super) use self::answer::{answer_in, answer_out};
+pub(super) use self::answer::answer_out;
+pub(super) use self::answer_in::answer_in;
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 

@@ -1,14 +1,18 @@
 //! What holds for the codecs of every protocol. The documents are in `tests/vectors/protocols`.
 
+mod bounds;
 mod documents;
+mod every_member;
 mod goldens;
 mod hostile;
+mod probes;
 mod round_trip;
 mod same_conversation;
 
 use serde_json::{Value, json};
 
 use super::{Asked, Defaults, Malformed};
+use crate::config::Thinking;
 use crate::conversation::{Delta, Protocol};
 
 /// The protocols, and the folder of their vectors.
@@ -19,7 +23,7 @@ const PROTOCOLS: [(Protocol, &str); 4] = [
     (Protocol::Native, "native"),
 ];
 
-const DEFAULTS: Defaults = Defaults { max_tokens: 4096 };
+const DEFAULTS: Defaults = Defaults { max_tokens: 4096, thinking: Thinking::Budget };
 
 /// The cases of a file of vectors.
 fn cases(folder: &str, file: &str) -> Vec<Value> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::peek::{self, members, spliced};
 use crate::conversation::Protocol;
@@ -17,8 +18,12 @@ pub(crate) struct Asked {
     pub(crate) stream: bool,
     /// Whether the client wants the chunk with the usage at the end of a stream (chat).
     pub(crate) include_usage: bool,
-    /// Whether it continues an earlier response.
-    pub(crate) continues: bool,
+    /// The response that it continues.
+    pub(crate) previous: Option<String>,
+    /// Maximum number of tokens of a choice, if the client states it.
+    pub(crate) most_tokens: Option<u64>,
+    /// Number of choices that the client wants.
+    pub(crate) choices: u32,
     /// The body; of members that stood twice, only the last is left.
     body: Bytes,
     model_at: Option<Range<usize>>,
@@ -33,6 +38,39 @@ pub(crate) struct Asked {
 #[derive(Deserialize)]
 struct StreamOptions {
     include_usage: Option<bool>,
+}
+
+/// How much a client asks for, in the words of each protocol. Of several, the larger counts.
+#[derive(Default)]
+struct Amount {
+    tokens: Option<u64>,
+    choices: Option<u64>,
+}
+
+impl Amount {
+    fn note(&mut self, name: &str, value: &RawValue) {
+        let amount = match name {
+            "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "maxOutputTokens" => {
+                &mut self.tokens
+            }
+            "n" | "candidateCount" | "candidate_count" => &mut self.choices,
+            "generationConfig" | "generation_config" => {
+                // Its members have names of their own.
+                _ = members(value.get(), |name, value| self.note_inner(name, value));
+                return;
+            }
+            _ => return,
+        };
+        // Native requests may write numbers as text.
+        let stated = value.get().trim_matches('"').parse().ok();
+        *amount = stated.max(*amount);
+    }
+
+    fn note_inner(&mut self, name: &str, value: &RawValue) {
+        if !name.starts_with("generation") {
+            self.note(name, value);
+        }
+    }
 }
 
 impl Asked {
@@ -52,7 +90,9 @@ impl Asked {
         let text = std::str::from_utf8(body).ok()?;
         let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
         let (mut previous, mut twice) = (None, false);
+        let mut amount = Amount::default();
         members(text, |name, value| {
+            amount.note(name, value);
             let member = match name {
                 "model" => &mut model,
                 "stream" => &mut stream,
@@ -78,7 +118,9 @@ impl Asked {
             model: model.and_then(peek::string).map(String::from).unwrap_or_default(),
             stream: stream.is_some_and(|stream| stream.get() == "true"),
             include_usage: include_usage == Some(true),
-            continues: previous.is_some_and(|previous| previous.get() != "null"),
+            most_tokens: amount.tokens,
+            choices: amount.choices.map_or(1, |count| u32::try_from(count).unwrap_or(u32::MAX).max(1)),
+            previous: previous.and_then(peek::string).map(String::from),
             model_at: model.map(|model| peek::place(text, model)),
             options_at: options.map(|options| peek::place(text, options)),
             inner_at,
@@ -208,5 +250,22 @@ mod tests {
         }
         let asked = Asked::read(&Bytes::from_static(br#"{"model":7,"stream":"true"}"#)).expect("an object");
         assert_eq!((asked.model.as_str(), asked.stream), ("", false));
+    }
+
+    #[test]
+    fn how_much_is_asked_for_is_read_in_the_words_of_each_protocol() {
+        for (body, expected) in [
+            (r#"{"max_tokens":7,"n":3}"#, (Some(7), 3)),
+            (r#"{"max_tokens":7,"max_completion_tokens":9}"#, (Some(9), 1)),
+            (r#"{"max_output_tokens":7}"#, (Some(7), 1)),
+            (r#"{"generationConfig":{"maxOutputTokens":"7","candidateCount":2}}"#, (Some(7), 2)),
+            (r#"{"generation_config":{"max_output_tokens":7,"generation_config":{"n":9}}}"#, (Some(7), 1)),
+            (r#"{"max_tokens":null,"n":0}"#, (None, 1)),
+            (r#"{"max_tokens":-1,"n":1e3}"#, (None, 1)),
+            (r#"{"messages":[{"max_tokens":7,"n":3}]}"#, (None, 1)),
+        ] {
+            let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+            assert_eq!((asked.most_tokens, asked.choices), expected, "{body}");
+        }
     }
 }

@@ -3,18 +3,20 @@
 use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
-use http::header;
+use http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt as _, Limited};
 
+use super::continued::Keeper;
 use super::failure::Fault;
 use super::observer::Observer;
 use super::passing::{Events, Passing};
 use super::stream::Stream;
-use super::translation::Translating;
-use super::{Journey, Parcel, document, translation};
-use crate::conversation::Usage;
+use super::translation::{Answering, Translating};
+use super::{Journey, LONG_BODY, Parcel, document, pictures, translation};
+use crate::bounds::room::{NoRoom, Share};
+use crate::conversation::{Protocol, Usage};
 use crate::routing::Claim;
-use crate::upstream::{Action, Request};
+use crate::upstream::{Action, NoAnswer, Request};
 use crate::wire::Presence;
 
 /// Maximum size of an error that is read.
@@ -24,7 +26,12 @@ const ERROR_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// An answer that the client gets.
 pub(super) enum Answered {
-    Document { document: Bytes, usage: Option<Usage> },
+    Document {
+        document: Bytes,
+        usage: Option<Usage>,
+        /// The memory that it takes.
+        share: Share,
+    },
     Stream(Box<Stream>),
 }
 
@@ -42,26 +49,51 @@ pub(super) async fn ask(journey: &Journey<'_>, parcel: &Parcel, claim: &Claim) -
         relayed: parcel.asked.is_none(),
         id: &journey.call.request_id,
     };
-    let answer = endpoint
-        .send(request, claim.key())
-        .await
-        .map_err(|why| Fault::no_answer(&why, &endpoint.redactor))?;
+    let answer = endpoint.send(request, claim.key()).await;
+    let (head, body) = opened(answer, protocol, &endpoint.redactor).await?;
+    let is_stream = text(&head.headers, &header::CONTENT_TYPE).trim_start().starts_with("text/event-stream");
+    passed(journey, parcel, claim, Body::new(body), is_stream).await
+}
+
+/// Head and body of a successful answer.
+pub(super) async fn opened<B>(
+    answer: Result<http::Response<B>, NoAnswer>,
+    protocol: Protocol,
+    redactor: &Redactor,
+) -> Result<(http::response::Parts, B), Fault>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<axum::BoxError>,
+{
+    let answer = answer.map_err(|why| Fault::no_answer(&why, redactor))?;
     let (head, body) = answer.into_parts();
     if !head.status.is_success() {
-        let reading = Limited::new(body, MOST_ERROR_BYTES).collect();
-        let body = match tokio::time::timeout(ERROR_TIMEOUT, reading).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            _ => Bytes::new(),
-        };
+        let body = error_body(body).await;
         let status = head.status.as_u16();
-        return Err(Fault::of_answer(protocol, status, &head.headers, &body, &endpoint.redactor));
+        return Err(Fault::of_answer(protocol, status, &head.headers, &body, redactor));
     }
-    let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !matches!(text(header::CONTENT_ENCODING), "" | "identity") {
-        return Err(Fault::broken("is compressed, which nobody asked for", &endpoint.redactor));
+    if !matches!(text(&head.headers, &header::CONTENT_ENCODING), "" | "identity") {
+        return Err(Fault::broken("is compressed, which nobody asked for", redactor));
     }
-    let is_stream = text(header::CONTENT_TYPE).trim_start().starts_with("text/event-stream");
-    passed(journey, parcel, claim, Body::new(body), is_stream).await
+    Ok((head, body))
+}
+
+/// A header as text; empty if there is none.
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The body of an error, as far as it is read.
+pub(super) async fn error_body<B>(body: B) -> Bytes
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<axum::BoxError>,
+{
+    let reading = Limited::new(body, MOST_ERROR_BYTES).collect();
+    match tokio::time::timeout(ERROR_TIMEOUT, reading).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        _ => Bytes::new(),
+    }
 }
 
 /// What the client gets of a successful answer.
@@ -76,8 +108,10 @@ pub(super) async fn passed(
     let redactor = &endpoint.redactor;
     let streams = journey.action == Action::Answer { stream: true };
     if !(is_stream && streams) {
-        let document = document::read(body, endpoint.idle_timeout, redactor).await?;
-        let passed = passed_document(journey, parcel, &document, redactor);
+        let mut share = journey.app.room.share();
+        let most = document::MOST_BYTES;
+        let document = document::read(body, most, endpoint.idle_timeout, redactor, &mut share).await?;
+        let passed = passed_document(journey, parcel, claim, document, share).await;
         // What it says in place of a stream is told, if it is an error.
         return match passed {
             Ok(_) if streams => Err(Fault::broken("is no stream", redactor)),
@@ -91,34 +125,93 @@ pub(super) async fn passed(
         None => {
             let hide_usage = !journey.asked.include_usage && !is_embedded;
             let observer = Observer::new(parcel.protocol, &journey.asked.model, hide_usage);
-            Box::new(Passing::new(parcel.protocol, journey.framing, observer))
+            let observer = match parcel.protocol {
+                Protocol::Chat => observer.wanting(journey.asked.choices),
+                _ => observer,
+            };
+            let keeper = keeper(journey, parcel, claim);
+            Box::new(Passing::new(parcel.protocol, journey.framing, observer).keeping(keeper))
         }
         Some(asked) => {
             let keeper = parcel.keeper.clone();
             let (from, to) = (parcel.protocol, journey.protocol);
-            Box::new(Translating::new(from, to, journey.framing, asked.clone(), keeper))
+            let events = Translating::new(from, to, journey.framing, (**asked).clone(), keeper);
+            let events = match from {
+                Protocol::Chat => events.wanting(journey.asked.choices),
+                _ => events,
+            };
+            Box::new(if parcel.compacts.is_some() { events.compacting() } else { events })
         }
     };
-    let mut stream = Stream::new(body, events, presence, endpoint.idle_timeout, redactor.clone());
+    let share = journey.app.room.share();
+    let mut stream = Stream::new(body, events, presence, endpoint.idle_timeout, redactor.clone(), share);
     if !is_embedded {
         stream.begin().await?;
     }
     Ok(Answered::Stream(Box::new(stream)))
 }
 
-fn passed_document(
+/// Stores an answer that is relayed.
+fn keeper(journey: &Journey<'_>, parcel: &Parcel, claim: &Claim) -> Option<Keeper> {
+    parcel.keeper.clone().map(|keeper| keeper.held(claim, &journey.asked.model))
+}
+
+/// Stores a whole answer that is relayed.
+fn keep(keeper: Option<&Keeper>, document: &Bytes) {
+    if let Some(keeper) = keeper {
+        // What was passed is text.
+        keeper.keep_relayed(std::str::from_utf8(document).unwrap_or_default());
+    }
+}
+
+/// What the client gets of a whole answer. A long one is read on a thread of its own, so that others do not wait for it.
+async fn passed_document(
     journey: &Journey<'_>,
     parcel: &Parcel,
-    document: &Bytes,
-    redactor: &Redactor,
+    claim: &Claim,
+    document: Bytes,
+    mut share: Share,
 ) -> Result<Answered, Fault> {
-    if let Some(asked) = &parcel.asked {
-        let (from, to) = (parcel.protocol, journey.protocol);
-        let (document, usage) =
-            translation::document(from, to, document, asked, parcel.keeper.as_ref(), redactor)?;
-        return Ok(Answered::Document { document, usage });
+    let (from, to, model) = (parcel.protocol, journey.protocol, journey.asked.model.clone());
+    let redactor = claim.destination.provider.endpoint.redactor.clone();
+    let (asked, compacts) = (parcel.asked.clone(), parcel.compacts);
+    // A whole answer in place of a stream is none.
+    let is_answer = journey.action != Action::Answer { stream: true };
+    let keeper = match &asked {
+        Some(_) => parcel.keeper.clone(),
+        None => keeper(journey, parcel, claim),
     }
-    let mut observer = Observer::new(parcel.protocol, &journey.asked.model, false);
-    let document = document::passed(document, &mut observer, redactor)?;
-    Ok(Answered::Document { document, usage: observer.usage })
+    .filter(|_| is_answer);
+    let is_long = document.len() > LONG_BODY;
+    let draws = journey.action == Action::Image;
+    let pass = move || {
+        if draws {
+            let usage = Some(pictures::usage(&document, &redactor)?);
+            return Ok(Answered::Document { document, usage, share });
+        }
+        let (document, usage) = if let Some(asked) = asked {
+            let answering = Answering { from, to, asked: &asked, keeper: keeper.as_ref(), compacts };
+            translation::document(&answering, &document, &redactor, &mut share)?
+        } else {
+            let mut observer = Observer::new(from, &model, false);
+            let (taken, came) = (share.bytes(), document.as_ptr());
+            let document = document::passed(&document, &mut observer, &redactor, &mut share)?;
+            if document.as_ptr() == came {
+                // With the room that it was read into.
+                share.hold(taken).map_err(|NoRoom| Fault::no_room(&redactor))?;
+                keep(keeper.as_ref(), &document);
+                return Ok(Answered::Document { document, usage: observer.usage, share });
+            }
+            keep(keeper.as_ref(), &document);
+            (document, observer.usage)
+        };
+        // What it was made of is gone.
+        share.hold(document.len()).map_err(|NoRoom| Fault::no_room(&redactor))?;
+        Ok(Answered::Document { document, usage, share })
+    };
+    if !is_long {
+        return pass();
+    }
+    let worked = journey.app.workshop.work(move |_| Ok(pass())).await;
+    worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
 }

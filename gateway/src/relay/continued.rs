@@ -1,79 +1,238 @@
-//! Responses that continue one that the gateway keeps, and those that it keeps itself, as their provider stores none.
+//! Responses that continue one that the gateway knows, and those that it stores.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gatewright::limits;
 use serde_json::Value;
 
+use super::compaction::{Form, ask_for_summary};
 use super::frames::{Fields, Frames};
+use super::peek::{members, string};
 use crate::app::App;
 use crate::bounds::budget::Budget;
+use crate::compaction;
 use crate::conversation::Place;
-use crate::kept::{Items, conversation, look_up};
+use crate::kept::{self, Conversation, Items};
+use crate::routing::{Claim, Plan};
+use crate::store::{Holder, Known, LONGEST};
+use crate::wire::json::{list, text};
 use crate::wire::{ApiError, Call};
+
+/// Why no provider of a model can continue a response.
+const ELSEWHERE: &str =
+    "it is stored by a provider that does not serve this model, and there is no whole copy of it here";
 
 /// Stores the response to a request once it is whole.
 #[derive(Clone)]
 pub(super) struct Keeper {
     app: Arc<App>,
     owner: Arc<str>,
-    items: Items,
+    /// None if there is no copy of what it continues, or there can be none of it.
+    items: Option<Items>,
+    holder: Option<Holder>,
+    /// Whether the upstream goes on without its client.
+    in_background: bool,
 }
 
-/// A request of the responses protocol with its whole conversation.
+/// A request of the responses protocol with its whole conversation, for an upstream that speaks another protocol.
 pub(super) struct Whole {
     /// As if the client had sent all items itself.
     pub(super) request: Value,
     /// None if the client wants nothing stored.
     pub(super) keeper: Option<Keeper>,
     pub(super) origin: Option<Origin>,
+    /// How the client asks for a compaction, if it does.
+    pub(super) compacts: Option<Form>,
 }
 
-/// Where the items of a continued request come from.
+/// A request that goes to an upstream that speaks the protocol.
+#[derive(Default)]
+pub(super) struct Relayed {
+    /// Where the client's own does not do.
+    pub(super) body: Option<Bytes>,
+    /// None if the client wants nothing stored.
+    pub(super) keeper: Option<Keeper>,
+}
+
+/// Where the items of a request come from.
 pub(super) struct Origin {
-    /// Number of items from the previous response.
-    earlier: usize,
+    /// The index of each in the client's input; none if it did not send it.
+    sources: Vec<Option<usize>>,
     /// Whether the client sent its input as a text.
     is_text: bool,
 }
 
-/// A request that was checked, with the items that it continues. Errors: the caller has no such response; items do not
-/// match.
-pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whole, ApiError> {
-    let mut whole = request.clone();
-    let is_stored = request["store"] != false;
-    let continues = request["previous_response_id"].is_string();
-    if !is_stored && !continues {
-        return Ok(Whole { request: whole, keeper: None, origin: None });
+/// Lets the upstream that stores the continued response be asked first, and it alone where there is no copy.
+/// Errors: the model has no such upstream.
+pub(super) fn lead(previous: &Known, plan: &mut Plan) -> Result<(), ApiError> {
+    let Some(holder) = &previous.holder else { return Ok(()) };
+    let alone = previous.documents.is_none();
+    if !plan.begin_at(&holder.upstream, holder.key, alone) && alone {
+        return Err(kept::previous_not_found(ELSEWHERE));
     }
+    Ok(())
+}
+
+/// A request that was checked, with the items that it continues. Errors: the caller has no such response; items do not
+/// match; there is nothing to compact.
+pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whole, ApiError> {
+    let compacts = Form::of(call, request);
+    let is_stored = is_stored(request) && compacts != Some(Form::Operation);
+    let continues = request["previous_response_id"].is_string();
+    let changes = continues || compacts.is_some() || has_compaction(request);
+    let mut whole = request.clone();
+    if !is_stored && !changes {
+        return Ok(Whole::of(whole));
+    }
+    let Conversation { items, earlier } = conversation(app, call, request, compacts)?;
+    let mut origin = None;
+    if changes {
+        let mut all = expanded(&items, earlier);
+        if compacts.is_some() {
+            ask_for_summary(&mut whole, &mut all)?;
+        }
+        let (sources, sent): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        whole["input"] = sent.into();
+        whole["previous_response_id"] = Value::Null;
+        origin = Some(Origin { sources, is_text: request["input"].is_string() });
+    }
+    let keeper = is_stored.then(|| Keeper::new(app, call, Some(items)));
+    Ok(Whole { request: whole, keeper, origin, compacts })
+}
+
+/// What a request that was checked needs beside its bytes. `previous_is_there`: the upstream stores the response that it
+/// continues. Errors: the caller has no such response; items do not match.
+pub(super) fn relayed(
+    app: &Arc<App>,
+    call: &Call,
+    mut request: Value,
+    previous_is_there: bool,
+) -> Result<Relayed, ApiError> {
+    let compacts = Form::of(call, &request);
+    let is_stored = is_stored(&request) && compacts != Some(Form::Operation);
+    let id = request["previous_response_id"].as_str();
+    let previous = id.map(|id| kept::previous(app, call, id)).transpose()?;
+    let moves = previous.is_some() && !previous_is_there;
+    // For a copy of the whole there has to be one of what it continues.
+    let continues_copy = previous.as_ref().is_some_and(|previous| previous.documents.is_some());
+    let all = if moves || is_stored && continues_copy {
+        Some(conversation(app, call, &request, compacts)?)
+    } else {
+        None
+    };
+    let body = match &all {
+        Some(all) if moves => Some(moved_body(&request, all)),
+        _ => has_compaction(&request).then(|| expanded_body(request.clone())),
+    };
+    let (in_background, is_all) = (request["background"] == true, is_all(&request));
+    let items = match all {
+        Some(all) => Some(all.items),
+        None => previous.is_none().then(|| kept::items_of(request["input"].take())),
+    };
+    let keeper = || Keeper { in_background, ..Keeper::new(app, call, items.filter(|_| is_all)) };
+    Ok(Relayed { body, keeper: is_stored.then(keeper) })
+}
+
+/// A request with its whole conversation, for an upstream that has not stored what it continues.
+fn moved_body(request: &Value, all: &Conversation) -> Bytes {
+    let mut whole = request.clone();
+    let items = expanded(&all.items, all.earlier).into_iter();
+    let items = items.filter_map(|(source, item)| if source.is_some() { Some(item) } else { moved(item) });
+    whole["input"] = items.collect();
+    if let Some(members) = whole.as_object_mut() {
+        members.shift_remove("previous_response_id");
+    }
+    whole.to_string().into()
+}
+
+/// A request with a message for each compaction that a gateway made.
+fn expanded_body(mut request: Value) -> Bytes {
+    for item in request["input"].as_array_mut().into_iter().flatten() {
+        if let Some(message) = compaction::expanded(item) {
+            *item = message;
+        }
+    }
+    request.to_string().into()
+}
+
+/// All items of a request, those that it continues first. What is to be compacted may have open calls.
+fn conversation(
+    app: &App,
+    call: &Call,
+    request: &Value,
+    compacts: Option<Form>,
+) -> Result<Conversation, ApiError> {
     // What is kept is no longer than a request may be.
     let unlimited = Budget::of(usize::MAX, usize::MAX);
-    let conversation = conversation(app, call, request, &unlimited)?;
-    let mut origin = None;
-    if continues {
+    let conversation = kept::conversation(app, call, request, &unlimited)?;
+    if conversation.earlier > 0 && compacts.is_none() {
         let unmatched = limits::unmatched_calls(&conversation.items, conversation.earlier);
         if !unmatched.is_empty() {
             return Err(ApiError::violations(unmatched));
         }
-        whole["input"] = conversation.items.clone().into();
-        whole["previous_response_id"] = Value::Null;
-        origin = Some(Origin { earlier: conversation.earlier, is_text: request["input"].is_string() });
     }
-    let owner = Arc::clone(call.caller.id());
-    let items = conversation.items;
-    let keeper = is_stored.then(|| Keeper { app: Arc::clone(app), owner, items: Items::new(items) });
-    Ok(Whole { request: whole, keeper, origin })
+    Ok(conversation)
 }
 
-/// The body of a request for a provider that cannot know the response that it continues. None if the gateway does not
-/// keep that one: then the provider may.
-pub(super) fn body(app: &Arc<App>, call: &Call, request: &Value) -> Result<Option<Bytes>, ApiError> {
-    match request["previous_response_id"].as_str() {
-        Some(id) if look_up(app, call, id).is_some() => {
-            Ok(Some(whole(app, call, request)?.request.to_string().into()))
+fn is_stored(request: &Value) -> bool {
+    request["store"] != false
+}
+
+/// Whether a request holds all that it is about, and names nothing that only the provider has.
+fn is_all(request: &Value) -> bool {
+    request["conversation"].is_null() && request["prompt"].is_null()
+}
+
+/// Whether the client sends back a compaction that a gateway made.
+fn has_compaction(request: &Value) -> bool {
+    list(&request["input"]).any(|item| compaction::summary(item).is_some())
+}
+
+/// The items with a message for each compaction that a gateway made, and where each comes from. Of the earlier items,
+/// the last compaction stands for all before it.
+fn expanded(items: &[Value], earlier: usize) -> Vec<(Option<usize>, Value)> {
+    let is_compaction = |item: &Value| compaction::summary(item).is_some();
+    let first = items[..earlier].iter().rposition(is_compaction).unwrap_or(0);
+    let first = if parts_a_call(&items[..first], &items[first..]) { 0 } else { first };
+    let left = items.iter().enumerate().skip(first);
+    let item = |item: &Value| compaction::expanded(item).unwrap_or_else(|| item.clone());
+    left.map(|(index, one)| (index.checked_sub(earlier), item(one))).collect()
+}
+
+/// Whether there are calls whose results come later.
+fn parts_a_call(before: &[Value], after: &[Value]) -> bool {
+    let calls =
+        before.iter().filter(|item| matches!(text(&item["type"]), "function_call" | "custom_tool_call"));
+    let calls: HashSet<&str> = calls.map(|call| text(&call["call_id"])).collect();
+    let is_result = |item: &&Value| text(&item["type"]).ends_with("_call_output");
+    after.iter().filter(is_result).any(|result| calls.contains(text(&result["call_id"])))
+}
+
+/// An item for a provider that has not stored it: without an id that only its own provider knows. None if it says nothing
+/// without that.
+fn moved(mut item: Value) -> Option<Value> {
+    match item["type"].as_str() {
+        Some("reasoning") if !item["encrypted_content"].is_string() => return None,
+        Some(
+            "message"
+            | "function_call"
+            | "function_call_output"
+            | "custom_tool_call"
+            | "custom_tool_call_output",
+        ) => {
+            item.as_object_mut()?.shift_remove("id");
         }
-        _ => Ok(None),
+        _ => {}
+    }
+    Some(item)
+}
+
+impl Whole {
+    /// A request that continues nothing, and whose answer is not stored.
+    pub(super) fn of(request: Value) -> Self {
+        Self { request, keeper: None, origin: None, compacts: None }
     }
 }
 
@@ -86,15 +245,38 @@ impl Origin {
     fn sent_at(&self, place: Place) -> Option<Place> {
         let Some(rest) = place.strip_prefix("/input/") else { return Some(place) };
         let (index, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let index = index.parse::<usize>().ok()?.checked_sub(self.earlier)?;
-        Some(if self.is_text { "/input".into() } else { format!("/input/{index}{rest}").into() })
+        let source = (*self.sources.get(index.parse::<usize>().ok()?)?)?;
+        Some(if self.is_text { "/input".into() } else { format!("/input/{source}{rest}").into() })
     }
 }
 
 impl Keeper {
+    fn new(app: &Arc<App>, call: &Call, items: Option<Vec<Value>>) -> Self {
+        let (app, owner) = (Arc::clone(app), Arc::clone(call.caller.id()));
+        let items = items.map(Items::new).filter(|items| !items.are_too_long());
+        Self { app, owner, items, holder: None, in_background: false }
+    }
+
+    /// Of a response that an upstream stores, too.
+    pub(super) fn held(mut self, claim: &Claim, model: &str) -> Self {
+        let endpoint = &claim.destination.provider.endpoint;
+        let key = claim.key().and_then(|key| endpoint.mark_of(key));
+        self.holder = Some(Holder { upstream: Arc::clone(&endpoint.name), key, model: model.into() });
+        self
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        self.items.as_ref().map_or(0, Items::weight)
+    }
+
     pub(super) fn keep(&self, response: &Value) {
-        if let Some(id) = response["id"].as_str() {
-            self.app.history.keep(&self.owner, id.to_owned(), self.items.clone().answered(response));
+        let text = response.to_string();
+        if let (Some(id), Some(items), true) =
+            (response["id"].as_str(), self.items.clone(), kept::is_readable(&text))
+        {
+            let documents = items.answered_by(&text);
+            self.app.history.keep(&self.owner, id.to_owned(), Some(documents), None);
         }
     }
 
@@ -108,18 +290,90 @@ impl Keeper {
             }
         });
     }
+
+    /// Stores where a response is that its client may leave and ask for later. `begun`: as its stream began.
+    pub(super) fn keep_begun(&mut self, begun: &str) {
+        if std::mem::take(&mut self.in_background) {
+            self.keep_relayed(begun);
+        }
+    }
+
+    /// Stores a response that is relayed, read without a tree. `response`: as the client gets it.
+    pub(super) fn keep_relayed(&self, response: &str) {
+        let (mut id, mut status, mut is_held, mut has_output) = (None, None, true, false);
+        let read = members(response, |name, value| match name {
+            "id" => id = string(value),
+            "status" => status = string(value),
+            // Some upstreams answer so whatever they are asked.
+            "store" => is_held = value.get() != "false",
+            "output" => has_output = value.get().starts_with('['),
+            _ => {}
+        });
+        let (Ok(()), Some(id)) = (read, id) else { return };
+        // One that is still under way has to be asked for again.
+        let is_whole = has_output && matches!(status.as_deref(), None | Some("completed" | "incomplete"));
+        let is_copied = is_whole && response.len() <= LONGEST && kept::is_readable(response);
+        let items = self.items.clone().filter(|_| is_copied);
+        let documents = items.map(|items| items.answered_by(response));
+        let holder = self.holder.clone().filter(|_| is_held);
+        self.app.history.keep(&self.owner, id.into_owned(), documents, holder);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn places_are_those_of_the_clients_own_input() {
         let places = || vec!["/input/1/content/0".into(), "/input/3/content/0".into(), "/top_k".into()];
-        let list = Origin { earlier: 2, is_text: false };
+        let sources = || vec![None, None, Some(0), Some(1), None];
+        let list = Origin { sources: sources(), is_text: false };
         assert_eq!(list.sent(places()), ["/input/1/content/0", "/top_k"]);
-        let text = Origin { earlier: 3, is_text: true };
+        let text = Origin { sources: sources(), is_text: true };
         assert_eq!(text.sent(places()), ["/input", "/top_k"]);
+    }
+
+    fn compacted(summary: &str) -> Value {
+        json!({ "type": "compaction", "encrypted_content": compaction::sealed(summary) })
+    }
+
+    fn sources(items: &[Value], earlier: usize) -> Vec<Option<usize>> {
+        expanded(items, earlier).into_iter().map(|(source, _)| source).collect()
+    }
+
+    #[test]
+    fn a_compaction_stands_for_the_earlier_items_before_it() {
+        let message = |text: &str| json!({ "type": "message", "role": "user", "content": text });
+        let items = [message("a"), compacted("a"), message("b"), compacted("b"), message("c")];
+        assert_eq!(sources(&items, 4), [None, Some(0)]);
+        assert_eq!(sources(&items, 3), [None, None, Some(0), Some(1)]);
+        // What the client sends itself, it means.
+        assert_eq!(sources(&items, 0).len(), 5);
+        let foreign =
+            [message("a"), json!({ "type": "compaction", "encrypted_content": "gAAAA" }), message("b")];
+        assert_eq!(sources(&foreign, 2).len(), 3);
+    }
+
+    #[test]
+    fn a_result_keeps_the_call_that_a_compaction_stands_for() {
+        let items = [
+            json!({ "type": "function_call", "call_id": "1", "name": "look", "arguments": "{}" }),
+            compacted("a"),
+            json!({ "type": "function_call_output", "call_id": "1", "output": "x" }),
+        ];
+        assert_eq!(sources(&items, 2).len(), 3);
+    }
+
+    #[test]
+    fn items_move_to_another_provider_without_what_only_the_first_one_knows() {
+        let call = json!({ "type": "function_call", "id": "fc_1", "call_id": "1", "name": "look" });
+        let moved_call = moved(call).expect("a call");
+        assert_eq!(moved_call, json!({ "type": "function_call", "call_id": "1", "name": "look" }));
+        assert_eq!(moved(json!({ "type": "reasoning", "id": "rs_1", "summary": [] })), None);
+        let proof = json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x" });
+        assert_eq!(moved(proof.clone()), Some(proof));
     }
 }

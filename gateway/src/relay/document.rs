@@ -11,12 +11,20 @@ use http_body_util::BodyExt as _;
 use super::failure::Fault;
 use super::observer::Observer;
 use super::peek::spliced;
+use crate::bounds::room::{NoRoom, Share};
 
 /// Maximum size of an answer: room for pictures in base64.
-const MOST_BYTES: usize = 128 * 1024 * 1024;
+pub(crate) const MOST_BYTES: usize = 128 * 1024 * 1024;
 
-/// Reads a body to its end.
-pub(crate) async fn read(body: Body, idle_timeout: Duration, redactor: &Redactor) -> Result<Bytes, Fault> {
+/// Reads a body to its end. `most`: its maximum size in bytes. `share`: holds the memory that it takes, as it comes.
+pub(crate) async fn read(
+    body: Body,
+    most: usize,
+    idle_timeout: Duration,
+    redactor: &Redactor,
+    share: &mut Share,
+) -> Result<Bytes, Fault> {
+    let no_room = |NoRoom| Fault::no_room(redactor);
     let mut body = body;
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     loop {
@@ -29,22 +37,36 @@ pub(crate) async fn read(body: Body, idle_timeout: Duration, redactor: &Redactor
         let Ok(packet) = frame.into_data() else { continue };
         // Most answers are one packet, which is not copied.
         if first.is_empty() && rest.is_empty() {
+            share.hold(packet.len()).map_err(no_room)?;
             first = packet;
             continue;
+        }
+        let length = first.len().max(rest.len()) + packet.len();
+        if length > most {
+            return Err(Fault::broken(&format!("is longer than {most} bytes"), redactor));
+        }
+        if length > rest.capacity() {
+            let capacity = length.max(2 * rest.capacity());
+            share.hold(first.len() + capacity).map_err(no_room)?;
+            rest.reserve(capacity - rest.len());
         }
         if rest.is_empty() {
             rest.extend_from_slice(&first);
         }
         rest.extend_from_slice(&packet);
-        if rest.len() > MOST_BYTES {
-            return Err(Fault::broken(&format!("is longer than {MOST_BYTES} bytes"), redactor));
-        }
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
 /// The answer as the client gets it: with the model as the client called it.
-pub(crate) fn passed(document: &Bytes, observer: &mut Observer, redactor: &Redactor) -> Result<Bytes, Fault> {
+pub(crate) fn passed(
+    document: &Bytes,
+    observer: &mut Observer,
+    redactor: &Redactor,
+    share: &mut Share,
+) -> Result<Bytes, Fault> {
+    // For the copy with another name.
+    share.hold(2 * document.len()).map_err(|NoRoom| Fault::no_room(redactor))?;
     let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
     match observer.document(text) {
         Ok(None) => Ok(document.clone()),

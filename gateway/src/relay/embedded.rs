@@ -5,22 +5,55 @@ use std::sync::Arc;
 use gatewright::operations;
 use http::header;
 
+use super::attempt::Answered;
+use super::failure::Fault;
 use super::{Journey, Parcel, attempt};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
 use crate::routing::Claim;
-use crate::simulator::protocols::{chat, native, responses};
+use crate::simulator::protocols::{chat, images, native, responses};
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response};
 
 type Handler = fn(&App, &Call, &Budget) -> Result<Response, ApiError>;
 
-/// The answer of the embedded provider, or its error.
-pub(super) async fn answer(journey: &Journey<'_>, parcel: Parcel, mut claim: Claim) -> Response {
-    let operation = journey.call.operation;
-    let call = call_of(journey, &parcel, &claim.destination.model);
-    let handler: Handler = match (parcel.protocol, journey.action) {
+/// The answer of the embedded provider. Errors: its own, or a budget has no room for the request.
+pub(super) async fn answer(
+    journey: &Journey<'_>,
+    parcel: Parcel,
+    mut claim: Claim,
+) -> Result<Response, ApiError> {
+    let charge = journey.charge(&claim)?;
+    match answered(journey, &parcel, &mut claim).await {
+        Ok(answered) => Ok(journey.respond(answered, &parcel, claim, charge)),
+        Err(error) => {
+            charge.void();
+            Err(error)
+        }
+    }
+}
+
+async fn answered(journey: &Journey<'_>, parcel: &Parcel, claim: &mut Claim) -> Result<Answered, ApiError> {
+    let call = call_of(journey, parcel, &claim.destination.model);
+    let response = match journey.action {
+        Action::Image => images::create(journey.app, &call).await?,
+        _ => worked_out(journey, parcel.protocol, call).await?,
+    };
+    claim.succeeded(std::time::Instant::now());
+    let (head, body) = response.into_parts();
+    let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+    let is_stream = media_type.is_some_and(|value| value.starts_with(b"text/event-stream"));
+    attempt::passed(journey, parcel, claim, body, is_stream).await.map_err(Fault::into_error)
+}
+
+/// The next turn of a conversation, or what is asked about it.
+async fn worked_out(
+    journey: &Journey<'_>,
+    protocol: Protocol,
+    call: Arc<Call>,
+) -> Result<Response, ApiError> {
+    let handler: Handler = match (protocol, journey.action) {
         (Protocol::Responses, Action::Compact) => responses::compact,
         (Protocol::Responses, _) => responses::create,
         (Protocol::Native, Action::CountTokens) => native::count_tokens,
@@ -29,22 +62,7 @@ pub(super) async fn answer(journey: &Journey<'_>, parcel: Parcel, mut claim: Cla
         (Protocol::Chat | Protocol::Messages, _) => chat::create,
     };
     let app = Arc::clone(journey.app);
-    let worked = journey.app.workshop.work(move |budget| handler(&app, &call, budget)).await;
-    let response = match worked {
-        Ok(response) => response,
-        Err(error) => return error.into_response(operation.error_style),
-    };
-    claim.succeeded(std::time::Instant::now());
-    let (head, body) = response.into_parts();
-    let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
-    let is_stream = media_type.is_some_and(|value| value.starts_with(b"text/event-stream"));
-    match attempt::passed(journey, &parcel, &claim, body, is_stream).await {
-        Ok(answered) => {
-            let charge = journey.charge(&claim);
-            journey.respond(answered, &parcel, claim, charge)
-        }
-        Err(fault) => fault.into_error().into_response(operation.error_style),
-    }
+    journey.app.workshop.work(move |budget| handler(&app, &call, budget)).await
 }
 
 /// The call in the words of the provider.

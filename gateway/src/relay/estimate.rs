@@ -1,10 +1,16 @@
 //! An estimate of the tokens of a conversation, for upstreams that do not count them.
 
+use memchr::{memchr, memrchr};
+
 use crate::conversation::{Conversation, Input, Part, PartKind, ToolKind};
 use crate::simulator::tokens;
 
-/// Tokens of an image, a sound or a document, whatever its size.
-const OF_A_MEDIUM: usize = 256;
+/// Tokens of an image, a sound or a document, whatever its size: those of a medium-sized image.
+const OF_A_MEDIUM: usize = 765;
+/// Length from which a string may be a medium, and of its beginning that tells, in bytes.
+const SHORTEST_MEDIUM: usize = 1024;
+/// What stands before the base64 of an address that holds its medium.
+const DATA: (&[u8], &[u8]) = (b"data:", b";base64,");
 /// Tokens around a turn and around a tool.
 const AROUND: usize = 4;
 
@@ -29,8 +35,37 @@ fn of_part(part: &PartKind) -> usize {
         }
         PartKind::Result(result) => of_parts(&result.parts),
         PartKind::Thought(thought) => thought.text.iter().map(|text| tokens::count(text)).sum(),
-        PartKind::Other(value) => tokens::count(&value.to_string()),
+        PartKind::Other(value) => of_document(value.to_string().as_bytes()),
     }
+}
+
+/// The number of tokens of a JSON document, about, without reading it as one: four bytes are a token, and a string of
+/// base64 is a medium.
+pub(super) fn of_document(document: &[u8]) -> usize {
+    let (mut media, mut of_media, mut at) = (0_usize, 0, 0);
+    // A string that is long enough lies at one of these places at least; what lies between is not looked at.
+    while let Some(rest) = document.get(at + SHORTEST_MEDIUM / 2..).filter(|rest| !rest.is_empty()) {
+        let middle = document.len() - rest.len();
+        let begin = memrchr(b'"', &document[at..middle]).map_or(at, |quote| at + quote + 1);
+        let end = memchr(b'"', rest).map_or(document.len(), |quote| middle + quote);
+        if is_medium(&document[begin..end]) {
+            media += 1;
+            of_media += end - begin;
+        }
+        at = end;
+    }
+    (document.len() - of_media) / 4 + media * OF_A_MEDIUM
+}
+
+fn is_medium(string: &[u8]) -> bool {
+    let data = string.strip_prefix(DATA.0).and_then(|rest| {
+        let head = &rest[..rest.len().min(128)];
+        head.windows(DATA.1.len()).position(|window| window == DATA.1).map(|at| &rest[at + DATA.1.len()..])
+    });
+    let data = data.unwrap_or(string);
+    // A slash may have an escape.
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
+    data.get(..SHORTEST_MEDIUM).is_some_and(|beginning| beginning.iter().all(is_base64))
 }
 
 fn of_tool(tool: &ToolKind) -> usize {
@@ -43,5 +78,31 @@ fn of_tool(tool: &ToolKind) -> usize {
             tokens::count(name) + description.as_deref().map_or(0, tokens::count)
         }
         ToolKind::Other(value) => tokens::count(&value.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_medium_counts_the_same_whatever_its_size_and_text_by_its_length() {
+        let text = |text: &str| of_document(format!(r#"{{"messages":[{{"content":"{text}"}}]}}"#).as_bytes());
+        assert_eq!(text(&"word ".repeat(100_000)) - text(""), 125_000);
+        let around = text("");
+        for bytes in [2_000, 1_000_000] {
+            for head in ["", "data:image/png;base64,"] {
+                let medium = format!("{head}{}", "iVBORw0KGgo+\\/".repeat(bytes / 14));
+                assert!((OF_A_MEDIUM..=OF_A_MEDIUM + around).contains(&text(&medium)), "{head}{bytes}");
+                let two = format!(r#"{medium}"}},{{"content":"{medium}"#);
+                assert!(
+                    (2 * OF_A_MEDIUM..=2 * OF_A_MEDIUM + 2 * around).contains(&text(&two)),
+                    "{head}{bytes}"
+                );
+            }
+        }
+        for document in [&b""[..], b"\"", b"{}", &[b'"'; 5000], &[b'a'; 1023]] {
+            assert_eq!(of_document(document), document.len() / 4);
+        }
     }
 }

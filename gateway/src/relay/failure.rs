@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -16,6 +16,10 @@ use crate::routing::{Unavailable, Why};
 use crate::upstream::{NoAnswer, retry_after};
 use crate::wire::ApiError;
 
+/// Tells which upstream answered, or failed.
+pub(crate) const UPSTREAM_HEADER: HeaderName = HeaderName::from_static("x-gatewright-upstream");
+/// When to try again where answers find no room.
+const NO_ROOM_WAIT: Duration = Duration::from_secs(1);
 /// Maximum length of a message of an upstream, in bytes.
 const MOST_MESSAGE_BYTES: usize = 4 * 1024;
 /// Maximum length of a code or the name of a parameter, in bytes.
@@ -25,10 +29,12 @@ const MOST_WORD_BYTES: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) verdict: Verdict,
-    failure: Failure,
+    failure: Box<Failure>,
     /// The upstream's status, where the client gets it.
     status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
+    /// The upstream, as clients are told of it.
+    upstream: Option<Box<HeaderValue>>,
 }
 
 /// Whose fault it is.
@@ -45,6 +51,8 @@ pub(crate) enum Verdict {
     RateLimit,
     /// The upstream's: another one may do.
     Upstream,
+    /// The gateway's: the upstream has done its work.
+    Gateway,
 }
 
 impl Fault {
@@ -74,7 +82,7 @@ impl Fault {
         let is_own = failure.kind == FailureKind::Authentication || !(400..=599).contains(&status);
         let status = (status != 401 && !is_own).then_some(status);
         let retry_after = retry_after(headers, body, SystemTime::now());
-        Self { verdict, failure: shown(failure, redactor), status, retry_after }
+        Self { verdict, failure: shown(failure, redactor).into(), status, retry_after, upstream: None }
     }
 
     /// Of an error that came in a stream.
@@ -86,7 +94,13 @@ impl Fault {
             FailureKind::PermissionDenied => Verdict::Permission,
             FailureKind::Timeout | FailureKind::Overloaded | FailureKind::Server => Verdict::Upstream,
         };
-        Self { verdict, failure: shown(failure, redactor), status: None, retry_after: None }
+        Self {
+            verdict,
+            failure: shown(failure, redactor).into(),
+            status: None,
+            retry_after: None,
+            upstream: None,
+        }
     }
 
     /// There is no answer at all.
@@ -109,9 +123,47 @@ impl Fault {
         Self::upstream(FailureKind::Timeout, message, redactor)
     }
 
+    /// The client closed its side of the connection. One that still reads is told that its answer is not whole.
+    pub(crate) fn given_up(redactor: &Redactor) -> Self {
+        let message = "the client closed its side of the connection, so that the answer was given up; keep it open until \
+                       the answer has ended";
+        let (kind, message) = (FailureKind::InvalidRequest, message.to_owned());
+        Self::of_event(Failure { kind, message, code: None, param: None }, redactor)
+    }
+
+    /// The gateway has no room for the answer.
+    pub(crate) fn no_room(redactor: &Redactor) -> Self {
+        let message =
+            "the answers under way take all the memory that the gateway has for them; try again soon"
+                .to_owned();
+        let failure = Failure { kind: FailureKind::Overloaded, message, code: None, param: None };
+        let fault = Self::of_event(failure, redactor);
+        Self { verdict: Verdict::Gateway, retry_after: Some(NO_ROOM_WAIT), ..fault }
+    }
+
+    /// The gateway is about to stop.
+    pub(crate) fn stopping(why: &ApiError) -> Self {
+        let failure =
+            Failure { kind: FailureKind::Overloaded, message: why.to_string(), code: None, param: None };
+        Self { verdict: Verdict::Gateway, ..Self::of_event(failure, &Redactor::default()) }
+    }
+
     fn upstream(kind: FailureKind, message: String, redactor: &Redactor) -> Self {
-        let failure = shown(Failure { kind, message, code: None, param: None }, redactor);
-        Self { verdict: Verdict::Upstream, failure, status: None, retry_after: None }
+        let failure = shown(Failure { kind, message, code: None, param: None }, redactor).into();
+        Self { verdict: Verdict::Upstream, failure, status: None, retry_after: None, upstream: None }
+    }
+
+    /// Names the upstream.
+    pub(crate) fn at(self, upstream: &HeaderValue) -> Self {
+        Self { upstream: Some(Box::new(upstream.clone())), ..self }
+    }
+
+    /// Whether the upstream may not know the response that the request continues.
+    pub(crate) fn is_unknown_response(&self) -> bool {
+        let Failure { kind, code, param, .. } = &*self.failure;
+        *kind == FailureKind::NotFound
+            || code.as_deref() == Some(ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND.code)
+            || param.as_deref() == Some("previous_response_id")
     }
 
     /// What the upstream said, as it may be shown.
@@ -121,13 +173,16 @@ impl Fault {
 
     /// What the client is told.
     pub(crate) fn into_error(self) -> ApiError {
-        let Failure { kind, message, code, param } = self.failure;
+        let Failure { kind, message, code, param } = *self.failure;
         let mut error = ApiError::new(code_of(kind), message);
         if let Some(status) = self.status {
             error = error.foreign(status, code);
         }
         if let Some(param) = param {
             error = error.param(param);
+        }
+        if let Some(upstream) = self.upstream {
+            error = error.header(UPSTREAM_HEADER, *upstream);
         }
         match self.retry_after {
             Some(time) => error.retry_after(whole_seconds(time)),

@@ -79,9 +79,24 @@ impl Frames {
         })
     }
 
+    /// How much has arrived of an event whose end has not, in bytes.
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.len()
+    }
+
     fn bounded(&self) -> Result<(), TooLong> {
         if self.begun.len() > MOST_EVENT_BYTES { Err(TooLong) } else { Ok(()) }
     }
+}
+
+/// The blocks of a text that is whole, of any length.
+pub(crate) fn blocks(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        text = &text[leading_line_ends(text)..];
+        let (block, rest) = text.split_at(end_of_block(text, 0).unwrap_or(text.len()));
+        text = rest;
+        (!block.is_empty()).then_some(block)
+    })
 }
 
 /// Line ends between blocks, which mean nothing.
@@ -186,7 +201,7 @@ mod tests {
         let mut frames = Frames::default();
         for _ in 0..1000 {
             frames.push(Bytes::from_static(&[b'x'; 1000]), |_| panic!("no end")).expect("short");
-            assert_eq!(frames.searched, frames.begun.len());
+            assert_eq!(frames.searched, frames.begun());
         }
         let mut found = 0;
         frames.push(Bytes::from_static(b"\n\n"), |block| found = block.len()).expect("short");

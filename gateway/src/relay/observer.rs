@@ -26,12 +26,17 @@ pub(crate) struct Observer {
     model: String,
     /// Whether the chunk with the usage is for the gateway alone (chat).
     hide_usage: bool,
+    /// Number of choices that the client wants (chat).
+    wanted: u32,
+    choices: Choices,
     pub(crate) usage: Option<Usage>,
     /// Number of events with content.
     pub(crate) pieces: u64,
     pub(crate) progress: Progress,
     /// The response object as the stream began (responses).
     pub(crate) begun: Option<Box<RawValue>>,
+    /// Where the response object stands in the data of the event that ended the stream (responses).
+    pub(crate) ended_with: Option<Range<usize>>,
     /// The number of the last event (responses).
     pub(crate) sequence_number: Option<u64>,
 }
@@ -63,16 +68,38 @@ pub(crate) enum Seen {
     Ping,
 }
 
+/// A choice of chat or a candidate of native.
 #[derive(Deserialize)]
-struct Choice {
-    #[serde(default)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    index: Option<&'a RawValue>,
+    #[serde(alias = "finishReason")]
     finish_reason: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize)]
-struct Candidate {
-    #[serde(default, rename = "finishReason")]
-    finish_reason: Option<IgnoredAny>,
+/// The choices of a stream, a bit for each; those after the last bit share it.
+#[derive(Debug, Default)]
+struct Choices {
+    begun: u128,
+    finished: u128,
+}
+
+impl Choices {
+    fn note(&mut self, choices: &[Choice<'_>]) {
+        for (place, choice) in (0..).zip(choices) {
+            let index: Option<u32> = choice.index.and_then(|index| index.get().parse().ok());
+            let bit = 1 << index.unwrap_or(place).min(u128::BITS - 1);
+            self.begun |= bit;
+            if choice.finish_reason.is_some() {
+                self.finished |= bit;
+            }
+        }
+    }
+
+    /// Whether as many as the client wants have finished, and each that has begun.
+    fn have_finished(&self, wanted: u32) -> bool {
+        self.begun == self.finished && self.finished.count_ones() >= wanted.clamp(1, u128::BITS)
+    }
 }
 
 impl Observer {
@@ -82,12 +109,20 @@ impl Observer {
             protocol,
             model: Value::from(model).to_string(),
             hide_usage,
+            wanted: 1,
+            choices: Choices::default(),
             usage: None,
             pieces: 0,
             progress: Progress::Underway,
             begun: None,
+            ended_with: None,
             sequence_number: None,
         }
+    }
+
+    /// Sets the number of choices without which a stream is not whole, unless its last word comes.
+    pub(crate) fn wanting(self, choices: u32) -> Self {
+        Self { wanted: choices, ..self }
     }
 
     /// The client's name of the model, as JSON.
@@ -145,15 +180,13 @@ impl Observer {
             "choices" => choices = Some(value),
             _ => {}
         })?;
-        if error.is_some_and(|error| error.get() != "null") {
+        if is_given(error) {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
-        let choices: Vec<Choice> =
+        let choices: Vec<Choice<'_>> =
             choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
         self.pieces += u64::from(!choices.is_empty());
-        if choices.iter().any(|choice| choice.finish_reason.is_some()) {
-            self.progress = self.progress.max(Progress::Finished);
-        }
+        self.note(&choices);
         if self.take_usage(usage) && self.hide_usage && choices.is_empty() {
             return Ok(Seen::Hide);
         }
@@ -161,9 +194,10 @@ impl Observer {
     }
 
     fn response_event(&mut self, data: &str) -> serde_json::Result<Seen> {
-        let (mut kind, mut response, mut number) = (None, None, None);
+        let (mut kind, mut response, mut number, mut error) = (None, None, None, None);
         members(data, |name, value| match name {
             "type" => kind = peek::string(value),
+            "error" => error = Some(value),
             "response" => response = Some(value),
             "sequence_number" => number = serde_json::from_str(value.get()).ok(),
             _ => {}
@@ -171,7 +205,7 @@ impl Observer {
         self.sequence_number = number.or(self.sequence_number);
         let kind = kind.as_deref().unwrap_or_default();
         self.pieces += u64::from(kind.rsplit('.').next() == Some("delta"));
-        if kind == "error" {
+        if kind == "error" || kind.is_empty() && is_given(error) {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
         let Some(response) = response else { return Ok(Seen::Pass) };
@@ -183,7 +217,10 @@ impl Observer {
         })?;
         self.take_usage(usage);
         match kind {
-            "response.completed" | "response.incomplete" => self.progress = Progress::Ended,
+            "response.completed" | "response.incomplete" => {
+                self.progress = Progress::Ended;
+                self.ended_with = Some(peek::place(data, response));
+            }
             "response.failed" => {
                 let error = self.protocol.failure_in(STREAMED, response.get().as_bytes());
                 let seen = self.failed(error);
@@ -200,9 +237,10 @@ impl Observer {
     }
 
     fn message_event(&mut self, data: &str) -> serde_json::Result<Seen> {
-        let (mut kind, mut message, mut usage) = (None, None, None);
+        let (mut kind, mut message, mut usage, mut error) = (None, None, None, None);
         members(data, |name, value| match name {
             "type" => kind = peek::string(value),
+            "error" => error = Some(value),
             "message" => message = Some(value),
             "usage" => usage = Some(value),
             _ => {}
@@ -211,6 +249,10 @@ impl Observer {
         match kind.as_deref().unwrap_or_default() {
             "ping" => return Ok(Seen::Ping),
             "error" => return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes()))),
+            // Servers in front of others tell errors in the form of chat.
+            "" if is_given(error) => {
+                return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
+            }
             "content_block_delta" => self.pieces += 1,
             "message_stop" => self.progress = self.progress.max(Progress::Ended),
             _ => {}
@@ -236,18 +278,29 @@ impl Observer {
             "promptFeedback" => blocked = value.get().contains("blockReason"),
             _ => {}
         })?;
-        if error.is_some_and(|error| error.get() != "null") {
+        if is_given(error) {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
         self.take_usage(usage);
-        let candidates: Vec<Candidate> =
+        let candidates: Vec<Choice<'_>> =
             candidates.and_then(|candidates| serde_json::from_str(candidates.get()).ok()).unwrap_or_default();
         self.pieces += u64::from(!candidates.is_empty());
         // No last word follows in this protocol.
-        if blocked || candidates.iter().any(|candidate| candidate.finish_reason.is_some()) {
+        self.note(&candidates);
+        if blocked {
             self.progress = self.progress.max(Progress::Finished);
         }
         Ok(self.renamed(data, model))
+    }
+
+    /// A stream is finished with its last choice, and no longer if another one begins.
+    fn note(&mut self, choices: &[Choice<'_>]) {
+        if choices.is_empty() || self.progress > Progress::Finished {
+            return;
+        }
+        self.choices.note(choices);
+        let finished = self.choices.have_finished(self.wanted);
+        self.progress = if finished { Progress::Finished } else { Progress::Underway };
     }
 
     /// Whether there is a usage.
@@ -273,6 +326,10 @@ impl Observer {
         let model = model.filter(|model| model.get().starts_with('"') && model.get() != self.model)?;
         Some(peek::place(data, model))
     }
+}
+
+fn is_given(member: Option<&RawValue>) -> bool {
+    member.is_some_and(|member| member.get() != "null")
 }
 
 #[cfg(test)]

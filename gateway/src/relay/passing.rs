@@ -1,13 +1,17 @@
 //! Turns the events of an upstream into those of a client that speaks the same protocol: as they came, but for the name
 //! of the model and the usage that only the gateway asked for.
 
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 use gatewright::{ErrorCode, operations};
 
+use super::continued::Keeper;
 use super::failure::last_event;
 use super::frames::Fields;
 use super::observer::{Observer, Progress, Seen};
 use crate::conversation::{Failure, Protocol, Usage};
+use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
 
 /// How the client reads the stream.
@@ -46,11 +50,11 @@ impl Framing {
 }
 
 /// The events of a stream on their way through.
-#[derive(Debug)]
 pub(crate) struct Passing {
     protocol: Protocol,
     framing: Framing,
     observer: Observer,
+    keeper: Option<Keeper>,
 }
 
 /// Turns the events of an upstream into those of a client.
@@ -73,6 +77,16 @@ pub(crate) trait Events: Send {
 
     /// Number of events with content.
     fn pieces(&self) -> u64;
+
+    /// The memory that reading a block takes for the time, in bytes, where it is much.
+    fn weight(&self, _: &Bytes) -> usize {
+        0
+    }
+
+    /// How much of the answer is kept until its end, in bytes.
+    fn kept(&self) -> usize {
+        0
+    }
 }
 
 /// What an event was.
@@ -87,7 +101,30 @@ pub(crate) enum Passed {
 
 impl Passing {
     pub(crate) fn new(protocol: Protocol, framing: Framing, observer: Observer) -> Self {
-        Self { protocol, framing, observer }
+        Self { protocol, framing, observer, keeper: None }
+    }
+
+    /// Stores the answer once it is whole.
+    pub(super) fn keeping(self, keeper: Option<Keeper>) -> Self {
+        Self { keeper, ..self }
+    }
+
+    /// Stores the response in the data of a last event. `edit`: where its model is written anew.
+    fn keep(&mut self, data: &str, edit: Option<&Range<usize>>) {
+        let Some(keeper) = &mut self.keeper else { return };
+        if let Some(begun) = &self.observer.begun {
+            keeper.keep_begun(begun.get());
+        }
+        let Some(at) = self.observer.ended_with.take() else { return };
+        let Some(keeper) = self.keeper.take() else { return };
+        if at.len() > LONGEST {
+            // There will be no copy.
+            return keeper.keep_relayed(&data[at]);
+        }
+        let edit = edit.map(|edit| edit.start - at.start..edit.end - at.start);
+        let mut response = BytesMut::with_capacity(at.len());
+        write_renamed(&data.as_bytes()[at], edit, self.observer.model(), &mut response);
+        keeper.keep_relayed(std::str::from_utf8(&response).unwrap_or_default());
     }
 }
 
@@ -108,6 +145,7 @@ impl Events for Passing {
             Seen::Ping => (None, Passed::Life),
             Seen::Error(failure) => return Passed::Error(failure),
         };
+        self.keep(&data, edit.as_ref());
         match (&mut self.framing, place) {
             (Framing::Events, Some(place)) => {
                 let data = &block[place.clone()];
@@ -157,6 +195,10 @@ impl Events for Passing {
         }
     }
 
+    fn kept(&self) -> usize {
+        self.keeper.as_ref().map_or(0, Keeper::weight)
+    }
+
     fn framing(&self) -> Framing {
         self.framing
     }
@@ -180,7 +222,7 @@ pub(super) fn open_array(opened: &mut bool, out: &mut BytesMut) {
     out.extend_from_slice(before);
 }
 
-fn write_renamed(data: &[u8], edit: Option<std::ops::Range<usize>>, model: &[u8], out: &mut BytesMut) {
+fn write_renamed(data: &[u8], edit: Option<Range<usize>>, model: &[u8], out: &mut BytesMut) {
     match edit {
         None => out.extend_from_slice(data),
         Some(at) => {

@@ -1,7 +1,6 @@
 //! A stream on its way from an upstream to a client: event by event, kept alive in silence, ended in the words of its
 //! protocol when the upstream dies, and given up when the client leaves.
 
-use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -15,6 +14,7 @@ use super::failure::{Fault, Verdict};
 use super::frames::{Frames, TooLong};
 use super::observer::Progress;
 use super::passing::{Events, Framing, Passed};
+use crate::bounds::room::Share;
 use crate::conversation::Usage;
 use crate::routing::Claim;
 use crate::usage::Charge;
@@ -34,11 +34,13 @@ pub(crate) struct Stream {
     idle_timeout: Duration,
     keep_alive: Duration,
     redactor: Redactor,
+    /// The memory that it takes.
+    share: Share,
     /// Written and not sent.
     out: BytesMut,
     /// How long the upstream has sent nothing.
     silent: Duration,
-    over: bool,
+    then: Then,
     /// When the last event came.
     ended: Option<Instant>,
     /// Whether the answer has come to its end.
@@ -54,6 +56,21 @@ pub(crate) struct Account {
     pub(crate) charge: Charge,
     /// Estimated number of tokens of the request.
     pub(crate) input: u64,
+}
+
+/// The client closed its side before the end of the stream.
+#[derive(Debug, thiserror::Error)]
+#[error("the client closed its side of the connection")]
+pub(crate) struct GivenUp;
+
+/// What follows once all that is written has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// What the upstream sends.
+    Listen,
+    End,
+    /// An end that no client takes for one.
+    Cut,
 }
 
 /// What comes of waiting for the upstream.
@@ -74,6 +91,7 @@ impl Stream {
         presence: Presence,
         idle_timeout: Duration,
         redactor: Redactor,
+        share: Share,
     ) -> Self {
         Self {
             body,
@@ -83,9 +101,10 @@ impl Stream {
             idle_timeout,
             keep_alive: KEEP_ALIVE,
             redactor,
+            share,
             out: BytesMut::new(),
             silent: Duration::ZERO,
-            over: false,
+            then: Then::Listen,
             ended: None,
             complete: false,
             failed: false,
@@ -106,6 +125,9 @@ impl Stream {
                 // A last event may lack its blank line.
                 Waited::End => (self.frames.last().unwrap_or_default(), true),
                 Waited::Broken => return Err(Fault::broken("broke off", &self.redactor)),
+                Waited::Silence if self.idle_timeout < self.keep_alive => {
+                    return Err(Fault::silent(self.idle_timeout, &self.redactor));
+                }
                 Waited::Silence | Waited::Gone => return Ok(()),
             };
             match self.take(packet) {
@@ -116,9 +138,8 @@ impl Stream {
                 }
                 (has_content, None) if ended => {
                     self.complete = self.events.end(&mut self.out);
-                    self.over = self.complete;
                     match (has_content, self.complete) {
-                        (_, true) => {}
+                        (_, true) => self.then = Then::End,
                         (true, false) => self.fail(&Fault::broken("ended early", &self.redactor)),
                         (false, false) => return Err(Fault::broken("ended before it began", &self.redactor)),
                     }
@@ -139,7 +160,7 @@ impl Stream {
         };
         let body = stream::unfold(self, |mut stream| async move {
             let bytes = stream.next().await?;
-            Some((Ok::<_, Infallible>(bytes), stream))
+            Some((bytes, stream))
         });
         let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();
@@ -148,15 +169,22 @@ impl Stream {
         response
     }
 
-    /// The next bytes for the client; none at the end.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next bytes for the client; none at the end. Errors: the stream was given up.
+    async fn next(&mut self) -> Option<Result<Bytes, GivenUp>> {
         let asked = Instant::now();
         loop {
             if !self.out.is_empty() {
-                return Some(self.out.split().freeze());
+                return Some(Ok(self.out.split().freeze()));
             }
-            if self.over {
-                return None;
+            match self.then {
+                Then::Listen => {}
+                Then::End => return None,
+                Then::Cut => {
+                    // Whoever sends the response sends what it has got of it first.
+                    tokio::task::yield_now().await;
+                    self.then = Then::End;
+                    return Some(Err(GivenUp));
+                }
             }
             let last_word = self.last_word();
             if last_word == Some(Duration::ZERO) {
@@ -186,10 +214,14 @@ impl Stream {
                         let fault = Fault::silent(self.idle_timeout, &self.redactor);
                         self.fail(&fault);
                     } else {
-                        return Some(Bytes::from_static(self.events.framing().keep_alive()));
+                        return Some(Ok(Bytes::from_static(self.events.framing().keep_alive())));
                     }
                 }
-                Waited::Gone => self.over = true,
+                Waited::Gone => {
+                    let fault = Fault::given_up(&self.redactor);
+                    self.fail(&fault);
+                    self.then = Then::Cut;
+                }
             }
         }
     }
@@ -219,10 +251,12 @@ impl Stream {
     /// Takes a packet of the upstream. Returns whether it held an event of the answer, and what ends the stream: an error
     /// that the upstream told, or that its events cannot be read.
     fn take(&mut self, packet: Bytes) -> (bool, Option<Fault>) {
-        let Self { frames, events, out, .. } = self;
-        let (mut content, mut failed) = (false, None);
+        let Self { frames, events, out, share, .. } = self;
+        let (mut content, mut failed, mut has_room) = (false, None, true);
         let pushed = frames.push(packet, |block| {
-            if failed.is_some() {
+            // Before it is read: what is made of an event takes more than its text.
+            has_room = has_room && share.hold(share.bytes().saturating_add(events.weight(&block))).is_ok();
+            if failed.is_some() || !has_room {
                 return;
             }
             match events.block(&block, out) {
@@ -232,8 +266,11 @@ impl Stream {
             }
         });
         self.note_usage();
+        let held = self.frames.begun() + self.out.len() + self.events.kept();
+        has_room = has_room && self.share.hold(held).is_ok();
         let fault = match (failed, pushed) {
             (Some(failure), _) => Some(Fault::of_event(failure, &self.redactor)),
+            (None, _) if !has_room => Some(Fault::no_room(&self.redactor)),
             (None, Err(TooLong)) => Some(Fault::broken("holds an event that is too long", &self.redactor)),
             (None, Ok(())) => None,
         };
@@ -249,7 +286,7 @@ impl Stream {
             return self.fail(&fault);
         }
         if self.events.end(&mut self.out) {
-            (self.over, self.complete) = (true, true);
+            (self.then, self.complete) = (Then::End, true);
         } else {
             let fault = Fault::broken("ended early", &self.redactor);
             self.fail(&fault);
@@ -257,7 +294,7 @@ impl Stream {
     }
 
     fn fail(&mut self, fault: &Fault) {
-        self.over = true;
+        self.then = Then::End;
         self.events.fail(fault.failure(), &mut self.out);
         self.failed = fault.verdict == Verdict::Upstream;
     }
@@ -288,16 +325,20 @@ impl Drop for Stream {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::super::observer::Observer;
     use super::super::passing::Passing;
     use super::super::translation::Translating;
     use super::*;
+    use crate::bounds::room::Room;
     use crate::conversation::Protocol;
 
     fn stream_of(body: Body) -> Stream {
         let observer = Observer::new(Protocol::Chat, "m", false);
         let events = Box::new(Passing::new(Protocol::Chat, Framing::Events, observer));
-        Stream::new(body, events, Presence::default(), Duration::from_mins(1), Redactor::default())
+        let share = Room::new(1024 * 1024).share();
+        Stream::new(body, events, Presence::default(), Duration::from_mins(1), Redactor::default(), share)
     }
 
     #[tokio::test]
@@ -307,7 +348,7 @@ mod tests {
         stream.begin().await.expect("an answer");
         let mut text = Vec::new();
         while let Some(bytes) = stream.next().await {
-            text.extend_from_slice(&bytes);
+            text.extend_from_slice(&bytes.expect("an upstream that is heard"));
         }
         assert_eq!(String::from_utf8(text).expect("text"), format!("{event}\n\ndata: [DONE]\n\n"));
         assert!(stream.complete);
@@ -320,7 +361,7 @@ mod tests {
         stream.keep_alive = Duration::from_millis(10);
         let mut signs = 0;
         loop {
-            let bytes = stream.next().await.expect("more");
+            let bytes = stream.next().await.expect("more").expect("an upstream that is heard");
             if bytes != Framing::Events.keep_alive() {
                 return (signs, String::from_utf8(bytes.to_vec()).expect("text"));
             }

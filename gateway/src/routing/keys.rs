@@ -32,6 +32,15 @@ impl Keys {
         }
     }
 
+    /// A certain key, if there is one and it need not wait; else as [`choose`](Self::choose).
+    pub(crate) fn prefer(&self, key: usize, now: Instant) -> Result<Chosen, Instant> {
+        let is_free = {
+            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.get(key).copied().flatten().is_none_or(|until| until <= now)
+        };
+        if key < self.count && is_free { Ok(Chosen(Some(key))) } else { self.choose(now) }
+    }
+
     /// The first key after one that need not wait. None if there is none.
     pub(crate) fn after(&self, chosen: Chosen, now: Instant) -> Option<Chosen> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,6 +95,16 @@ mod tests {
         keys.wait(Chosen(Some(0)), now + 20 * second);
         keys.wait(Chosen(Some(0)), now + 15 * second);
         assert_eq!(keys.choose(now + 15 * second), Ok(Chosen(Some(1))));
+    }
+
+    #[test]
+    fn a_preferred_key_is_used_unless_it_has_to_wait() {
+        let (keys, now) = (Keys::new(2), Instant::now());
+        assert_eq!(keys.prefer(1, now), Ok(Chosen(Some(1))));
+        assert_eq!(keys.prefer(2, now), Ok(Chosen(Some(0))));
+        keys.wait(Chosen(Some(1)), now + Duration::from_secs(1));
+        assert_eq!(keys.prefer(1, now), Ok(Chosen(Some(0))));
+        assert_eq!(Keys::new(0).prefer(0, now), Ok(Chosen(None)));
     }
 
     #[test]

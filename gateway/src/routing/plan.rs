@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     only: Option<Protocol>,
     /// A bit for each destination.
     tried: u64,
+    /// The destination that comes first, with one of its keys.
+    first: Option<(usize, Option<usize>)>,
     attempts: u32,
     unavailable: Option<Unavailable>,
 }
@@ -56,16 +58,44 @@ pub(crate) struct Claim {
 
 impl Plan {
     pub(super) fn new(route: Arc<Route>, only: Option<Protocol>) -> Self {
-        Self { route, only, tried: 0, attempts: 0, unavailable: None }
+        Self { route, only, tried: 0, first: None, attempts: 0, unavailable: None }
+    }
+
+    /// Begins with the destination at an upstream, and its key with a mark. `alone`: none other is tried. False if the model
+    /// has no destination there.
+    pub(crate) fn begin_at(&mut self, upstream: &str, mark: Option<i64>, alone: bool) -> bool {
+        let mut destinations = self.route.destinations.iter();
+        let place = destinations.position(|destination| {
+            let is_allowed = self.only.is_none_or(|protocol| destination.speaks(protocol));
+            is_allowed && *destination.provider.endpoint.name == *upstream
+        });
+        self.first = place.map(|index| {
+            let endpoint = &self.route.destinations[index].provider.endpoint;
+            (index, mark.and_then(|mark| endpoint.key_marked(mark)))
+        });
+        if alone {
+            self.tried = place.map_or(u64::MAX, |index| !(1 << index));
+        }
+        place.is_some()
+    }
+
+    /// Lets the destination of a claim be tried once more, before the others.
+    pub(crate) fn again(&mut self, claim: &Claim) {
+        let destinations = &self.route.destinations;
+        let place = destinations.iter().position(|other| Arc::ptr_eq(other, &claim.destination));
+        if let Some(index) = place {
+            self.tried &= !(1 << index);
+            self.first = Some((index, claim.key()));
+        }
     }
 
     /// The next destination: of the lowest order, by weight. `draw`: a random number.
     pub(crate) fn next(&mut self, now: Instant, draw: u32) -> Option<Claim> {
         while self.attempts < MOST_ATTEMPTS
-            && let Some(index) = self.pick(draw)
+            && let Some((index, key)) = self.first.take().or_else(|| Some((self.pick(draw)?, None)))
         {
             self.tried |= 1 << index;
-            match Claim::of(&self.route.destinations[index], now) {
+            match Claim::of(&self.route.destinations[index], key, now) {
                 Ok(claim) => {
                     self.attempts += 1;
                     return Some(claim);
@@ -132,9 +162,12 @@ impl Plan {
 }
 
 impl Claim {
-    fn of(destination: &Arc<Destination>, now: Instant) -> Result<Self, Unavailable> {
+    /// `key`: the one to use, if it need not wait.
+    fn of(destination: &Arc<Destination>, key: Option<usize>, now: Instant) -> Result<Self, Unavailable> {
         let unavailable = |why| move |until| Unavailable { why, until };
-        let key = destination.keys.choose(now).map_err(unavailable(Why::KeysWait))?;
+        let keys = &destination.keys;
+        let key = key.map_or_else(|| keys.choose(now), |key| keys.prefer(key, now));
+        let key = key.map_err(unavailable(Why::KeysWait))?;
         // First: a request that the breaker keeps away takes no place of the minute.
         let pass = destination.breaker.ask(now).map_err(unavailable(Why::Broken))?;
         let upstream = &destination.provider.upstream;
@@ -231,6 +264,34 @@ mod tests {
         let first = |draw| names(&route, now, draw).swap_remove(0);
         assert_eq!([first(0), first(1), first(2), first(3)], ["heavy", "heavy", "heavy", "light"]);
         assert_eq!(names(&route, now, 3), ["light", "heavy", "late"]);
+    }
+
+    #[test]
+    fn a_plan_may_begin_at_an_upstream_and_end_there() {
+        let key = |text: &str| ApiKey::new(text).expect("a key");
+        let route = route(&[("one", 1, 0), ("two", 1, 1)], |upstream| {
+            upstream.keys = vec![key("a"), key("b")];
+        });
+        let now = Instant::now();
+        let asked = |mut plan: Plan| -> Vec<(String, Option<usize>)> {
+            std::iter::from_fn(|| plan.next(now, 0)).map(|claim| (name(&claim), claim.key())).collect()
+        };
+        let (one, two) = (("one".to_owned(), Some(0)), ("two".to_owned(), Some(1)));
+        let mark = route.destinations[1].provider.endpoint.mark_of(1);
+        let mut plan = route.plan(None);
+        assert!(plan.begin_at("two", mark, false));
+        assert_eq!(asked(plan), [two.clone(), one.clone()]);
+        let mut plan = route.plan(None);
+        assert!(plan.begin_at("two", mark, true));
+        assert_eq!(asked(plan), [two]);
+        let mut plan = route.plan(None);
+        assert!(!plan.begin_at("three", None, true));
+        assert_eq!(asked(plan), []);
+        // One that may be tried again comes at once.
+        let mut plan = route.plan(None);
+        let claim = plan.next(now, 0).expect("one");
+        plan.again(&claim);
+        assert_eq!(asked(plan), [one, ("two".to_owned(), Some(0))]);
     }
 
     #[test]

@@ -15,16 +15,24 @@ pub struct Control {
 }
 
 /// What came of another configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reloaded {
     /// Keys of the configuration file that have changed and have no effect before the gateway is started again.
     pub waiting: Vec<&'static str>,
+    /// Keys of the configuration file whose API keys were replaced: those of before are refused.
+    pub replaced: Vec<&'static str>,
+    /// Keys of the configuration file that hold no API key any more: the one of before is refused, and none is accepted
+    /// in its place.
+    pub removed: Vec<&'static str>,
 }
 
 impl Control {
-    /// Puts upstreams, models and the certificate of a configuration in the place of those in use, for all requests and
-    /// connections from now on. Requests in progress end as they began.
+    /// Puts upstreams, models, the certificate and the API keys of a configuration in the place of those in use, for all
+    /// requests and connections from now on. Requests in progress end as they began.
+    ///
+    /// A configuration without a key for clients has the random one of the start. If the gateway was started with a key,
+    /// there is no such key: then only the keys of the store are accepted.
     ///
     /// Errors: the configuration cannot be used. Nothing has changed then.
     pub fn reload(&self, config: &Config) -> Result<Reloaded, BindError> {
@@ -32,11 +40,22 @@ impl Control {
             (Some(tls), Some(in_use)) => Some((in_use, tls.read()?)),
             _ => None,
         };
-        self.app.reload(config)?;
+        let changed = self.app.reload(config)?;
         if let Some((in_use, certificate)) = certificate {
             in_use.replace(certificate);
         }
-        Ok(Reloaded { waiting: waiting(&self.app.config, config) })
+        let mut reloaded = Reloaded { waiting: waiting(&self.app.config, config), ..Reloaded::default() };
+        for (name, is_changed, is_there) in [
+            ("access.key", changed.key, self.app.key_of(config).is_some()),
+            ("access.admin_key", changed.admin, config.admin_key.is_some()),
+        ] {
+            match (is_changed, is_there) {
+                (true, true) => reloaded.replaced.push(name),
+                (true, false) => reloaded.removed.push(name),
+                (false, _) => {}
+            }
+        }
+        Ok(reloaded)
     }
 }
 
@@ -47,8 +66,8 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config {
         listen,
         tls: _,
-        key,
-        admin_key,
+        key: _,
+        admin_key: _,
         data,
         public_url,
         max_body_bytes,
@@ -63,7 +82,10 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         open_metrics,
         event_delay,
         video_time,
+        video_poll,
+        video_timeout,
         max_file_bytes,
+        max_held_bytes,
         webhook_secret,
         webhook_backoff,
         allow_private_webhooks,
@@ -83,18 +105,19 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server.drain_delay", *drain_delay == new.drain_delay),
         ("limits.max_body", *max_body_bytes == new.max_body_bytes),
         ("limits.max_files", *max_file_bytes == new.max_file_bytes),
+        ("limits.max_held", *max_held_bytes == new.max_held_bytes),
         ("limits.max_connections", *max_connections == new.max_connections),
         ("limits.max_connections_per_peer", *max_connections_per_peer == new.max_connections_per_peer),
         ("limits.header_timeout", *header_timeout == new.header_timeout),
         ("limits.body_timeout", *body_timeout == new.body_timeout),
         ("limits.write_timeout", *write_timeout == new.write_timeout),
-        ("access.key", *key == new.key),
-        ("access.admin_key", *admin_key == new.admin_key),
         ("store.data", *data == new.data),
         ("webhooks.secret", secret(webhook_secret) == secret(&new.webhook_secret)),
         ("webhooks.backoff", *webhook_backoff == new.webhook_backoff),
         ("webhooks.allow_private", *allow_private_webhooks == new.allow_private_webhooks),
         ("observe.open_metrics", *open_metrics == new.open_metrics),
+        ("videos.poll", *video_poll == new.video_poll),
+        ("videos.timeout", *video_timeout == new.video_timeout),
         ("simulator.faults", *faults == new.faults),
         ("simulator.event_delay", *event_delay == new.event_delay),
         ("simulator.video_time", *video_time == new.video_time),

@@ -5,12 +5,10 @@ use gatewright::operations::Operation;
 use serde::Deserialize;
 
 use crate::access::model_refused;
+use crate::models;
 use crate::routing::Routes;
 use crate::usage::Caller;
 use crate::wire::ApiError;
-
-/// Prefix of native model names.
-const NATIVE_PREFIX: &str = "models/";
 
 /// Checks the model in the path or in the body: the scope names it, or the model that it is an alias of. Does nothing for
 /// keys that may use every model. A body that names no model, or is not JSON, is refused by the operation itself.
@@ -45,7 +43,7 @@ pub(super) fn check(
         None
     };
     let Some(model) = in_path.or(in_body.as_deref()) else { return Ok(()) };
-    let (name, scopes) = (model.strip_prefix(NATIVE_PREFIX).unwrap_or(model), caller.scopes());
+    let (name, scopes) = (models::id_of(operation, model), caller.scopes());
     let meant = || routes.find(name).is_some_and(|route| scopes.allow_model(&route.id));
     if scopes.allow_model(name) || meant() { Ok(()) } else { Err(model_refused(model)) }
 }

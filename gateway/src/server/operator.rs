@@ -65,6 +65,8 @@ fn states(app: &App) -> States {
         states.set("gatewright_usage_requests", &[("state", state)], requests);
     }
     states.set("gatewright_store_failures", &[], app.ledger.counters().failures());
+    #[expect(clippy::cast_precision_loss, reason = "as metrics are")]
+    states.set("gatewright_held_bytes", &[], app.room.taken() as f64);
     for upstream in app.routes.load().health(Instant::now()) {
         let name = upstream.name;
         #[expect(clippy::cast_precision_loss, reason = "far fewer requests are in progress")]

@@ -16,7 +16,6 @@ use percent_encoding::percent_decode_str;
 use tracing::Instrument as _;
 
 use super::body::{discard_rest, read_body};
-use super::held::hold;
 use super::request_id::{new_request_id, sign};
 use super::route_match::{Match, match_route};
 use super::tls::OverTls;
@@ -29,7 +28,7 @@ use crate::media::files;
 use crate::observe;
 use crate::store::{Begun, PREFIX, fingerprint};
 use crate::usage::{Caller, InFlight};
-use crate::wire::{ApiError, Call, Presence, Response};
+use crate::wire::{ApiError, Call, Presence, Response, hold};
 
 /// Answers a request in every case, also after a panic.
 pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -49,7 +48,7 @@ pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
         // The panic message went to standard error; the client does not get it.
         Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(found.style),
     };
-    sign(&mut response, &request_id);
+    sign(&mut response, &request_id, found.style);
     if !discard_rest(&mut body, waits).await {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -87,7 +86,13 @@ impl Admitted {
 
 /// The error style of a path without an operation.
 fn path_style(path: &str) -> ErrorStyle {
-    if path.starts_with("/v1beta") { ErrorStyle::Native } else { ErrorStyle::Standard }
+    let is_below =
+        |place: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    match () {
+        () if path.starts_with("/v1beta") => ErrorStyle::Native,
+        () if is_below("/v1/messages") => ErrorStyle::Messages,
+        () => ErrorStyle::Standard,
+    }
 }
 
 /// Calls the operation of a request. `found` is set once the operation is known.
@@ -137,7 +142,8 @@ async fn route(
     };
     (found.style, found.operation) = (operation.error_style, Some(operation));
     let caller = app.gatekeeper.admit(operation, &mut head.headers, &mut query)?;
-    if operation.models.is_some() {
+    // Those about stored responses ask the upstream, too.
+    if operation.models.is_some() || operation.resource.starts_with("responses") {
         let admitted = found.admitted.insert(Admitted { caller: caller.clone(), place: None });
         admitted.place = caller.begin().map_err(|exceeded| refused(exceeded, &caller))?;
     }

@@ -3,6 +3,7 @@
 
 mod answer_format;
 pub(crate) mod chat;
+pub(crate) mod images;
 mod logprobs;
 mod media_tokens;
 pub(crate) mod native;

@@ -7,9 +7,6 @@ use super::palette::{Palette, Shape};
 /// Pictures per second. Low, since a simulation needs no smooth motion and each picture costs time.
 pub(crate) const RATE: u32 = 10;
 
-/// The format in the task's output (2.7).
-pub(crate) const FORMAT: &str = "mp4";
-
 /// Width and height of a resolution and aspect ratio in samples (2.6): the resolution is the shorter side. `None` if
 /// the specification lacks either.
 pub(crate) fn size(resolution: &str, aspect_ratio: &str) -> Option<(u16, u16)> {

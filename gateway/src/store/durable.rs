@@ -1,9 +1,10 @@
-//! What must last: the keys and their usage, whatever holds them.
+//! What must last: the keys, their usage, and where responses are stored, whatever holds them.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
 
+use super::history::{Change, Place};
 use crate::keys::{Digest, Key};
 use crate::usage::{Asked, Day, Rows, Spent, UsageRow};
 
@@ -41,8 +42,17 @@ pub(crate) enum NotAdded {
 /// What a key spent today and this month.
 pub(crate) type SpentByKey = HashMap<String, (Spent, Spent)>;
 
+/// The store of the places of responses.
+pub(crate) trait Places {
+    /// All places, the oldest first. Their number is bounded.
+    fn places(&self) -> Stored<'_, Vec<Place>>;
+
+    /// Takes changes over, in their order.
+    fn change_places<'s>(&'s self, changes: &'s [Change]) -> Stored<'s, ()>;
+}
+
 /// The store of keys and usage. Times are in seconds since 1970. Each operation happens wholly or not at all.
-pub(crate) trait Store: Send + Sync + fmt::Debug {
+pub(crate) trait Store: Places + Send + Sync + fmt::Debug {
     /// A number that changes with every change of a key, in whatever process.
     fn revision(&self) -> Stored<'_, i64>;
 

@@ -28,13 +28,16 @@ const SHORT_WAIT_S: u64 = 1;
 pub(crate) enum Kind {
     Png,
     Mp4,
+    Webm,
 }
 
 impl Kind {
-    fn extension(self) -> &'static str {
+    /// The name of the format, also in the name of the file.
+    pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Png => "png",
             Self::Mp4 => "mp4",
+            Self::Webm => "webm",
         }
     }
 
@@ -42,6 +45,7 @@ impl Kind {
         match self {
             Self::Png => "image/png",
             Self::Mp4 => "video/mp4",
+            Self::Webm => "video/webm",
         }
     }
 }
@@ -162,21 +166,37 @@ impl Kept {
 }
 
 impl Room {
+    /// Whether so many bytes could ever be kept.
+    pub(crate) fn can_hold(&self, bytes: usize) -> bool {
+        bytes <= self.files.max_bytes
+    }
+
+    /// Reserves more, to so many bytes in all. Errors: there is no room until files expire.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let Some(more) = bytes.checked_sub(self.bytes) else { return Ok(()) };
+        let mut kept = self.files.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.make_room(more, self.files.max_bytes, unix_seconds())?;
+        kept.reserved += more;
+        drop(kept);
+        self.bytes = bytes;
+        Ok(())
+    }
+
     /// Keeps files for `lifetime` from now and gives them names: all of them, or none. Errors: they are larger than the
     /// reservation, and there is no room for the rest.
     pub(crate) fn keep(
-        self,
+        mut self,
         kind: Kind,
         contents: Vec<Vec<u8>>,
         lifetime: Duration,
     ) -> Result<Vec<String>, ApiError> {
         let files = Arc::clone(&self.files);
         let bytes = contents.iter().map(Vec::len).sum();
-        // Releases the reservation before taking the lock.
-        drop(self);
         let mut guard = files.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *guard;
         let now = unix_seconds();
+        // Gives the reservation back: nobody else can take it before the files are there.
+        kept.reserved -= std::mem::take(&mut self.bytes);
         kept.make_room(bytes, files.max_bytes, now)?;
         kept.bytes += bytes;
         let mut names = Vec::with_capacity(contents.len());
@@ -258,6 +278,21 @@ mod tests {
         keep(&files, &[8], MINUTE).expect("room again");
         let kept = files.kept.lock().expect("no panic");
         assert_eq!((kept.files.len(), kept.order.len(), kept.bytes), (1, 1, 8));
+    }
+
+    #[test]
+    fn a_reservation_grows_as_far_as_there_is_room() {
+        let files = Arc::new(Files::new(10));
+        let mut room = files.reserve(0).expect("room");
+        assert!(room.can_hold(10) && !room.can_hold(11));
+        room.grow(8).expect("room");
+        room.grow(3).expect("it has more already");
+        let other = files.reserve(2).expect("the rest");
+        assert!(room.grow(9).is_err());
+        drop(other);
+        room.grow(9).expect("room again");
+        drop(room);
+        assert_eq!(files.kept.lock().expect("no panic").reserved, 0);
     }
 
     #[test]

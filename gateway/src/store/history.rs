@@ -1,41 +1,94 @@
 //! Stored responses, which later requests continue by `previous_response_id`: kept in memory, within limits.
 //!
+//! Of a response the gateway has a copy, or knows the upstream that stores it, or both. Copies take room, so that old ones
+//! give way; where their upstream still has the response, its place stays known. Places outlive the process in the store
+//! (`places.rs`), copies do not.
+//!
 //! Stored as JSON text, not as trees: a tree takes up to forty times the memory of its text, and the limit would not
 //! match the memory held. Response and items are separate documents, so that neither is nested deeper here than in the
 //! request: whatever could be parsed once can be parsed again.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Maximum number of stored responses.
-const MOST_RESPONSES: usize = 1_000;
-/// Maximum memory of all stored responses, in bytes.
+/// Maximum number of copies.
+const MOST_COPIES: usize = 1_000;
+/// Maximum memory of all copies, in bytes.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum size of a response and its items, in bytes.
 pub(crate) const LONGEST: usize = 10 * 1024 * 1024;
 /// Overhead of a response besides its documents, in bytes: its id and its table entries.
 const OVERHEAD: usize = 256;
+/// Maximum number of responses of which only the place is known: some 40 MB.
+pub(crate) const MOST_PLACES: usize = 100_000;
+/// Maximum length of an id that an upstream gives.
+const LONGEST_ID: usize = 128;
 
 /// The stored responses by id.
-#[derive(Default)]
 pub(crate) struct History {
     kept: Mutex<Kept>,
+    /// Whether places outlive the process.
+    lasts: bool,
+    /// Whether those of the process before are known.
+    is_complete: AtomicBool,
 }
 
 #[derive(Default)]
 struct Kept {
     responses: HashMap<Arc<str>, Stored>,
-    /// Oldest first.
-    order: VecDeque<Arc<str>>,
+    /// Those with a copy by their numbers: oldest first.
+    copies: BTreeMap<u64, Arc<str>>,
+    /// Those of which only the place is known.
+    places: BTreeMap<u64, Arc<str>>,
+    /// How many have been stored.
+    count: u64,
     bytes: usize,
+    /// Changes of places that are to be written.
+    changes: Vec<Change>,
 }
 
 /// A response, and the id of the API key that it belongs to.
 struct Stored {
     owner: Arc<str>,
-    documents: Documents,
+    number: u64,
+    known: Known,
+}
+
+/// What is known of a response.
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) documents: Option<Documents>,
+    /// None if no upstream stores it.
+    pub(crate) holder: Option<Holder>,
+}
+
+/// The upstream that stores a response.
+#[derive(Debug, Clone)]
+pub(crate) struct Holder {
+    pub(crate) upstream: Arc<str>,
+    /// The mark of the upstream's key that it was made with.
+    pub(crate) key: Option<i64>,
+    /// The model as the client called it.
+    pub(crate) model: Arc<str>,
+}
+
+/// Where a response is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) id: Arc<str>,
+    /// The id of the API key that it belongs to.
+    pub(crate) owner: Arc<str>,
+    pub(crate) holder: Holder,
+}
+
+/// A change of what is known of places.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Kept(Place),
+    Removed(Arc<str>),
 }
 
 /// A response and its input items, as JSON.
@@ -50,54 +103,162 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
+    /// The memory that they take while a request continues them, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        self.response.len() + self.items.len() + self.tree
+    }
+
     fn size(&self) -> usize {
         OVERHEAD + self.response.len() + self.items.len()
     }
 }
 
 impl History {
-    /// Stores a response of an API key, unless it is too large. Evicts the oldest ones. Providers give ids, too: one that
-    /// stands for a response already is stored anew, but never for another API key.
-    pub(crate) fn keep(&self, owner: &Arc<str>, id: String, documents: Documents) {
-        if documents.size() > LONGEST {
+    /// `lasts`: whether the places of responses outlive the process.
+    pub(crate) fn new(lasts: bool) -> Self {
+        Self { kept: Mutex::default(), lasts, is_complete: AtomicBool::new(!lasts) }
+    }
+
+    pub(crate) fn lasts(&self) -> bool {
+        self.lasts
+    }
+
+    /// Whether all is known that the process before knew.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
+    }
+
+    /// Takes what the process before knew; the oldest first. What came since is newer.
+    pub(crate) fn recall(&self, places: Vec<Place>) {
+        let mut kept = self.lock();
+        for Place { id, owner, holder } in places {
+            if !kept.responses.contains_key(&id) {
+                kept.add(id, &owner, Known { documents: None, holder: Some(holder) });
+            }
+        }
+        kept.make_room();
+        drop(kept);
+        self.is_complete.store(true, Ordering::Relaxed);
+    }
+
+    /// The changes of places since the last time.
+    pub(crate) fn take_changes(&self) -> Vec<Change> {
+        std::mem::take(&mut self.lock().changes)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores a response of an API key: a copy, unless it is too large, and where its upstream has it. Old ones give way.
+    /// Providers give ids, too: one that stands for a response already is stored anew, but never for another API key.
+    pub(crate) fn keep(
+        &self,
+        owner: &Arc<str>,
+        id: String,
+        documents: Option<Documents>,
+        holder: Option<Holder>,
+    ) {
+        let documents = documents.filter(|documents| documents.size() <= LONGEST);
+        // It becomes part of a path at the upstream, and places have to be small.
+        let holder = holder.filter(|_| id.len() <= LONGEST_ID && id.bytes().all(is_plain));
+        if documents.is_none() && holder.is_none() {
             return;
         }
-        let id: Arc<str> = id.into();
-        let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = &mut *guard;
-        match kept.responses.get(&id) {
-            Some(stored) if stored.owner != *owner => return,
-            Some(stored) => kept.bytes -= stored.documents.size(),
-            None => kept.order.push_back(Arc::clone(&id)),
+        let mut kept = self.lock();
+        if kept.responses.get(id.as_str()).is_some_and(|stored| stored.owner != *owner) {
+            return;
         }
-        kept.bytes += documents.size();
-        kept.responses.insert(id, Stored { owner: Arc::clone(owner), documents });
-        while kept.order.len() > MOST_RESPONSES || kept.bytes > MOST_BYTES {
-            let Some(oldest) = kept.order.pop_front() else { break };
-            if let Some(stored) = kept.responses.remove(&oldest) {
-                kept.bytes -= stored.documents.size();
-            }
+        self.forget(&mut kept, &id);
+        let id: Arc<str> = id.into();
+        if let Some(holder) = holder.clone() {
+            let place = Place { id: Arc::clone(&id), owner: Arc::clone(owner), holder };
+            self.note(&mut kept, Change::Kept(place));
+        }
+        kept.add(id, owner, Known { documents, holder });
+        kept.make_room();
+    }
+
+    fn forget(&self, kept: &mut Kept, id: &str) {
+        if kept.remove(id).is_some_and(|known| known.holder.is_some()) {
+            self.note(kept, Change::Removed(id.into()));
+        }
+    }
+
+    /// Where nobody takes the changes for long, the rest is not noted.
+    fn note(&self, kept: &mut Kept, change: Change) {
+        if self.lasts && kept.changes.len() < MOST_PLACES {
+            kept.changes.push(change);
         }
     }
 
     /// Deletes a response. Returns whether the API key had it.
     pub(crate) fn remove(&self, owner: &str, id: &str) -> bool {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.responses.get(id).is_none_or(|stored| *stored.owner != *owner) {
-            return false;
+        let mut kept = self.lock();
+        let is_theirs = kept.responses.get(id).is_some_and(|stored| *stored.owner == *owner);
+        if is_theirs {
+            self.forget(&mut kept, id);
         }
-        let Some(stored) = kept.responses.remove(id) else { return false };
-        kept.bytes -= stored.documents.size();
-        kept.order.retain(|known| **known != *id);
-        true
+        is_theirs
     }
 
-    /// The documents of a response of an API key, shared and not copied.
-    pub(crate) fn get(&self, owner: &str, id: &str) -> Option<Documents> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What is known of a response of an API key; its documents are shared and not copied.
+    pub(crate) fn get(&self, owner: &str, id: &str) -> Option<Known> {
+        let kept = self.lock();
         let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner)?;
-        Some(stored.documents.clone())
+        Some(stored.known.clone())
     }
+}
+
+impl Kept {
+    fn add(&mut self, id: Arc<str>, owner: &Arc<str>, known: Known) {
+        let number = self.count;
+        self.count += 1;
+        let order = match &known.documents {
+            Some(documents) => {
+                self.bytes += documents.size();
+                &mut self.copies
+            }
+            None => &mut self.places,
+        };
+        order.insert(number, Arc::clone(&id));
+        self.responses.insert(id, Stored { owner: Arc::clone(owner), number, known });
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Known> {
+        let stored = self.responses.remove(id)?;
+        if let Some(documents) = &stored.known.documents {
+            self.bytes -= documents.size();
+        }
+        self.copies.remove(&stored.number);
+        self.places.remove(&stored.number);
+        Some(stored.known)
+    }
+
+    fn make_room(&mut self) {
+        while self.copies.len() > MOST_COPIES || self.bytes > MOST_BYTES {
+            let Some((number, id)) = self.copies.pop_first() else { break };
+            let Some(stored) = self.responses.get_mut(&id) else { continue };
+            if let Some(documents) = stored.known.documents.take() {
+                self.bytes -= documents.size();
+            }
+            // Its upstream still has it.
+            if stored.known.holder.is_some() {
+                self.places.insert(number, id);
+            } else {
+                self.responses.remove(&id);
+            }
+        }
+        while self.places.len() > MOST_PLACES {
+            let Some((_, id)) = self.places.pop_first() else { break };
+            self.responses.remove(&id);
+        }
+    }
+}
+
+/// Whether an id may hold a byte.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
 #[cfg(test)]
@@ -108,62 +269,114 @@ mod tests {
         Documents { response: vec![b' '; bytes].into(), items: Bytes::from_static(b"[]"), tree: 0 }
     }
 
+    fn holder() -> Holder {
+        Holder { upstream: "one".into(), key: None, model: "mine".into() }
+    }
+
     fn owner() -> Arc<str> {
         "key".into()
     }
 
+    fn keep(history: &History, id: &str, bytes: usize) {
+        history.keep(&owner(), id.to_owned(), Some(documents(bytes)), None);
+    }
+
+    /// The length of a response of the owner's that there is a copy of.
+    fn copy(history: &History, id: &str) -> Option<usize> {
+        history.get("key", id)?.documents.map(|documents| documents.response.len())
+    }
+
+    fn assert_empty(history: &History) {
+        let kept = history.lock();
+        assert_eq!((kept.bytes, kept.responses.len(), kept.copies.len(), kept.places.len()), (0, 0, 0, 0));
+    }
+
     #[test]
     fn a_response_that_was_removed_takes_no_room() {
-        let history = History::default();
-        for number in 0..3 * MOST_RESPONSES {
-            history.keep(&owner(), "a".to_owned(), documents(number));
-            history.keep(&owner(), "b".to_owned(), documents(0));
+        let history = History::new(false);
+        for number in 0..3 * MOST_COPIES {
+            keep(&history, "a", number);
+            keep(&history, "b", 0);
+            history.keep(&owner(), "c".to_owned(), None, Some(holder()));
             assert!(history.remove("key", "a") && !history.remove("key", "a"));
             assert!(history.get("key", "a").is_none() && history.get("key", "b").is_some());
-            assert!(history.remove("key", "b"));
+            assert!(history.remove("key", "b") && history.remove("key", "c"));
         }
-        let kept = history.kept.lock().expect("no test holds it");
-        assert_eq!((kept.bytes, kept.order.len()), (0, 0));
+        assert_empty(&history);
     }
 
     #[test]
     fn the_oldest_responses_give_way() {
-        let history = History::default();
-        for number in 0..=MOST_RESPONSES {
-            history.keep(&owner(), number.to_string(), documents(number));
+        let history = History::new(false);
+        for number in 0..=MOST_COPIES {
+            keep(&history, &number.to_string(), number);
         }
         assert!(history.get("key", "0").is_none());
-        assert_eq!(history.get("key", "1").map(|documents| documents.response.len()), Some(1));
+        assert_eq!(copy(&history, "1"), Some(1));
+    }
+
+    #[test]
+    fn the_place_of_a_response_stays_known_when_its_copy_gives_way() {
+        let history = History::new(false);
+        history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
+        for number in 0..MOST_COPIES {
+            assert_eq!(copy(&history, "held"), Some(1), "{number}");
+            keep(&history, &number.to_string(), number);
+        }
+        let known = history.get("key", "held").expect("its place");
+        assert!(known.documents.is_none() && known.holder.is_some_and(|holder| &*holder.upstream == "one"));
+        assert!(history.get("other", "held").is_none());
+        assert!(history.remove("key", "held"));
+        assert!(history.lock().places.is_empty());
+    }
+
+    #[test]
+    fn places_are_bounded_in_number_and_size() {
+        let history = History::new(false);
+        for number in 0..=MOST_PLACES {
+            history.keep(&owner(), number.to_string(), None, Some(holder()));
+        }
+        assert!(history.get("key", "0").is_none() && history.get("key", "1").is_some());
+        // Such ids become no part of a path.
+        for id in ["a/b", "..", "a?b", "a b", &"a".repeat(LONGEST_ID + 1)] {
+            history.keep(&owner(), id.to_owned(), None, Some(holder()));
+            assert!(history.get("key", id).is_none(), "{id}");
+            history.keep(&owner(), id.to_owned(), Some(documents(1)), Some(holder()));
+            assert!(history.get("key", id).is_some_and(|known| known.holder.is_none()), "{id}");
+        }
     }
 
     #[test]
     fn one_response_takes_no_more_than_its_share() {
-        let history = History::default();
+        let history = History::new(false);
         let beside = documents(0).size();
-        history.keep(&owner(), "longest".to_owned(), documents(LONGEST - beside));
-        history.keep(&owner(), "longer".to_owned(), documents(LONGEST - beside + 1));
+        keep(&history, "longest", LONGEST - beside);
+        keep(&history, "longer", LONGEST - beside + 1);
         assert!(history.get("key", "longest").is_some() && history.get("key", "longer").is_none());
+        history.keep(&owner(), "held".to_owned(), Some(documents(LONGEST)), Some(holder()));
+        assert!(history.get("key", "held").is_some() && copy(&history, "held").is_none());
     }
 
     #[test]
     fn a_response_belongs_to_one_api_key() {
-        let history = History::default();
-        history.keep(&owner(), "a".to_owned(), documents(1));
+        let history = History::new(false);
+        keep(&history, "a", 1);
         assert!(history.get("other", "a").is_none() && !history.remove("other", "a"));
-        history.keep(&"other".into(), "a".to_owned(), documents(7));
+        history.keep(&"other".into(), "a".to_owned(), Some(documents(7)), Some(holder()));
         assert!(history.get("other", "a").is_none());
-        assert_eq!(history.get("key", "a").map(|documents| documents.response.len()), Some(1));
+        assert_eq!(copy(&history, "a"), Some(1));
         assert!(history.remove("key", "a"));
     }
 
     #[test]
     fn a_response_that_is_stored_anew_takes_its_room_once() {
-        let history = History::default();
-        history.keep(&owner(), "a".to_owned(), documents(9));
-        history.keep(&owner(), "a".to_owned(), documents(2));
-        assert_eq!(history.get("key", "a").map(|documents| documents.response.len()), Some(2));
+        let history = History::new(false);
+        keep(&history, "a", 9);
+        keep(&history, "a", 2);
+        assert_eq!(copy(&history, "a"), Some(2));
+        history.keep(&owner(), "a".to_owned(), None, Some(holder()));
+        assert!(history.get("key", "a").is_some() && copy(&history, "a").is_none());
         assert!(history.remove("key", "a"));
-        let kept = history.kept.lock().expect("no test holds it");
-        assert_eq!((kept.bytes, kept.order.len()), (0, 0));
+        assert_empty(&history);
     }
 }

@@ -1,31 +1,22 @@
 //! Keys and usage in an SQLite database. Several processes may use one file: a gateway, and the commands of the program.
 
-use std::fs::OpenOptions;
+mod database;
+
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
-};
-use sqlx::{Row as _, SqlSafeStr as _};
-use tokio::sync::OnceCell;
+use sqlx::Row as _;
+use sqlx::sqlite::{SqlitePool, SqliteRow};
 
+use self::database::Database;
 use super::durable::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, SpentByKey, Store, StoreError, Stored};
 use crate::keys::{Digest, Key};
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
 
-/// How long an operation waits for another process that writes.
-const BUSY: Duration = Duration::from_secs(2);
-/// Maximum number of connections: one writes, the others read meanwhile.
-const MOST_CONNECTIONS: u32 = 3;
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
-    pool: SqlitePool,
-    migrated: OnceCell<()>,
+    database: Database,
 }
 
 impl From<sqlx::Error> for StoreError {
@@ -38,42 +29,13 @@ impl SqliteStore {
     /// Opens a database file, which is created if it is missing, for its owner alone. Connects when it is first used.
     /// Needs a Tokio runtime.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        // SQLite gives its other files the permissions of this one.
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(file)?;
-        let options = SqliteConnectOptions::new()
-            .filename(file)
-            .journal_mode(SqliteJournalMode::Wal)
-            // A key that was revoked stays revoked after a power failure.
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(MOST_CONNECTIONS)
-            .acquire_timeout(2 * BUSY)
-            .connect_lazy_with(options);
-        Ok(Self { pool, migrated: OnceCell::new() })
+        Ok(Self { database: Database::open(file)? })
     }
 
-    /// The database, with the tables of this version.
-    async fn database(&self) -> Result<&SqlitePool, StoreError> {
-        self.migrated.get_or_try_init(|| migrate(&self.pool)).await?;
-        Ok(&self.pool)
+    /// Connections to the database, with the tables of this version.
+    pub(super) async fn database(&self) -> Result<SqlitePool, StoreError> {
+        self.database.pool().await
     }
-}
-
-async fn migrate(pool: &SqlitePool) -> Result<(), StoreError> {
-    let first = include_str!("../../migrations/sqlite/0001_keys_and_usage.sql");
-    let migrations = [(1, "keys and usage", first)];
-    let migrations = migrations.map(|(version, what, sql)| {
-        Migration::new(version, what.into(), MigrationType::Simple, sql.into_sql_str(), false)
-    });
-    Migrator::with_migrations(migrations.into())
-        .run(pool)
-        .await
-        .map_err(|error| StoreError(error.to_string()))
 }
 
 /// A count as SQLite keeps it.
@@ -161,7 +123,7 @@ const ADD_USAGE: &str = "
 impl Store for SqliteStore {
     fn revision(&self) -> Stored<'_, i64> {
         Box::pin(async {
-            let row = sqlx::query("SELECT revision FROM state").fetch_one(self.database().await?).await?;
+            let row = sqlx::query("SELECT revision FROM state").fetch_one(&self.database().await?).await?;
             Ok(row.try_get(0)?)
         })
     }
@@ -170,21 +132,21 @@ impl Store for SqliteStore {
         Box::pin(async move {
             let database = self.database().await?;
             let kept = "SELECT pepper FROM state";
-            let row = sqlx::query(kept).fetch_one(database).await?;
+            let row = sqlx::query(kept).fetch_one(&database).await?;
             if let Some(kept) = row.try_get::<Option<&[u8]>, _>(0)? {
                 return digest(kept);
             }
             // Another process may be as far.
             let keep = sqlx::query("UPDATE state SET pepper = ?1 WHERE pepper IS NULL");
-            keep.bind(&check.0[..]).execute(database).await?;
-            digest(sqlx::query(kept).fetch_one(database).await?.try_get(0)?)
+            keep.bind(&check.0[..]).execute(&database).await?;
+            digest(sqlx::query(kept).fetch_one(&database).await?.try_get(0)?)
         })
     }
 
     fn keys_in_use(&self) -> Stored<'_, Vec<KeyRecord>> {
         Box::pin(async {
             let keys = sqlx::query("SELECT * FROM keys WHERE revoked IS NULL");
-            keys.fetch_all(self.database().await?).await?.iter().map(record).collect()
+            keys.fetch_all(&self.database().await?).await?.iter().map(record).collect()
         })
     }
 
@@ -194,7 +156,7 @@ impl Store for SqliteStore {
                 "SELECT * FROM keys WHERE ?1 OR revoked IS NULL ORDER BY created DESC, rowid DESC LIMIT ?2",
             );
             let keys = keys.bind(revoked).bind(signed(LONGEST_LIST as u64));
-            keys.fetch_all(self.database().await?).await?.iter().map(key).collect()
+            keys.fetch_all(&self.database().await?).await?.iter().map(key).collect()
         })
     }
 
@@ -203,7 +165,7 @@ impl Store for SqliteStore {
             let found = sqlx::query(
                 "SELECT * FROM keys WHERE id = ?1 OR (name = ?1 AND revoked IS NULL) ORDER BY id = ?1 DESC",
             );
-            let found = found.bind(name).fetch_optional(self.database().await?).await?;
+            let found = found.bind(name).fetch_optional(&self.database().await?).await?;
             found.as_ref().map(key).transpose()
         })
     }
@@ -255,7 +217,7 @@ impl Store for SqliteStore {
                  WHERE id = ?1 AND revoked IS NULL RETURNING *",
             );
             let rotated = rotated.bind(id).bind(&digest.0[..]).bind(signed(now)).bind(old_until.map(signed));
-            rotated.fetch_optional(self.database().await?).await?.as_ref().map(key).transpose()
+            rotated.fetch_optional(&self.database().await?).await?.as_ref().map(key).transpose()
         })
     }
 
@@ -264,7 +226,7 @@ impl Store for SqliteStore {
             let revoked =
                 sqlx::query("UPDATE keys SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL RETURNING *");
             let revoked = revoked.bind(id).bind(signed(now));
-            revoked.fetch_optional(self.database().await?).await?.as_ref().map(key).transpose()
+            revoked.fetch_optional(&self.database().await?).await?.as_ref().map(key).transpose()
         })
     }
 
@@ -302,7 +264,7 @@ impl Store for SqliteStore {
             let Asked { from, to, key, by } = asked;
             let rows = sqlx::query(USAGE).bind(from.to_string()).bind(to.to_string()).bind(key.as_deref());
             let rows = rows.bind(by.day).bind(by.key).bind(by.model).bind(by.upstream);
-            let rows = rows.bind(signed(LONGEST_LIST as u64 + 1)).fetch_all(self.database().await?).await?;
+            let rows = rows.bind(signed(LONGEST_LIST as u64 + 1)).fetch_all(&self.database().await?).await?;
             let row = |row: &SqliteRow| {
                 let name = |column: &str| row.try_get::<Option<String>, _>(column);
                 let names = [
@@ -327,7 +289,7 @@ impl Store for SqliteStore {
             );
             let rows = rows.bind(day.month().to_string()).bind(day.to_string());
             let mut spent = SpentByKey::new();
-            for row in rows.fetch_all(self.database().await?).await? {
+            for row in rows.fetch_all(&self.database().await?).await? {
                 let (today, month) = spent.entry(row.try_get("key")?).or_default();
                 let more =
                     Spent { tokens: unsigned(row.try_get("tokens")?), cost: unsigned(row.try_get("cost")?) };

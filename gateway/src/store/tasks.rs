@@ -16,6 +16,14 @@ use crate::wire::ApiError;
 const MOST_TASKS: usize = 1_000;
 /// Maximum number of videos encoded at once: each takes a processor. Other tasks stay pending.
 const MOST_ENCODINGS: usize = 2;
+/// Maximum number of questions to providers at once.
+const MOST_LOOK_UPS: usize = 16;
+/// Maximum number of files fetched from providers at once.
+const MOST_FETCHES: usize = 4;
+/// Estimated time of a video at a provider that has made none yet.
+const FIRST_ESTIMATE: Duration = Duration::from_mins(1);
+/// Maximum number of models whose times are known.
+const MOST_TIMES: usize = 1_000;
 /// Estimated time to encode a second of video.
 const PACE: Duration = Duration::from_millis(100);
 /// Message of a task that the gateway did not finish.
@@ -25,6 +33,9 @@ pub(crate) const STOPPED: &str = "the gateway stopped before the video was ready
 pub(crate) struct Tasks {
     kept: Mutex<Kept>,
     places: Arc<Semaphore>,
+    /// For questions to providers, and for their files.
+    pub(crate) look_ups: Semaphore,
+    pub(crate) fetches: Semaphore,
     work: TaskTracker,
     stopped: CancellationToken,
 }
@@ -36,6 +47,8 @@ struct Kept {
     order: VecDeque<String>,
     /// Seconds of video that are queued or being encoded.
     ahead_s: u32,
+    /// What the last videos of models took at their providers.
+    times: HashMap<Arc<str>, Duration>,
 }
 
 impl Default for Tasks {
@@ -43,6 +56,8 @@ impl Default for Tasks {
         Self {
             kept: Mutex::default(),
             places: Arc::new(Semaphore::new(MOST_ENCODINGS)),
+            look_ups: Semaphore::new(MOST_LOOK_UPS),
+            fetches: Semaphore::new(MOST_FETCHES),
             work: TaskTracker::new(),
             stopped: CancellationToken::new(),
         }
@@ -56,27 +71,46 @@ pub(crate) struct Task {
     /// Id of the API key that it belongs to.
     pub(crate) owner: Arc<str>,
     pub(crate) created: u64,
-    pub(crate) model: &'static str,
-    pub(crate) duration_s: u32,
-    pub(crate) size: (u16, u16),
+    /// As the client called it.
+    pub(crate) model: Arc<str>,
     pub(crate) state: State,
+}
+
+/// A finished video (2.7).
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    /// Name of the file.
+    pub(crate) file: String,
+    pub(crate) duration_s: u32,
+    pub(crate) size: (u32, u32),
+    pub(crate) format: &'static str,
 }
 
 /// The states of section 3.
 #[derive(Debug, Clone)]
 pub(crate) enum State {
-    /// Waits for a free encoder.
+    /// Waits for a free encoder, or at its provider.
     Pending,
     Processing,
-    /// The name of the file.
-    Completed(String),
-    /// What went wrong.
-    Failed(String),
+    Completed(Output),
+    /// What went wrong, and the word for programs.
+    Failed {
+        message: String,
+        code: String,
+    },
 }
 
+/// The word for a failure without one of its own.
+const GENERATION_FAILED: &str = "generation_failed";
+
 impl State {
+    /// A failure without a word of its own.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), code: GENERATION_FAILED.to_owned() }
+    }
+
     fn is_final(&self) -> bool {
-        matches!(self, Self::Completed(_) | Self::Failed(_))
+        matches!(self, Self::Completed(_) | Self::Failed { .. })
     }
 }
 
@@ -101,6 +135,29 @@ impl Tasks {
         kept.order.push_back(task.id.clone());
         kept.tasks.insert(task.id.clone(), task);
         Ok(())
+    }
+
+    /// Forgets a task that nobody was told of.
+    pub(crate) fn remove(&self, id: &str) {
+        let mut kept = self.lock();
+        kept.tasks.remove(id);
+        kept.order.retain(|other| other != id);
+    }
+
+    /// A provider has finished a video of a model.
+    pub(crate) fn took(&self, model: &Arc<str>, time: Duration) {
+        let mut kept = self.lock();
+        let known = kept.times.len();
+        match kept.times.get_mut(model) {
+            Some(usual) => *usual = (*usual * 3 + time) / 4,
+            None if known < MOST_TIMES => _ = kept.times.insert(Arc::clone(model), time),
+            None => {}
+        }
+    }
+
+    /// Estimated time of a video of a model at its provider: what the last ones took.
+    pub(crate) fn usual_time(&self, model: &str) -> Duration {
+        self.lock().times.get(model).copied().unwrap_or(FIRST_ESTIMATE)
     }
 
     /// Updates the state of a task. Returns `None` if the task has ended already.
@@ -151,7 +208,7 @@ impl Tasks {
     pub(crate) async fn stop(&self) -> Vec<String> {
         let mut ended = Vec::new();
         for task in self.lock().tasks.values_mut().filter(|task| !task.state.is_final()) {
-            task.state = State::Failed(STOPPED.to_owned());
+            task.state = State::failed(STOPPED);
             ended.push(task.id.clone());
         }
         self.stopped.cancel();

@@ -19,10 +19,15 @@ use tower::Service;
 
 /// How long an unused connection stays open: less than what servers and balancers keep it for.
 const IDLE: Duration = Duration::from_secs(50);
+/// Maximum number of unused connections to an upstream that stay open: each takes some 20 KB, and a crowd of requests would
+/// leave as many.
+const MOST_IDLE: usize = 256;
 /// Interval of keep-alive packets, so that a network that forgets quiet connections does not lose them.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
 /// Interval of pings of an HTTP/2 connection with requests, and how long each may take.
 const PING: Duration = Duration::from_secs(30);
+/// What clients learn of a failure of TLS.
+const TLS_FAILED: &str = "TLS failed; the log of the gateway says why";
 /// Maximum length of a reason, in characters.
 const MOST_REASON: usize = 300;
 
@@ -52,6 +57,7 @@ pub(super) fn open(connect_timeout: Duration) -> Result<Connections, String> {
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(MOST_IDLE)
         .http2_keep_alive_interval(PING)
         .http2_keep_alive_timeout(PING)
         .http2_adaptive_window(true)
@@ -85,12 +91,29 @@ impl Service<Uri> for Connector {
     }
 }
 
+/// Why there is no answer.
+pub(super) struct Reason {
+    /// The root cause, for operators.
+    pub(super) whole: String,
+    /// The same for clients, without what a certificate says: it names hosts.
+    pub(super) told: String,
+}
+
 /// The root cause of a failure.
-pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
+pub(super) fn reason(error: &(dyn Error + 'static)) -> Reason {
+    let (mut cause, mut is_tls) = (error, is_of_tls(error));
     while let Some(inner) = cause.source() {
+        is_tls |= is_of_tls(inner);
         cause = inner;
     }
-    let text = cause.to_string();
-    gatewright::visible::visible(text.chars().take(MOST_REASON).collect::<String>().as_str()).into_owned()
+    let text: String = cause.to_string().chars().take(MOST_REASON).collect();
+    let whole = gatewright::visible::visible(&text).into_owned();
+    let told = if is_tls { TLS_FAILED.to_owned() } else { whole.clone() };
+    Reason { whole, told }
+}
+
+fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    // Errors of the system do not tell of an error within them by `source`.
+    let within = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || within.is_some_and(|inner| is_of_tls(inner))
 }

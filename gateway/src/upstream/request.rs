@@ -1,24 +1,29 @@
 //! The request to an upstream: its path, its key, and the headers that it may see.
 
+use std::fmt::Write as _;
+
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use uuid::Uuid;
 
 use super::Endpoint;
 use crate::config::Kind;
 use crate::conversation::Protocol;
 
 /// What a path segment may hold as it is.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// Version of the messages protocol that is spoken where the client names none.
 const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 /// Header with the version of the messages protocol.
 const MESSAGES_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 /// Header that turns on parts of the messages protocol: the body would be refused without it.
 const MESSAGES_BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
-const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const USER_AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What an upstream is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +34,32 @@ pub(crate) enum Action {
     CountTokens,
     /// Compact a conversation.
     Compact,
+    /// Draw images.
+    Image,
+    /// Take on a video.
+    Video,
+}
+
+/// What is done with a response that an upstream stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stored {
+    Retrieve,
+    Delete,
+    InputItems,
+}
+
+/// A request about a response that an upstream stores.
+#[derive(Debug)]
+pub(crate) struct AboutStored<'a> {
+    pub(crate) action: Stored,
+    /// The id of the response.
+    pub(crate) response: &'a str,
+    /// The client's query.
+    pub(crate) query: &'a [(String, String)],
+    /// The client's headers, of which those of the allow list are passed on.
+    pub(crate) client: &'a HeaderMap,
+    /// The id of the client's request.
+    pub(crate) id: &'a str,
 }
 
 /// A request to an upstream.
@@ -55,15 +86,10 @@ impl Request<'_> {
     ) -> Result<http::Request<Full<Bytes>>, String> {
         let mut request = http::Request::new(Full::new(self.body.clone()));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = self
-            .address(endpoint)
-            .parse()
-            .map_err(|error| format!("the address of the request is not valid: {error}"))?;
+        *request.uri_mut() = uri(&self.address(endpoint))?;
         let headers = request.headers_mut();
         headers.reserve(12);
-        for name in &endpoint.passed {
-            pass(self.client, headers, name);
-        }
+        pass_allowed(self.client, headers, endpoint);
         if self.protocol == Protocol::Messages {
             headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
             if self.relayed {
@@ -77,25 +103,16 @@ impl Request<'_> {
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
-        headers.insert(header::USER_AGENT, USER_AGENT);
-        if let Ok(id) = HeaderValue::try_from(self.id) {
-            headers.insert(REQUEST_ID, id);
-        }
-        if let Some(key) = key.and_then(|key| endpoint.keys.get(key)) {
-            headers.insert(endpoint.key_header.clone(), key.clone());
-        }
+        introduce(headers, self.id, endpoint, key);
         Ok(request)
     }
 
     fn address(&self, endpoint: &Endpoint) -> String {
         let base = &endpoint.base;
-        // The paths of another gateway are those of the specification, with the version.
-        let version = match (endpoint.kind, self.protocol) {
-            (Kind::Gatewright, Protocol::Native) => "/v1beta",
-            (Kind::Gatewright, _) => "/v1",
-            _ => "",
-        };
+        let version = version(endpoint, self.protocol);
         match (self.protocol, self.action) {
+            (_, Action::Image) => format!("{base}{version}/images/generations"),
+            (_, Action::Video) => format!("{base}{version}{}", videos(endpoint.kind)),
             (Protocol::Chat, _) => format!("{base}{version}/chat/completions"),
             (Protocol::Responses, Action::Compact) => format!("{base}{version}/responses/compact"),
             (Protocol::Responses, _) => format!("{base}{version}/responses"),
@@ -112,6 +129,102 @@ impl Request<'_> {
             }
         }
     }
+}
+
+impl AboutStored<'_> {
+    pub(super) fn build(
+        self,
+        endpoint: &Endpoint,
+        key: Option<usize>,
+    ) -> Result<http::Request<Full<Bytes>>, String> {
+        let mut request = http::Request::new(Full::default());
+        if self.action == Stored::Delete {
+            *request.method_mut() = Method::DELETE;
+        }
+        *request.uri_mut() = uri(&self.address(endpoint))?;
+        let headers = request.headers_mut();
+        pass_allowed(self.client, headers, endpoint);
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        introduce(headers, self.id, endpoint, key);
+        Ok(request)
+    }
+
+    fn address(&self, endpoint: &Endpoint) -> String {
+        let version = version(endpoint, Protocol::Responses);
+        let id = utf8_percent_encode(self.response, SEGMENT);
+        let mut address = format!("{}{version}/responses/{id}", endpoint.base);
+        if self.action == Stored::InputItems {
+            address.push_str("/input_items");
+        }
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            let mark = if index == 0 { '?' } else { '&' };
+            let (name, value) = (utf8_percent_encode(name, SEGMENT), utf8_percent_encode(value, SEGMENT));
+            _ = write!(address, "{mark}{name}={value}");
+        }
+        address
+    }
+}
+
+/// A page of the list of models.
+pub(super) fn model_list(
+    endpoint: &Endpoint,
+    after: Option<&str>,
+) -> Result<http::Request<Full<Bytes>>, String> {
+    let (base, version) = (&endpoint.base, version(endpoint, Protocol::Chat));
+    let (size, next) = match endpoint.kind {
+        Kind::Messages => ("?limit=1000", "after_id"),
+        Kind::Native => ("?pageSize=1000", "pageToken"),
+        _ => ("", ""),
+    };
+    let mut address = format!("{base}{version}/models{size}");
+    if let Some(after) = after.filter(|_| !next.is_empty()) {
+        _ = write!(address, "&{next}={}", utf8_percent_encode(after, SEGMENT));
+    }
+    let mut request = http::Request::new(Full::default());
+    *request.uri_mut() = uri(&address)?;
+    let headers = request.headers_mut();
+    if endpoint.kind == Kind::Messages {
+        headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
+    }
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    introduce(headers, &format!("req_{}", Uuid::new_v4().simple()), endpoint, Some(0));
+    Ok(request)
+}
+
+fn uri(address: &str) -> Result<Uri, String> {
+    address.parse().map_err(|error| format!("the address of the request is not valid: {error}"))
+}
+
+/// The paths of another gateway are those of the specification, with the version.
+fn version(endpoint: &Endpoint, protocol: Protocol) -> &'static str {
+    match (endpoint.kind, protocol) {
+        (Kind::Gatewright, Protocol::Native) => "/v1beta",
+        (Kind::Gatewright, _) => "/v1",
+        _ => "",
+    }
+}
+
+/// Says who asks: the gateway, the id of the client's request, and the key.
+fn introduce(headers: &mut HeaderMap, id: &str, endpoint: &Endpoint, key: Option<usize>) {
+    headers.insert(header::USER_AGENT, USER_AGENT);
+    if let Ok(id) = HeaderValue::try_from(id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    if let Some(key) = key.and_then(|key| endpoint.keys.get(key)) {
+        headers.insert(endpoint.key_header.clone(), key.clone());
+    }
+}
+
+/// Passes the headers of the client on that the upstream may see.
+fn pass_allowed(client: &HeaderMap, headers: &mut HeaderMap, endpoint: &Endpoint) {
+    for name in &endpoint.passed {
+        pass(client, headers, name);
+    }
+}
+
+/// Where an upstream takes videos on.
+pub(super) fn videos(kind: Kind) -> &'static str {
+    if kind == Kind::Gatewright { "/videos/generations" } else { "/videos" }
 }
 
 /// Passes a header of the client on, with all its values.
@@ -132,16 +245,20 @@ mod tests {
     use super::*;
     use crate::config::Upstream;
 
+    fn endpoint(kind: Kind) -> Endpoint {
+        let mut upstream = Upstream::new("one", kind, "http://127.0.0.1:1/base/");
+        upstream.keys = vec![ApiKey::new("k1").expect("a key"), ApiKey::new("k2").expect("a key")];
+        upstream.headers = vec!["x-passed".to_owned()];
+        Endpoint::new(&upstream, None).expect("an endpoint")
+    }
+
     fn built(
         kind: Kind,
         protocol: Protocol,
         action: Action,
         client: &HeaderMap,
     ) -> http::Request<Full<Bytes>> {
-        let mut upstream = Upstream::new("one", kind, "http://127.0.0.1:1/base/");
-        upstream.keys = vec![ApiKey::new("k1").expect("a key"), ApiKey::new("k2").expect("a key")];
-        upstream.headers = vec!["x-passed".to_owned()];
-        let endpoint = Endpoint::new(&upstream, None).expect("an endpoint");
+        let endpoint = endpoint(kind);
         let body = Bytes::from_static(b"{}");
         Request { protocol, action, model: "a/b?c", body, client, relayed: true, id: "req_1" }
             .build(&endpoint, Some(1))
@@ -180,11 +297,50 @@ mod tests {
                 "authorization",
                 "Bearer k2",
             ),
+            (
+                Kind::Chat,
+                Protocol::Chat,
+                Action::Image,
+                "/base/images/generations",
+                "authorization",
+                "Bearer k2",
+            ),
+            (Kind::Responses, Protocol::Chat, Action::Video, "/base/videos", "authorization", "Bearer k2"),
+            (
+                Kind::Gatewright,
+                Protocol::Chat,
+                Action::Video,
+                "/base/v1/videos/generations",
+                "authorization",
+                "Bearer k2",
+            ),
         ] {
             let request = built(kind, protocol, action, &HeaderMap::new());
             assert_eq!(request.uri().path_and_query().map(ToString::to_string).as_deref(), Some(path));
             assert_eq!(request.headers()[header], key);
             assert!(request.headers()[header].is_sensitive());
+        }
+    }
+
+    #[test]
+    fn a_stored_response_is_asked_for_by_its_id_and_with_the_client_s_query() {
+        let (client, endpoint) = (HeaderMap::new(), endpoint(Kind::Gatewright));
+        let query = [("after".to_owned(), "msg_1&x=é".to_owned()), ("limit".to_owned(), "2".to_owned())];
+        for (action, query, method, path) in [
+            (Stored::Retrieve, &query[..0], Method::GET, "/base/v1/responses/resp_1"),
+            (Stored::Delete, &query[..0], Method::DELETE, "/base/v1/responses/resp_1"),
+            (
+                Stored::InputItems,
+                &query[..],
+                Method::GET,
+                "/base/v1/responses/resp_1/input_items?after=msg_1%26x%3D%C3%A9&limit=2",
+            ),
+        ] {
+            let about = AboutStored { action, response: "resp_1", query, client: &client, id: "req_1" };
+            let request = about.build(&endpoint, Some(0)).expect("a request");
+            assert_eq!(request.uri().path_and_query().map(ToString::to_string).as_deref(), Some(path));
+            assert_eq!(*request.method(), method);
+            assert_eq!(request.headers()["authorization"], "Bearer k1");
         }
     }
 

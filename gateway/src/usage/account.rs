@@ -29,6 +29,8 @@ pub(crate) enum Exceeded {
     TokensOfMonth,
     CostOfDay,
     CostOfMonth,
+    /// A budget, once the requests in progress have taken what they may.
+    InProgress,
 }
 
 /// What is left of the limits a minute; `None` where there is no limit.
@@ -63,27 +65,41 @@ impl Account {
     }
 
     fn check_budget(&self, limits: &Limits) -> Result<(), Exceeded> {
-        let Limits { tokens_per_day, tokens_per_month, cost_per_day, cost_per_month, .. } = *limits;
-        if (tokens_per_day.or(tokens_per_month), cost_per_day.or(cost_per_month)) == (None, None) {
+        if !limits.have_budget() {
             return Ok(());
         }
         let (today, month) = self.spending.read(Day::today());
-        let used_up = |spent: u64, limit: Option<u64>| limit.is_some_and(|limit| spent >= limit);
-        let exceeded = [
-            (used_up(today.tokens, tokens_per_day), Exceeded::TokensOfDay),
-            (used_up(month.tokens, tokens_per_month), Exceeded::TokensOfMonth),
-            (used_up(today.cost, cost_per_day.map(billionths)), Exceeded::CostOfDay),
-            (used_up(month.cost, cost_per_month.map(billionths)), Exceeded::CostOfMonth),
-        ];
-        match exceeded.into_iter().find(|(exceeded, _)| *exceeded) {
-            Some((_, limit)) => Err(limit),
-            None => Ok(()),
+        within(limits, today, month)
+    }
+
+    /// Reserves what a request is expected to take until it has ended, if something is left of the budgets beside what is
+    /// reserved for others. Returns what is reserved, which is nothing without a budget.
+    pub(super) fn reserve(&self, limits: &Limits, expected: Spent) -> Result<Spent, Exceeded> {
+        if !limits.have_budget() {
+            return Ok(Spent::default());
+        }
+        self.spending.reserve(Day::today(), expected, |today, month, reserved| {
+            within(limits, today, month)?;
+            within(limits, today.and(reserved), month.and(reserved)).map_err(|_| Exceeded::InProgress)
+        })?;
+        Ok(expected)
+    }
+
+    /// Nothing was taken of what was reserved.
+    pub(super) fn release(&self, reserved: Spent) {
+        if reserved != Spent::default() {
+            self.spending.settle(Day::today(), Spent::default(), reserved);
         }
     }
 
-    /// Counts what a request took.
-    pub(super) fn spend(&self, limits: &Limits, day: Day, spent: Spent, now: u64) {
-        self.spending.add(day, spent);
+    /// Takes over what the store knows of the spending.
+    pub(crate) fn follow(&self, day: Day, (today, month): (Spent, Spent)) {
+        self.spending.follow(day, today, month);
+    }
+
+    /// Counts what a request took, in place of what was `reserved` for it.
+    pub(super) fn spend(&self, limits: &Limits, day: Day, spent: Spent, reserved: Spent, now: u64) {
+        self.spending.settle(day, spent, reserved);
         if let Some(limit) = limits.tokens_per_minute {
             self.tokens.add(spent.tokens, limit, now);
         }
@@ -94,6 +110,22 @@ impl Account {
             requests: limits.requests_per_minute.map(|limit| self.requests.left(limit, now)),
             tokens: limits.tokens_per_minute.map(|limit| self.tokens.left(limit, now)),
         }
+    }
+}
+
+/// Errors: a budget is used up.
+fn within(limits: &Limits, today: Spent, month: Spent) -> Result<(), Exceeded> {
+    let Limits { tokens_per_day, tokens_per_month, cost_per_day, cost_per_month, .. } = *limits;
+    let used_up = |spent: u64, limit: Option<u64>| limit.is_some_and(|limit| spent >= limit);
+    let exceeded = [
+        (used_up(today.tokens, tokens_per_day), Exceeded::TokensOfDay),
+        (used_up(month.tokens, tokens_per_month), Exceeded::TokensOfMonth),
+        (used_up(today.cost, cost_per_day.map(billionths)), Exceeded::CostOfDay),
+        (used_up(month.cost, cost_per_month.map(billionths)), Exceeded::CostOfMonth),
+    ];
+    match exceeded.into_iter().find(|(exceeded, _)| *exceeded) {
+        Some((_, limit)) => Err(limit),
+        None => Ok(()),
     }
 }
 
@@ -161,12 +193,31 @@ mod tests {
         let account = account();
         let (tokens, cost) = (100, billionths(0.5));
         let limits = Limits { tokens_per_month: Some(101), cost_per_day: Some(0.5), ..Limits::default() };
+        let spend = |spent| account.spend(&limits, Day::today(), spent, Spent::default(), 0);
         assert!(account.begin(&limits, 0).is_ok());
-        account.spend(&limits, Day::today(), Spent { tokens, cost: cost - 1 }, 0);
+        spend(Spent { tokens, cost: cost - 1 });
         assert!(account.begin(&limits, 0).is_ok());
-        account.spend(&limits, Day::today(), Spent { tokens: 0, cost: 1 }, 0);
+        spend(Spent { tokens: 0, cost: 1 });
         assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::CostOfDay));
-        account.spend(&limits, Day::today(), Spent { tokens: 1, cost: 0 }, 0);
+        spend(Spent { tokens: 1, cost: 0 });
         assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::TokensOfMonth));
+    }
+
+    #[test]
+    fn requests_in_progress_hold_their_share_of_a_budget() {
+        let account = account();
+        let limits = Limits { tokens_per_day: Some(100), ..Limits::default() };
+        let expected = Spent { tokens: 60, cost: 7 };
+        let reserve = || account.reserve(&limits, expected);
+        assert_eq!((reserve(), reserve()), (Ok(expected), Ok(expected)));
+        assert_eq!(reserve(), Err(Exceeded::InProgress));
+        // One took less, and another nothing.
+        account.spend(&limits, Day::today(), Spent { tokens: 30, cost: 0 }, expected, 0);
+        assert_eq!(reserve(), Ok(expected));
+        account.release(expected);
+        account.release(expected);
+        account.spend(&limits, Day::today(), Spent { tokens: 70, cost: 0 }, Spent::default(), 0);
+        assert_eq!(reserve(), Err(Exceeded::TokensOfDay));
+        assert_eq!(account.reserve(&Limits::default(), expected), Ok(Spent::default()));
     }
 }

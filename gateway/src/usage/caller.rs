@@ -63,11 +63,21 @@ impl Caller {
         self.0.account.allowance(&self.0.limits, monotonic_nanos())
     }
 
-    /// Counts what a request took.
-    pub(super) fn settle(&self, model: &Arc<str>, upstream: &Arc<str>, totals: &Totals) {
+    /// Reserves what a request is expected to take. Returns what has to be given back when it ends.
+    pub(super) fn reserve(&self, expected: Spent) -> Result<Spent, Exceeded> {
+        self.0.account.reserve(&self.0.limits, expected)
+    }
+
+    /// Gives back what was reserved for a request that took nothing.
+    pub(super) fn release(&self, reserved: Spent) {
+        self.0.account.release(reserved);
+    }
+
+    /// Counts what a request took, in place of what was reserved for it.
+    pub(super) fn settle(&self, model: &Arc<str>, upstream: &Arc<str>, totals: &Totals, reserved: Spent) {
         let day = Day::today();
         let spent = Spent { tokens: totals.input.saturating_add(totals.output), cost: totals.cost };
-        self.0.account.spend(&self.0.limits, day, spent, monotonic_nanos());
+        self.0.account.spend(&self.0.limits, day, spent, reserved, monotonic_nanos());
         let (key, model, upstream) = (Arc::clone(&self.0.id), Arc::clone(model), Arc::clone(upstream));
         self.0.ledger.add(Place { day, key, model, upstream }, totals);
     }

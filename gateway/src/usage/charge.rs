@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 use super::money::billionths;
-use super::{Caller, Totals};
+use super::{Caller, Exceeded, Spent, Totals};
 use crate::conversation::Usage;
 
 /// Prices for a million tokens, in the currency of the operator.
@@ -59,6 +59,8 @@ pub(crate) struct Charge {
     price: Option<Price>,
     told: Option<Usage>,
     estimate: Option<Usage>,
+    /// What is reserved of the budgets of the key.
+    reserved: Spent,
     complete: bool,
     is_void: bool,
     /// The span of the request in traces, which is open at least as long.
@@ -75,6 +77,7 @@ impl Charge {
             price: None,
             told: None,
             estimate: None,
+            reserved: Spent::default(),
             complete: false,
             is_void: false,
             span: Span::current(),
@@ -85,6 +88,24 @@ impl Charge {
     pub(crate) fn priced(mut self, price: Option<Price>) -> Self {
         self.price = price;
         self
+    }
+
+    /// Reserves what the request is expected to take of the budgets of its key, at the prices of the upstream. Errors:
+    /// they are used up, or the requests in progress may use them up; nothing is recorded.
+    pub(crate) fn reserve(mut self, expected: Usage) -> Result<Self, Exceeded> {
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MOST_TOKENS);
+        let cost = self.price.map_or(0, |price| price.of(&expected)).min(MOST_COST);
+        let expected = Spent { tokens: count(expected.input) + count(expected.output), cost };
+        match self.caller.reserve(expected) {
+            Ok(reserved) => {
+                self.reserved = reserved;
+                Ok(self)
+            }
+            Err(exceeded) => {
+                self.void();
+                Err(exceeded)
+            }
+        }
     }
 
     /// Sets the usage as the upstream tells it; the last one counts.
@@ -124,7 +145,7 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         if self.is_void {
-            return;
+            return self.caller.release(self.reserved);
         }
         let (usage, estimated) = self.usage();
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MOST_TOKENS);
@@ -141,7 +162,7 @@ impl Drop for Charge {
         };
         self.span.record("gen_ai.usage.input_tokens", totals.input);
         self.span.record("gen_ai.usage.output_tokens", totals.output);
-        self.caller.settle(&self.model, &self.upstream, &totals);
+        self.caller.settle(&self.model, &self.upstream, &totals, self.reserved);
     }
 }
 

@@ -61,14 +61,45 @@ impl Call {
 
     /// The same, validated against rules of the gateway's own.
     pub(crate) fn checked_body_by(&self, rules: Rules) -> Result<Value, ApiError> {
-        let body: Value = serde_json::from_slice(&self.body).map_err(|error| {
-            ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
-        })?;
+        let body = self.json_body()?;
         let violations = limits::check_with(self.operation, &body, rules);
         if !violations.is_empty() {
             return Err(ApiError::violations(violations));
         }
         Ok(limits::canonical(self.operation, &body).unwrap_or(body))
+    }
+
+    /// The body as JSON, validated with the limits of a model of the catalog, whatever the request calls its model.
+    /// `limits`: the id of that model; `None`: only the rules of the specification hold.
+    pub(crate) fn checked_body_of(&self, limits: Option<&str>, rules: Rules) -> Result<Value, ApiError> {
+        self.checked_of(self.json_body()?, limits, rules)
+    }
+
+    /// The same, of a body that was read.
+    pub(crate) fn checked_of(
+        &self,
+        mut body: Value,
+        limits: Option<&str>,
+        rules: Rules,
+    ) -> Result<Value, ApiError> {
+        let rules = rules.own_models(limits.is_none());
+        let named = limits.and_then(|limits| Some((body.get_mut("model")?, limits)));
+        let called = named.map(|(model, limits)| std::mem::replace(model, limits.into()));
+        let violations = limits::check_with(self.operation, &body, rules);
+        if !violations.is_empty() {
+            return Err(ApiError::violations(violations));
+        }
+        if let Some(called) = called {
+            body["model"] = called;
+        }
+        Ok(body)
+    }
+
+    /// The body as JSON, as it came.
+    pub(crate) fn json_body(&self) -> Result<Value, ApiError> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))
+        })
     }
 
     /// The typed value of a query parameter, or the default that the specification states.

@@ -13,6 +13,11 @@ impl Presence {
         self.0.cancel();
     }
 
+    /// Whether the client has gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
     /// Resolves when the client has gone.
     pub(crate) async fn ended(&self) {
         self.0.cancelled().await;

@@ -30,7 +30,7 @@ async fn each_example_is_right_and_makes_a_gateway() {
         (config.tls, config.data) = (None, None);
         Gateway::bind(config).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
-    assert_eq!(examples().len(), 5);
+    assert_eq!(examples().len(), 6);
     for kind in [Kind::Chat, Kind::Responses, Kind::Messages, Kind::Native, Kind::Gatewright, Kind::Simulator]
     {
         assert!(kinds.contains(&kind), "no example has {kind:?}");

@@ -331,8 +331,7 @@ async fn another_provider_gets_the_whole_conversation_of_a_kept_response() {
     );
     assert_eq!((&seen["input"][2]["content"], &seen["model"]), (&json!("Say pears"), &json!("theirs")));
     assert!(seen["previous_response_id"].is_null());
-    // What the gateway does not keep, the provider may.
-    let server = translating(&[("responses", Kind::Responses, &responses.url)]).await;
+    // The new one is stored there, and continued there.
     next["previous_response_id"] = json!("resp_theirs");
     server.ask(PATH, &next).await;
     assert_eq!(responses.seen()[1].body, next.to_string().replace("mine", "theirs"));

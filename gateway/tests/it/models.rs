@@ -1,10 +1,11 @@
 //! The model lists of section 4, from the catalog.
 
 use gatewright::{catalog, types};
+use gatewright_gateway::Config;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{KEY, read, start};
+use crate::support::{KEY, read, start, start_with};
 
 #[tokio::test]
 async fn the_list_holds_every_model_of_the_catalog() {
@@ -93,4 +94,15 @@ async fn the_native_key_header_gives_the_native_models_under_v1() {
     assert!(list["models"].is_array());
     let (status, model) = get("/v1/models/model-sol").await;
     assert_eq!((status, &model["name"]), (200, &json!("models/model-sol")));
+}
+
+#[tokio::test]
+async fn a_family_with_a_name_owns_its_models_by_it() {
+    let mut config = Config::default();
+    config.models[0].owner = Some("Family One".to_owned());
+    let (named, other) = (config.models[0].id.clone(), config.models[1].clone());
+    let server = start_with(config).await;
+    let owner = async |id: &str| read(server.get(&format!("/v1/models/{id}"))).await.1["owned_by"].clone();
+    assert_eq!(owner(&named).await, "Family One");
+    assert_eq!(owner(&other.id).await, other.family);
 }

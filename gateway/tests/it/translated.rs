@@ -1,6 +1,6 @@
 //! Requests whose upstream speaks another protocol than the client: each client protocol at each kind of upstream.
 
-use gatewright_gateway::{Config, Kind, Model, Target};
+use gatewright_gateway::{Config, Kind, Model, Target, Thinking};
 use serde_json::{Value, json};
 
 use crate::support::{Event, KEY, Server, read, send, start, start_with};
@@ -192,6 +192,24 @@ async fn what_an_upstream_has_no_words_for_is_told_or_refused() {
     // What can be said is not refused.
     let (status, _) = read(server.post(CHAT, &question(false)).header("x-gatewright-strict", "true")).await;
     assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_budget_is_told_an_effort() {
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs",
+        "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn", "stop_sequence": null,
+        "usage": {"input_tokens": 3, "output_tokens": 2}});
+    let scripted = Scripted::start([json_answer(200, &message)]).await;
+    let mut settings = config(vec![upstream("one", Kind::Messages, &scripted.url)]);
+    settings.models[0].thinking = Thinking::Adaptive;
+    let server = start_with(settings).await;
+    let mut body = question(false);
+    body["reasoning_effort"] = json!("medium");
+    let response = send(server.post(CHAT, &body)).await;
+    assert!(response.headers().get("x-gatewright-dropped").is_none(), "nothing is lost");
+    let sent = scripted.seen().swap_remove(0).json();
+    assert_eq!(sent["thinking"], json!({"type": "adaptive"}), "{sent}");
+    assert_eq!(sent["output_config"], json!({"effort": "medium"}), "{sent}");
 }
 
 #[tokio::test]

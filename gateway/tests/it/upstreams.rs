@@ -18,6 +18,8 @@ pub(crate) const UPSTREAM_KEY: &str = "sk-upstream-canary-77";
 pub(crate) enum Step {
     /// Writes these bytes.
     Write(Vec<u8>),
+    /// Writes these bytes again and again, until the connection ends from the other side.
+    Endless(Vec<u8>),
     Pause(Duration),
     /// Resets the connection.
     Reset,
@@ -118,6 +120,11 @@ async fn serve(
                         _ = left.send(Instant::now());
                         return;
                     }
+                }
+                Step::Endless(bytes) => {
+                    while socket.write_all(&bytes).await.is_ok() {}
+                    _ = left.send(Instant::now());
+                    return;
                 }
                 Step::Pause(time) => {
                     let mut scrap = [0; 1];

@@ -48,7 +48,7 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             cases.iter().map(text).chain(others).map(String::into_bytes).collect()
         }
         "protocols" => protocol_documents()?,
-        "report" => report_documents()?,
+        "report" | "report_checker" => report_documents()?,
         "base_url" => texts(&[
             "http://127.0.0.1:8080\nm",
             "https://gateway.example/a/v1beta//\na b:ü",

@@ -341,7 +341,7 @@ class Responses:
     ):
         """Retrieve a response.
 
-        Returns a stored response as it was first returned.
+        Returns a stored response as it is now.
 
         Args:
             response_id: The id of the response.
@@ -1252,7 +1252,7 @@ class AsyncResponses:
     ):
         """Retrieve a response.
 
-        Returns a stored response as it was first returned.
+        Returns a stored response as it is now.
 
         Args:
             response_id: The id of the response.

@@ -258,7 +258,7 @@ Sends a `POST` request to `/v1/responses/compact`
     }
     /**Retrieve a response
 
-Returns a stored response as it was first returned.
+Returns a stored response as it is now.
 
 Sends a `GET` request to `/v1/responses/{response_id}`
 

@@ -138,7 +138,7 @@ impl Responses<'_> {
 
     /// Retrieve a response.
     ///
-    /// Returns a stored response as it was first returned.
+    /// Returns a stored response as it is now.
     ///
     /// response_id: The id of the response.
     ///

@@ -8,9 +8,10 @@ use indexmap::IndexMap;
 use super::super::file;
 use super::super::places::Path;
 use super::super::schema::offer;
-use super::super::upstreams::{Kind, Model, Price, Target, Upstream};
+use super::super::upstreams::{Kind, Model, ModelKind, Price, Target, Upstream};
 use super::Settling;
-use crate::config::{Config, SIMULATOR};
+use super::families::of_family;
+use crate::config::{Config, MEDIA_FAMILY, SIMULATOR};
 
 /// Longest id of a model.
 const LONGEST_ID: usize = 256;
@@ -20,6 +21,7 @@ impl Settling<'_> {
         &mut self,
         config: &mut Config,
         upstreams: IndexMap<String, file::Upstream>,
+        families: &IndexMap<String, file::Family>,
         models: IndexMap<String, file::Model>,
     ) {
         let root = Path::default();
@@ -34,11 +36,15 @@ impl Settling<'_> {
             config.upstreams =
                 upstreams.map(|(name, upstream)| self.upstream(&name, upstream, &at.to(&*name))).collect();
         }
-        if !models.is_empty() {
+        if models.is_empty() {
+            config.models.iter_mut().for_each(|model| of_family(model, families));
+        } else {
             self.ids(&models, &root.to("models"));
             let models = models.into_iter();
-            config.models = models.map(|(id, model)| self.model(id, model, &config.upstreams)).collect();
+            config.models =
+                models.map(|(id, model)| self.model(id, model, &config.upstreams, families)).collect();
         }
+        self.families(families, &config.models);
         for (index, upstream) in config.upstreams.iter().enumerate() {
             let used = config.models.iter().flat_map(|model| &model.targets);
             if index < 1000 && used.clone().all(|target| target.upstream != upstream.name) {
@@ -70,28 +76,81 @@ impl Settling<'_> {
         }
     }
 
-    fn model(&mut self, id: String, file: file::Model, upstreams: &[Upstream]) -> Model {
+    fn model(
+        &mut self,
+        id: String,
+        file: file::Model,
+        upstreams: &[Upstream],
+        families: &IndexMap<String, file::Family>,
+    ) -> Model {
         let at = Path::default().to("models").to(&*id);
+        let (kind, limits) = self.kind_and_limits(&id, &file, &at);
         let targets: Vec<Target> = file
             .targets
             .into_iter()
             .enumerate()
             .map(|(index, target)| self.target(&id, target, upstreams, &at.to("targets").to(index)))
             .collect();
-        let kind = targets
-            .first()
-            .and_then(|target| upstreams.iter().find(|upstream| upstream.name == target.upstream))
-            .map(|upstream| upstream.kind);
-        let family = file.family.unwrap_or_else(|| family(&id, kind).to_owned());
-        Model {
-            aliases: file.aliases,
-            family,
-            targets,
-            translate_responses: file.translate_responses,
-            default_max_tokens: file.default_max_tokens.map_or(Model::DEFAULT_MAX_TOKENS, u64::from),
-            strict: file.strict,
-            id,
+        let spoken: Vec<Option<Kind>> = targets
+            .iter()
+            .map(|target| upstreams.iter().find(|upstream| upstream.name == target.upstream))
+            .map(|upstream| upstream.map(|upstream| upstream.kind))
+            .collect();
+        if kind != ModelKind::Text {
+            for (index, _) in spoken.iter().enumerate().filter(|(_, kind)| kind.is_some_and(Kind::is_text)) {
+                let message = "this upstream makes no images and videos; those of kind chat, responses, gatewright \
+                               and simulator do";
+                self.wrong(at.to("targets").to(index).to("upstream"), message);
+            }
         }
+        if let Some(named) = &file.family {
+            self.family(named, families, &at.to("family"));
+        }
+        let family = file.family.unwrap_or_else(|| match kind {
+            ModelKind::Text => family(&id, spoken.first().copied().flatten()).to_owned(),
+            ModelKind::Image | ModelKind::Video => MEDIA_FAMILY.to_owned(),
+        });
+        let mut model = Model { aliases: file.aliases, kind, limits, ..Model::of(id, family, targets) };
+        of_family(&mut model, families);
+        model.take(file.translate_responses, file.default_max_tokens, file.strict, file.thinking);
+        model
+    }
+
+    /// What a model makes, and whose limits it keeps to.
+    fn kind_and_limits(&mut self, id: &str, file: &file::Model, at: &Path) -> (ModelKind, Option<String>) {
+        let limited = file.limits.as_deref().and_then(ModelKind::in_catalog);
+        let kind = file.kind.or(limited).or_else(|| ModelKind::in_catalog(id)).unwrap_or(ModelKind::Text);
+        let of_kind = |kind: ModelKind| -> Vec<&str> {
+            match kind {
+                ModelKind::Text => Vec::new(),
+                ModelKind::Image => catalog::IMAGE_MODELS.iter().map(|model| model.id).collect(),
+                ModelKind::Video => catalog::VIDEO_MODELS.iter().map(|model| model.id).collect(),
+            }
+        };
+        if let Some(limits) = &file.limits
+            && !of_kind(kind).contains(&limits.as_str())
+        {
+            let known = match kind {
+                ModelKind::Text => [of_kind(ModelKind::Image), of_kind(ModelKind::Video)].concat(),
+                kind => of_kind(kind),
+            };
+            let message = match file.kind {
+                Some(ModelKind::Text) => "is for image and video models, and this is a text model".to_owned(),
+                _ => format!("must be a model of the catalog: {}", known.join(", ")),
+            };
+            self.wrong(at.to("limits"), message);
+        }
+        if kind != ModelKind::Text {
+            for (key, is_set) in [
+                ("translate_responses", file.translate_responses.is_some()),
+                ("default_max_tokens", file.default_max_tokens.is_some()),
+            ] {
+                if is_set {
+                    self.wrong(at.to(key), "is for text models");
+                }
+            }
+        }
+        (kind, file.limits.clone().or_else(|| Model::own_limits(id, kind)))
     }
 
     fn target(&mut self, id: &str, file: file::Target, upstreams: &[Upstream], at: &Path) -> Target {

@@ -2,10 +2,19 @@
 
 use serde_json::{Value, json};
 
+use super::citations::{read_annotation, write_annotation};
 use super::{finish, message_in, reasoning, tools, usage};
-use crate::conversation::{Answer, Choice, Part, PartKind, Protocol};
+use crate::conversation::{Answer, Choice, Citation, Part, PartKind, Protocol};
+use crate::protocols::citations::list;
 use crate::protocols::members::{Members, Rest, object};
 use crate::protocols::{Asked, Malformed};
+
+/// Member of a message with its citations.
+const ANNOTATIONS: &str = "annotations";
+/// Members of an answer that say nothing to another protocol.
+const OWN: [&str; 2] = ["object", "system_fingerprint"];
+/// The same of a message. The first one only if all of it is understood; the last one repeats the details of a thought.
+const OWN_OF_MESSAGE: [&str; 4] = [ANNOTATIONS, "role", "reasoning_content", "reasoning"];
 
 /// Reads a provider's answer.
 /// Errors: it has no choices.
@@ -13,7 +22,6 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
     let malformed = |what: &str| Malformed(format!("the provider's answer is no chat completion: {what}"));
     let mut body = Members::read(body, "").map_err(|_| malformed("it is not an object"))?;
     let choices = body.list("choices").ok_or_else(|| malformed("/choices is empty or no list"))?;
-    // What the neutral form has no place for is not passed on.
     let mut rest = Rest::default();
     let read = |(index, value)| {
         let at = format!("/choices/{index}");
@@ -21,21 +29,36 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
             Members::read(value, at.clone()).map_err(|_| malformed(&format!("{at} is no object")))?;
         let message = choice.members("message");
         let mut message = message.ok_or_else(|| malformed(&format!("{at}/message is missing")))?;
-        Ok(Choice {
-            parts: message_in::parts(&mut message, &mut rest),
-            end: choice.text("finish_reason").map(|word| finish::end(&word)),
-            logprobs: choice.members("logprobs").and_then(|mut logprobs| logprobs.value("content")),
-        })
+        let (citations, is_all) = list(message.peek(ANNOTATIONS), read_annotation);
+        let parts = message_in::parts(&mut message, &mut rest);
+        let own = if is_all { &OWN_OF_MESSAGE[..] } else { &OWN_OF_MESSAGE[1..] };
+        rest.keep(message, own);
+        let logprobs = choice.members("logprobs").and_then(|mut logprobs| {
+            let content = logprobs.value("content");
+            rest.keep(logprobs, &[]);
+            content
+        });
+        let end = choice.text("finish_reason").map(|word| finish::end(&word));
+        rest.keep(choice, &["index"]);
+        Ok(Choice { parts, citations, end, logprobs })
     };
-    Ok(Answer {
+    let choices = choices.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let mut answer = Answer {
         source: Protocol::Chat,
         id: body.text("id"),
         model: body.text("model"),
         created: body.count("created"),
-        choices: choices.into_iter().enumerate().map(read).collect::<Result<_, _>>()?,
+        choices,
         usage: usage::read(body.peek("usage")),
         service_tier: body.text("service_tier"),
-    })
+        ..Answer::default()
+    };
+    if let Some(counted) = body.members("usage") {
+        rest.keep(counted, &usage::KNOWN);
+    }
+    rest.keep(body, &OWN);
+    rest.into_answer(&mut answer);
+    Ok(answer)
 }
 
 /// Writes a client's answer.
@@ -48,7 +71,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
             let calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
             json!({
                 "index": index,
-                "message": message(&choice.parts, source),
+                "message": message(&choice.parts, &choice.citations, source),
                 "logprobs": logprobs,
                 "finish_reason": choice.end.as_ref().map(|end| finish::word(end, calls)),
             })
@@ -68,7 +91,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     body
 }
 
-fn message(parts: &[Part], source: Protocol) -> Value {
+fn message(parts: &[Part], citations: &[Citation], source: Protocol) -> Value {
     let (mut content, mut refusal): (Option<String>, Option<String>) = (None, None);
     let (mut shown, mut details, mut calls) = (String::new(), Vec::new(), Vec::new());
     let (mut signatures, mut is_proven) = (Vec::new(), false);
@@ -96,8 +119,14 @@ fn message(parts: &[Part], source: Protocol) -> Value {
         details.clear();
     }
     details.append(&mut signatures);
+    let length = content.as_ref().map_or(0, |content| content.chars().count());
     let mut message =
         object([("role", "assistant".into()), ("content", content.into()), ("refusal", refusal.into())]);
+    // A client of the same protocol gets them back as they were.
+    if !citations.is_empty() && source != Protocol::Chat {
+        let annotations = citations.iter().map(|citation| write_annotation(citation, length));
+        message.insert(ANNOTATIONS.to_owned(), annotations.collect());
+    }
     if !shown.is_empty() {
         message.insert("reasoning_content".to_owned(), shown.into());
     }

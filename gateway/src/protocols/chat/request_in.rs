@@ -63,6 +63,7 @@ pub(in crate::protocols) fn request_in(
         metadata: body.given("metadata", Members::object),
         user: body.given("user", Members::text),
         service_tier: body.given("service_tier", Members::text),
+        verbosity: body.given("verbosity", Members::text),
         ..Conversation::default()
     };
     for name in ["logprobs", "store"] {

@@ -40,6 +40,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
     insert(&mut body, "metadata", conversation.metadata.as_ref().map(|metadata| metadata.value.clone()));
     insert(&mut body, "user", conversation.user.as_ref().map(|user| user.value.as_str()));
     insert(&mut body, "service_tier", conversation.service_tier.as_ref().map(|tier| tier.value.as_str()));
+    insert(&mut body, "verbosity", conversation.verbosity.as_ref().map(|word| word.value.as_str()));
     if conversation.stream {
         body.insert("stream".to_owned(), true.into());
         if !writer.is_same() {
@@ -149,6 +150,9 @@ fn write_reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &
         }
     };
     insert(body, "reasoning_effort", effort);
+    if let (Some(_), Some(Given { value: Budget::Tokens(_), at })) = (&reasoning.effort, &reasoning.budget) {
+        writer.lose(at.clone());
+    }
     if let Some(summary) = &reasoning.summary {
         writer.lose(summary.at.clone());
     }

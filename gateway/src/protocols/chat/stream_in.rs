@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::citations::read_annotation;
 use super::{finish, usage};
-use crate::conversation::{Delta, End};
-use crate::protocols::{Malformed, StreamIn, failure};
+use crate::conversation::{Delta, End, Given};
+use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// What ends a stream.
 const DONE: &str = "[DONE]";
@@ -32,6 +33,7 @@ struct Open {
     index: u32,
     has_ended: bool,
     calls: Vec<OpenCall>,
+    annotations: usize,
 }
 
 /// A call that has begun.
@@ -79,6 +81,7 @@ struct Piece {
     reasoning: Value,
     reasoning_details: Value,
     tool_calls: Option<Vec<CallPiece>>,
+    annotations: Value,
 }
 
 #[derive(Deserialize)]
@@ -169,7 +172,7 @@ impl Chunks {
             return Err(Malformed(format!("the provider's stream has more than {MOST_CHOICES} choices")));
         }
         let place = self.choices.len();
-        self.choices.push(Open { index, has_ended: false, calls: Vec::new() });
+        self.choices.push(Open { index, has_ended: false, calls: Vec::new(), annotations: 0 });
         Ok(&mut self.choices[place])
     }
 }
@@ -192,6 +195,7 @@ impl Open {
             text if text.is_empty() => {}
             text => deltas.push(Delta::Refusal { choice: index, text }),
         }
+        self.annotate(delta.annotations, deltas);
         for (place, call) in delta.tool_calls.into_iter().flatten().enumerate() {
             self.push_call(place, call, &signatures, deltas)?;
         }
@@ -206,6 +210,18 @@ impl Open {
             deltas.push(Delta::Ended { choice: index, end: finish::end(word) });
         }
         Ok(())
+    }
+
+    fn annotate(&mut self, annotations: Value, deltas: &mut Vec<Delta>) {
+        let Value::Array(annotations) = annotations else { return };
+        for annotation in annotations.into_iter().take(citations::MOST.saturating_sub(self.annotations)) {
+            let at = format!("/choices/{}/delta/annotations/{}", self.index, self.annotations);
+            self.annotations += 1;
+            deltas.push(match read_annotation(&annotation) {
+                Some(citation) => Delta::Citation { choice: self.index, citation },
+                None => Delta::Extra(Given::new(annotation, at)),
+            });
+        }
     }
 
     fn push_call(

@@ -3,15 +3,25 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::citations::write_annotation;
 use super::{finish, reasoning, usage};
-use crate::conversation::{Delta, Failure, Usage};
+use crate::conversation::{Delta, Failure, Protocol, Usage};
+use crate::protocols::beyond::Kept;
 use crate::protocols::members::object;
 use crate::protocols::{Asked, StreamOut, failure, frames};
 
 /// Writes a client's stream.
 pub(in crate::protocols) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
     let Asked { model, include_usage, id, created, .. } = asked;
-    Box::new(Chunks { id, created, model, include_usage, usage: None, choices: Vec::new() })
+    Box::new(Chunks {
+        id,
+        created,
+        model,
+        include_usage,
+        usage: None,
+        choices: Vec::new(),
+        kept: Kept::default(),
+    })
 }
 
 struct Chunks {
@@ -21,12 +31,15 @@ struct Chunks {
     include_usage: bool,
     usage: Option<Usage>,
     choices: Vec<Open>,
+    kept: Kept,
 }
 
 /// A choice that has begun.
 #[derive(Default)]
 struct Open {
     index: u32,
+    /// Characters of its text.
+    length: usize,
     /// Number of thoughts before the last one.
     thought: u32,
     /// Whether the last thought goes on, and whether it is a summary.
@@ -46,6 +59,9 @@ struct Chunk<'a> {
     /// Where it is asked for: null in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
+    /// In the chunk that ends a choice.
+    #[serde(flatten)]
+    beyond: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -70,6 +86,8 @@ struct Piece<'a> {
     reasoning_details: Option<[Map<String, Value>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<[Value; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<[Value; 1]>,
 }
 
 impl Open {
@@ -88,7 +106,9 @@ impl StreamOut for Chunks {
                 self.choice(0, bytes);
             }
             Delta::Text { choice, text, logprobs } => {
-                self.choice(choice, bytes).end_thought();
+                let open = self.choice(choice, bytes);
+                open.end_thought();
+                open.length = open.length.saturating_add(text.chars().count());
                 let logprobs = logprobs.map(|content| json!({ "content": content, "refusal": null }));
                 let delta = Piece { content: Some(&text), ..Piece::default() };
                 self.write(&[Choice { index: choice, delta, logprobs, finish_reason: None }], bytes);
@@ -111,14 +131,24 @@ impl StreamOut for Chunks {
                 let call = json!({ "index": call, kind: { member: text } });
                 self.piece(choice, Piece { tool_calls: Some([call]), ..Piece::default() }, bytes);
             }
-            Delta::Other { .. } => {}
+            Delta::Citation { choice, citation } => {
+                let annotation = write_annotation(&citation, self.choice(choice, bytes).length);
+                self.piece(choice, Piece { annotations: Some([annotation]), ..Piece::default() }, bytes);
+            }
+            Delta::Other { source: Protocol::Chat, .. } => {}
+            Delta::Other { value, .. } => self.kept.other(value),
+            Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice, end } => {
                 let calls = !self.choice(choice, bytes).calls.is_empty();
                 let word = finish::word(&end, calls);
                 let finish_reason = Some(word.as_ref());
                 let choice = Choice { index: choice, delta: Piece::default(), logprobs: None, finish_reason };
-                self.write(&[choice], bytes);
+                let mut beyond = Map::new();
+                self.kept.add(&mut beyond);
+                let choices = [choice];
+                let chunk = self.chunk(&choices, self.include_usage.then_some(Value::Null));
+                frames::data(&Chunk { beyond, ..chunk }, bytes);
             }
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => {
@@ -146,7 +176,15 @@ impl StreamOut for Chunks {
 impl Chunks {
     fn chunk<'a>(&'a self, choices: &'a [Choice<'a>], usage: Option<Value>) -> Chunk<'a> {
         let Self { id, created, model, .. } = self;
-        Chunk { id, object: "chat.completion.chunk", created: *created, model, choices, usage }
+        Chunk {
+            id,
+            object: "chat.completion.chunk",
+            created: *created,
+            model,
+            choices,
+            usage,
+            beyond: Map::new(),
+        }
     }
 
     fn write(&self, choices: &[Choice<'_>], bytes: &mut Vec<u8>) {

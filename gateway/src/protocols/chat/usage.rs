@@ -4,6 +4,15 @@ use serde_json::{Value, json};
 
 use crate::conversation::Usage;
 
+/// Members of a `usage` that are read.
+pub(super) const KNOWN: [&str; 5] = [
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "prompt_tokens_details",
+    "completion_tokens_details",
+];
+
 /// Reads a `usage`; `None`: it counts nothing.
 pub(super) fn read(usage: &Value) -> Option<Usage> {
     let count = |value: &Value| value.as_u64();

@@ -1,11 +1,18 @@
 //! Whole answers of the messages protocol.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
+use super::citations::{CITATIONS, Cited, read as read_citation};
 use super::{block_in, block_out, stop_reason, usage};
-use crate::conversation::{Answer, Choice, End, PartKind, Protocol, Thought, Usage};
+use crate::conversation::{Answer, Choice, Citation, End, PartKind, Protocol, Thought, Usage};
 use crate::protocols::members::{Members, Rest};
-use crate::protocols::{Asked, Malformed};
+use crate::protocols::{Asked, Malformed, citations};
+use crate::wire::json::list;
+
+/// Members of an answer that say nothing to another protocol, or are read by themselves.
+const OWN: [&str; 4] = ["type", "role", "stop_reason", "stop_sequence"];
 
 /// Reads a provider's answer.
 /// Errors: it has no content.
@@ -19,29 +26,74 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
     let counted = body.peek("usage");
     let usage = counted.is_object().then(|| usage::read(counted, Usage::default()));
     let service_tier = usage::tier(counted);
-    // What the neutral form has no place for is not passed on.
-    let parts = block_in::content(&mut body, "content", &mut Rest::default());
-    Ok(Answer {
+    let mut rest = Rest::default();
+    let (citations, understood) = cited(body.peek("content"));
+    // A result of the provider's own tool is none of the client's.
+    let results = |(index, block): (usize, &Value)| {
+        (block["type"] == "tool_result").then(|| (format!("/content/{index}"), block.clone()))
+    };
+    let mut results: HashMap<String, Value> =
+        list(body.peek("content")).enumerate().filter_map(results).collect();
+    let mut parts = block_in::content(&mut body, "content", &mut rest);
+    rest.forget(&results);
+    for part in &mut parts {
+        if let Some(block) = results.remove(&*part.at) {
+            part.kind = PartKind::Other(block);
+        }
+    }
+    let counted = body.members("usage");
+    let mut answer = Answer {
         source: Protocol::Messages,
         id: body.text("id"),
         model: body.text("model"),
         created: None,
-        choices: vec![Choice { parts, end, logprobs: None }],
+        choices: vec![Choice { parts, citations, end, logprobs: None }],
         usage,
         service_tier,
-    })
+        ..Answer::default()
+    };
+    if let Some(counted) = counted {
+        rest.keep(counted, &usage::KNOWN);
+    }
+    rest.keep(body, &OWN);
+    rest.understood(&understood);
+    rest.into_answer(&mut answer);
+    Ok(answer)
+}
+
+/// What the blocks of a content rest on, and the places of the members that say it.
+fn cited(content: &Value) -> (Vec<Citation>, HashSet<String>) {
+    let (mut all, mut understood, mut at) = (Vec::new(), HashSet::new(), 0);
+    for (index, block) in list(content).enumerate().filter(|(_, block)| block["type"] == "text") {
+        let end = at + block["text"].as_str().map_or(0, |text| text.chars().count());
+        let (of_block, is_all) =
+            citations::list(&block[CITATIONS], |citation| read_citation(citation, at..end));
+        if is_all && all.len() + of_block.len() <= citations::MOST {
+            understood.insert(format!("/content/{index}/{CITATIONS}"));
+            all.extend(of_block);
+        }
+        at = end;
+    }
+    (all, understood)
 }
 
 /// Writes a client's answer. This protocol has one choice.
 pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     let is_same = answer.source == Protocol::Messages;
-    let choice = answer.choices.into_iter().next().unwrap_or_default();
+    let mut choice = answer.choices.into_iter().next().unwrap_or_default();
+    citations::clamp(&mut choice);
     let mut content = Vec::with_capacity(choice.parts.len());
+    // A client of the same protocol gets them back as they were.
+    let citations = if is_same { &[][..] } else { choice.citations.as_slice() };
+    let mut cited = Cited::new(citations);
     let (mut calls, mut refuses) = (false, false);
     for part in choice.parts {
         let block = match part.kind {
             PartKind::Text(text) if text.is_empty() && !is_same => None,
-            PartKind::Text(text) => Some(block_out::text(&text)),
+            PartKind::Text(text) => {
+                content.extend(cited.blocks(&text));
+                None
+            }
             PartKind::Refusal(text) => {
                 refuses = true;
                 Some(block_out::text(&text))

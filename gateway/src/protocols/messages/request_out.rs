@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::thinking::Plan;
 use super::{arrangement, thinking, tools};
-use crate::conversation::{Budget, Conversation, Format, Given, Protocol};
+use crate::conversation::{Conversation, Format, Given, Protocol};
 use crate::protocols::members::{Writer, object};
 use crate::protocols::{Defaults, Outgoing};
 
@@ -26,10 +27,10 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     }
     body.insert("messages".to_owned(), messages.into());
     tools::write(conversation, &mut writer, &mut body);
-    let budget = write_limits(conversation, defaults, &mut writer, &mut body);
+    let plan = write_limits(conversation, defaults, &mut writer, &mut body);
     write_stop(conversation, &mut writer, &mut body);
-    write_sampling(conversation, budget.is_some(), &mut writer, &mut body);
-    write_output_config(conversation, &mut writer, &mut body);
+    write_sampling(conversation, plan.budget.is_some(), &mut writer, &mut body);
+    write_output_config(conversation, plan.effort, &mut writer, &mut body);
     if let Some(user) = &conversation.user {
         writer.set(&mut body, "metadata", object([("user_id", user.value.as_str().into())]), "/metadata");
     } else {
@@ -45,12 +46,12 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
 }
 
 /// Writes the maximum number of tokens and how many of them are for thoughts.
-fn write_limits(
-    conversation: &Conversation,
+fn write_limits<'c>(
+    conversation: &'c Conversation,
     defaults: Defaults,
     writer: &mut Writer<'_>,
     body: &mut Map<String, Value>,
-) -> Option<Budget> {
+) -> Plan<'c> {
     let given = conversation.max_tokens.as_ref().map(|max| max.value);
     if writer.is_same() {
         if let Some(max) = given {
@@ -60,23 +61,19 @@ fn write_limits(
         if let Some(budget) = budget {
             thinking::write_back(budget, writer, body);
         }
-        return budget;
+        return Plan { budget, ..Plan::default() };
     }
-    let plan = thinking::plan(conversation, given);
-    if let Some(at) = plan.lost {
-        writer.lose(at.clone());
+    let plan = thinking::plan(conversation, given, defaults.thinking);
+    for at in &plan.lost {
+        writer.lose((*at).clone());
     }
-    let thoughts = match plan.budget {
-        Some(Budget::Tokens(tokens)) => tokens,
-        _ => 0,
-    };
     // The thoughts are part of the limit: without one of the client's, they come on top of the answer's.
-    let max = given.unwrap_or_else(|| defaults.max_tokens.saturating_add(thoughts));
+    let max = given.unwrap_or_else(|| defaults.max_tokens.saturating_add(plan.tokens));
     body.insert("max_tokens".to_owned(), max.into());
     if let Some(budget) = plan.budget {
         thinking::write_back(budget, writer, body);
     }
-    plan.budget
+    plan
 }
 
 fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
@@ -128,7 +125,13 @@ fn write_sampling(
     }
 }
 
-fn write_output_config(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+/// Writes the effort and the form of the text. `effort`: for a client of another protocol.
+fn write_output_config(
+    conversation: &Conversation,
+    effort: Option<&str>,
+    writer: &mut Writer<'_>,
+    body: &mut Map<String, Value>,
+) {
     // A thought is shown whole, and not where the model does not think.
     if let Some(summary) = &conversation.reasoning.summary
         && !matches!(summary.value.as_str(), "auto" | "none")
@@ -136,10 +139,9 @@ fn write_output_config(conversation: &Conversation, writer: &mut Writer<'_>, bod
         writer.lose(summary.at.clone());
     }
     let mut config = Map::new();
-    if writer.is_same()
-        && let Some(effort) = &conversation.reasoning.effort
-    {
-        config.insert("effort".to_owned(), effort.value.as_str().into());
+    let given = conversation.reasoning.effort.as_ref().filter(|_| writer.is_same());
+    if let Some(effort) = given.map(|effort| effort.value.as_str()).or(effort) {
+        config.insert("effort".to_owned(), effort.into());
     }
     if let Some(given) = &conversation.format {
         let at: &str = if writer.is_same() { &given.at } else { "/output_config/format" };
@@ -185,6 +187,9 @@ fn lose_others(conversation: &Conversation, writer: &mut Writer<'_>) {
     }
     if let Some(logprobs) = &conversation.logprobs {
         writer.lose(logprobs.at.clone());
+    }
+    if let Some(verbosity) = &conversation.verbosity {
+        writer.lose(verbosity.at.clone());
     }
     if let Some(metadata) = &conversation.metadata {
         writer.lose(metadata.at.clone());

@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::citations::{CITATIONS, read as read_citation};
 use super::{stop_reason, usage};
-use crate::conversation::{Delta, End, Protocol, Usage};
-use crate::protocols::{Malformed, StreamIn, failure};
+use crate::conversation::{Citation, Delta, End, Given, Protocol, Usage};
+use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Maximum number of tool calls.
 const MOST_CALLS: u32 = 1024;
@@ -25,6 +26,9 @@ struct Events {
     usage: Usage,
     calls: u32,
     open: Block,
+    /// Characters of the text so far.
+    length: usize,
+    citations: usize,
 }
 
 /// The block that has begun.
@@ -32,6 +36,8 @@ struct Events {
 enum Block {
     #[default]
     None,
+    /// With the place where it begins, and what it cites.
+    Text(usize, Vec<Citation>),
     /// With what is known of the proof.
     Thought(String),
     /// With the input of its beginning, until a piece of it comes.
@@ -62,6 +68,7 @@ struct Piece {
     partial_json: Value,
     stop_reason: Value,
     stop_sequence: Value,
+    citation: Value,
 }
 
 impl StreamIn for Events {
@@ -100,15 +107,12 @@ impl StreamIn for Events {
         Ok(())
     }
 
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), Malformed> {
+        // The protocol promises a last event without exception: a reason to stop is not the end (decision 0033).
         if self.is_over {
             return Ok(());
         }
-        if !self.has_ended {
-            return Err(Malformed("the provider's stream ended before its answer did".to_owned()));
-        }
-        self.finish(deltas);
-        Ok(())
+        Err(Malformed("the provider's stream ended before its answer did".to_owned()))
     }
 }
 
@@ -131,7 +135,14 @@ impl Events {
         self.close(deltas);
         let kind = take_text(&mut block, "type").unwrap_or_default();
         match kind.as_str() {
-            "text" => text(take_text(&mut block, "text"), deltas),
+            "text" => {
+                self.open = Block::Text(self.length, Vec::new());
+                self.text(take_text(&mut block, "text"), deltas);
+                let citations = block.get_mut(CITATIONS).and_then(Value::as_array_mut);
+                for citation in citations.into_iter().flatten() {
+                    self.cite(citation.take(), deltas);
+                }
+            }
             "thinking" => {
                 thought(take_text(&mut block, "thinking"), deltas);
                 self.open = Block::Thought(take_text(&mut block, "signature").unwrap_or_default());
@@ -178,7 +189,8 @@ impl Events {
     fn piece(&mut self, piece: Piece, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
         let string = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
         match piece.r#type.as_str() {
-            Some("text_delta") => text(string(piece.text), deltas),
+            Some("text_delta") => self.text(string(piece.text), deltas),
+            Some("citations_delta") => self.cite(piece.citation, deltas),
             Some("thinking_delta") => thought(string(piece.thinking), deltas),
             Some("signature_delta") => {
                 if let (Block::Thought(known), Some(more)) = (&mut self.open, string(piece.signature)) {
@@ -202,8 +214,35 @@ impl Events {
         Ok(())
     }
 
+    fn text(&mut self, text: Option<String>, deltas: &mut Vec<Delta>) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        self.length = self.length.saturating_add(text.chars().count());
+        deltas.push(Delta::Text { choice: 0, text, logprobs: None });
+    }
+
+    /// Keeps a citation until its text is whole. One of another kind is told at once.
+    fn cite(&mut self, citation: Value, deltas: &mut Vec<Delta>) {
+        if let Block::Text(begin, citations) = &mut self.open
+            && self.citations < citations::MOST
+        {
+            let at = format!("/delta/citation/{}", self.citations);
+            self.citations += 1;
+            match read_citation(&citation, *begin..*begin) {
+                Some(citation) => citations.push(citation),
+                None => deltas.push(Delta::Extra(Given::new(citation, at))),
+            }
+        }
+    }
+
     fn close(&mut self, deltas: &mut Vec<Delta>) {
         match std::mem::take(&mut self.open) {
+            Block::Text(begin, citations) => {
+                let span = begin..self.length;
+                deltas.extend(citations.into_iter().map(|citation| Delta::Citation {
+                    choice: 0,
+                    citation: Citation { span: Some(span.clone()), ..citation },
+                }));
+            }
             Block::Thought(signature) if !signature.is_empty() => {
                 deltas.push(Delta::ThoughtSigned { choice: 0, id: None, signature, redacted: false });
             }
@@ -230,11 +269,6 @@ impl Events {
         }
         deltas.push(Delta::Done);
     }
-}
-
-fn text(text: Option<String>, deltas: &mut Vec<Delta>) {
-    let text = text.filter(|text| !text.is_empty());
-    deltas.extend(text.map(|text| Delta::Text { choice: 0, text, logprobs: None }));
 }
 
 fn thought(text: Option<String>, deltas: &mut Vec<Delta>) {

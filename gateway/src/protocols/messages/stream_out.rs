@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{stop_reason, usage};
+use super::{citations, stop_reason, usage};
 use crate::conversation::{Delta, End, Failure, FailureKind, Protocol, Usage};
+use crate::protocols::beyond::Kept;
+use crate::protocols::members::object;
 use crate::protocols::{Asked, StreamOut, frames};
 
 /// Writes a client's stream.
@@ -19,6 +21,7 @@ pub(in crate::protocols) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
         end: None,
         usage: Usage::default(),
         refuses: false,
+        kept: Kept::default(),
     })
 }
 
@@ -34,6 +37,7 @@ struct Events {
     end: Option<End>,
     usage: Usage,
     refuses: bool,
+    kept: Kept,
 }
 
 /// The block that has begun; it is the last one.
@@ -41,6 +45,8 @@ struct Events {
 enum Block {
     None,
     Text,
+    /// Text that rests on something: what follows may not.
+    Cited,
     /// With which of its texts.
     Thought(u32),
     /// With whether its input is a text.
@@ -93,6 +99,19 @@ impl StreamOut for Events {
                 self.begin(&value, bytes);
                 self.stop(bytes);
             }
+            Delta::Citation { choice: 0, citation } => {
+                let citation = citations::write(&citation);
+                match self.open {
+                    Block::Text | Block::Cited => {
+                        self.open = Block::Cited;
+                        self.piece(&json!({ "type": "citations_delta", "citation": citation }), bytes);
+                    }
+                    // Its words stand in a block that has ended.
+                    _ => self.kept.other(citation),
+                }
+            }
+            Delta::Other { choice: 0, value, .. } => self.kept.other(value),
+            Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = usage,
             Delta::Ended { choice: 0, end } => self.end = Some(end),
             Delta::Failed(failure) => self.fail(&failure, bytes),
@@ -197,11 +216,12 @@ impl Events {
             end => end.unwrap_or(End::Stop),
         };
         let (reason, sequence) = stop_reason::words(&end, !self.calls.is_empty());
-        let event = json!({
-            "type": "message_delta",
-            "delta": { "stop_reason": reason, "stop_sequence": sequence },
-            "usage": usage::write(self.usage),
-        });
+        let mut event = object([
+            ("type", "message_delta".into()),
+            ("delta", json!({ "stop_reason": reason, "stop_sequence": sequence })),
+            ("usage", usage::write(self.usage)),
+        ]);
+        self.kept.add(&mut event);
         frames::named("message_delta", &event, bytes);
         frames::named("message_stop", &json!({ "type": "message_stop" }), bytes);
     }

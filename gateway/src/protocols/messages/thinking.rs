@@ -2,12 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::conversation::{Budget, Conversation, Given, PartKind, Place, Role, ToolChoice};
-use crate::protocols::effort::budget_of;
+use crate::config::Thinking;
+use crate::conversation::{Budget, Conversation, Given, PartKind, Place, Reasoning, Role, ToolChoice};
+use crate::protocols::effort::{budget_of, effort_of};
 use crate::protocols::members::{Members, Rest, Writer, object};
 
 /// Minimum number of tokens that a model may be given to think.
 const LEAST_TOKENS: u64 = 1024;
+/// Words for how thorough a model is.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// Takes the budget from a request.
 pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Option<Given<Budget>> {
@@ -47,44 +50,75 @@ fn words(budget: Budget) -> Map<String, Value> {
 }
 
 /// What a request of another protocol asks for.
+#[derive(Default)]
 pub(super) struct Plan<'a> {
     /// `None`: the model does not think.
     pub(super) budget: Option<Budget>,
-    /// What asked for it and is not possible.
-    pub(super) lost: Option<&'a Place>,
+    /// How thorough a model is that decides itself how much it thinks.
+    pub(super) effort: Option<&'static str>,
+    /// About how many tokens it thinks.
+    pub(super) tokens: u64,
+    /// What was asked for and is not possible.
+    pub(super) lost: Vec<&'a Place>,
 }
 
 /// Decides how much the model thinks for a request of another protocol. Providers refuse thinking beside a forced call,
 /// after a call whose thoughts are missing, before an answer that the client began, and of more tokens than the answer may
 /// have: what the client says of its conversation counts more than how much it wants the model to think.
-pub(super) fn plan(conversation: &Conversation, max_tokens: Option<u64>) -> Plan<'_> {
-    let reasoning = &conversation.reasoning;
-    let (budget, at, is_exact) = match (&reasoning.budget, &reasoning.effort) {
+pub(super) fn plan(conversation: &Conversation, max_tokens: Option<u64>, thinking: Thinking) -> Plan<'_> {
+    let Reasoning { effort, budget, .. } = &conversation.reasoning;
+    let effort = effort.as_ref();
+    let wished = effort.and_then(|effort| budget_of(&effort.value));
+    let (wished, at, is_exact) = match (budget, effort) {
         (Some(budget), _) => (Some(budget.value), &budget.at, true),
-        (None, Some(effort)) => {
-            let tokens = budget_of(&effort.value);
-            let budget = tokens.map(|tokens| if tokens == 0 { Budget::Off } else { Budget::Tokens(tokens) });
-            (budget, &effort.at, false)
-        }
-        (None, None) => return Plan { budget: None, lost: None },
+        (None, Some(effort)) => (wished.map(of_tokens), &effort.at, false),
+        (None, None) => return Plan::default(),
     };
-    match budget {
-        Some(Budget::Off) => Plan { budget: None, lost: None },
-        Some(Budget::Adaptive) if can_think(conversation) => Plan { budget, lost: None },
-        Some(Budget::Tokens(tokens)) if can_think(conversation) => {
-            let wanted = tokens.max(LEAST_TOKENS);
-            // Half of the tokens are left for the answer.
-            let most =
-                max_tokens.map_or(u64::MAX, |max| if is_exact && wanted < max { wanted } else { max / 2 });
-            let tokens = wanted.min(most);
-            if tokens < LEAST_TOKENS {
-                return Plan { budget: None, lost: Some(at) };
-            }
-            let lost = (is_exact && tokens < wanted).then_some(at);
-            Plan { budget: Some(Budget::Tokens(tokens)), lost }
-        }
-        _ => Plan { budget: None, lost: Some(at) },
+    // Beside a number of tokens, a word says something else.
+    let other = effort.filter(|effort| budget.is_some() && thinking == Thinking::Budget && effort.at != *at);
+    let mut plan = match wished {
+        Some(Budget::Off) => Plan::default(),
+        Some(wished) if can_think(conversation) => match thinking {
+            Thinking::Budget => within(wished, max_tokens, at, is_exact),
+            Thinking::Adaptive => adaptive(wished, effort.map(|effort| effort.value.as_str())),
+        },
+        _ => Plan { lost: vec![at], ..Plan::default() },
+    };
+    plan.lost.extend(other.map(|effort| &effort.at));
+    plan
+}
+
+fn of_tokens(tokens: u64) -> Budget {
+    if tokens == 0 { Budget::Off } else { Budget::Tokens(tokens) }
+}
+
+/// A budget that leaves room for the answer.
+fn within(wished: Budget, max_tokens: Option<u64>, at: &Place, is_exact: bool) -> Plan<'_> {
+    let Budget::Tokens(tokens) = wished else { return Plan { budget: Some(wished), ..Plan::default() } };
+    let wished = tokens.max(LEAST_TOKENS);
+    // Half of the tokens are left for the answer.
+    let most = max_tokens.map_or(u64::MAX, |max| if is_exact && wished < max { wished } else { max / 2 });
+    let tokens = wished.min(most);
+    if tokens < LEAST_TOKENS {
+        return Plan { lost: vec![at], ..Plan::default() };
     }
+    let lost = if is_exact && tokens < wished { vec![at] } else { Vec::new() };
+    Plan { budget: Some(Budget::Tokens(tokens)), tokens, lost, ..Plan::default() }
+}
+
+/// An effort, for a model that takes no budget.
+fn adaptive(wished: Budget, effort: Option<&str>) -> Plan<'static> {
+    let tokens = match wished {
+        Budget::Tokens(tokens) => Some(tokens),
+        Budget::Off | Budget::Adaptive => None,
+    };
+    let word = effort.or(tokens.map(effort_of));
+    let effort = word.and_then(|word| match word {
+        "minimal" | "low" => Some("low"),
+        known => EFFORTS.into_iter().find(|word| *word == known),
+    });
+    let tokens = tokens.or_else(|| effort.and_then(budget_of)).unwrap_or_default();
+    Plan { budget: Some(Budget::Adaptive), effort, tokens, lost: Vec::new() }
 }
 
 fn can_think(conversation: &Conversation) -> bool {

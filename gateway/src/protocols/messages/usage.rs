@@ -4,6 +4,16 @@ use serde_json::{Value, json};
 
 use crate::conversation::Usage;
 
+/// Members of a `usage` that are read.
+pub(super) const KNOWN: [&str; 6] = [
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens_details",
+    "service_tier",
+];
+
 /// Reads a `usage`. What it does not count stays as it was: in streams the input comes first and the output last.
 pub(super) fn read(usage: &Value, before: Usage) -> Usage {
     let count = |name: &str| usage[name].as_u64();

@@ -3,14 +3,20 @@
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::grounding::{self, GROUNDING, Said};
 use super::parts::{Parts, part_in};
 use super::{MADE_ID, logprobs};
 use crate::conversation::{Answer, Choice, End, Part, PartKind, Protocol, Usage};
-use crate::protocols::members::{Rest, object};
-use crate::protocols::{Asked, Malformed, failure};
+use crate::protocols::members::{Members, Rest, object};
+use crate::protocols::{Asked, Malformed, citations, failure};
 
 /// Maximum number of candidates, as of the specification.
 pub(super) const MAX_CANDIDATES: usize = 128;
+
+/// Members of a response that are read by themselves, or say nothing to another protocol.
+const OWN: [&str; 5] = ["candidates", "usageMetadata", "modelVersion", "responseId", "createTime"];
+/// The same of a candidate.
+pub(super) const OWN_OF_CANDIDATE: [&str; 4] = ["index", "finishReason", "logprobsResult", "tokenCount"];
 
 /// Reads a provider's response.
 /// Errors: it has neither candidates nor a reason why there are none.
@@ -20,7 +26,7 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
         return Err(Malformed(format!("the response is an error: {}", failure.message)));
     }
     let blocked = is_blocked(&body);
-    let candidates = match body["candidates"].take() {
+    let candidates = match body.get_mut("candidates").map(Value::take).unwrap_or_default() {
         Value::Array(candidates) if candidates.len() <= MAX_CANDIDATES => candidates,
         Value::Array(_) => {
             return Err(Malformed(format!("/candidates: there are more than {MAX_CANDIDATES}")));
@@ -28,11 +34,13 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
         _ if blocked => Vec::new(),
         _ => return Err(Malformed("/candidates: the response has no array of candidates".to_owned())),
     };
-    let mut ids = Ids::new(body["responseId"].as_str());
+    let (mut ids, mut rest) = (Ids::new(body["responseId"].as_str()), Rest::default());
+    let mut left = citations::MOST;
     let mut choices: Vec<(u64, Choice)> = (0..)
         .zip(candidates)
         .map(|(place, candidate)| {
-            (candidate["index"].as_u64().unwrap_or(place), choice_in(candidate, &mut ids))
+            let index = candidate["index"].as_u64().unwrap_or(place);
+            (index, choice_in(candidate, &format!("/candidates/{place}"), &mut ids, &mut left, &mut rest))
         })
         .collect();
     choices.sort_by_key(|(index, _)| *index);
@@ -40,15 +48,20 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
     if choices.is_empty() {
         choices.push(Choice { end: Some(End::Filtered), ..Choice::default() });
     }
-    Ok(Answer {
+    let mut answer = Answer {
         source: Protocol::Native,
         id: body["responseId"].as_str().map(str::to_owned),
         model: body["modelVersion"].as_str().map(str::to_owned),
         created: None,
         choices,
         usage: usage_in(&body["usageMetadata"]),
-        service_tier: None,
-    })
+        ..Answer::default()
+    };
+    if let Ok(body) = Members::read(body, "") {
+        rest.keep(body, &OWN);
+    }
+    rest.into_answer(&mut answer);
+    Ok(answer)
 }
 
 /// Whether the provider withheld the whole answer.
@@ -76,21 +89,51 @@ impl Ids {
     }
 }
 
-fn choice_in(mut candidate: Value, ids: &mut Ids) -> Choice {
+/// `left`: how many more citations the answer may have.
+fn choice_in(candidate: Value, at: &str, ids: &mut Ids, left: &mut usize, rest: &mut Rest) -> Choice {
     let mut choice = Choice { logprobs: logprobs::tokens(&candidate), ..Choice::default() };
-    if let Value::Array(parts) = candidate["content"]["parts"].take() {
-        for part in parts {
-            choice.parts.extend(parts_in(part, ids).map(|kind| Part { at: "".into(), kind, cache: None }));
+    let mut candidate = match Members::read(candidate, at) {
+        Ok(candidate) => candidate,
+        Err(other) => {
+            choice.parts.push(Part { at: at.to_owned().into(), kind: PartKind::Other(other), cache: None });
+            return choice;
         }
+    };
+    let mut said = Said::default();
+    if let Some(mut content) = candidate.members("content") {
+        let list = content.place("parts");
+        for (index, part) in content.list("parts").unwrap_or_default().into_iter().enumerate() {
+            said.part(part["text"].as_str().filter(|_| part["thought"] != true));
+            let at = format!("{list}/{index}");
+            if is_result(&part) {
+                choice.parts.push(Part { at: at.into(), kind: PartKind::Other(part), cache: None });
+                continue;
+            }
+            let kinds = parts_in(part, &at, ids, rest);
+            choice.parts.extend(kinds.map(|kind| Part { at: at.clone().into(), kind, cache: None }));
+        }
+        rest.keep(content, &["role"]);
     }
+    choice.citations = grounding::read(&mut candidate, &said, left, rest);
     let calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
-    choice.end = candidate["finishReason"].as_str().map(|word| end_in(word, calls));
+    choice.end = candidate.peek("finishReason").as_str().map(|word| end_in(word, calls));
+    rest.keep(candidate, &OWN_OF_CANDIDATE);
     choice
 }
 
+/// Whether a part is a result of the provider's own function, which is none of the client's.
+pub(super) fn is_result(part: &Value) -> bool {
+    !part["functionResponse"].is_null()
+}
+
 /// The kinds of a part of an answer: one, or a text and its signature.
-pub(super) fn parts_in(part: Value, ids: &mut Ids) -> impl Iterator<Item = PartKind> {
-    let (mut kind, signature) = part_in(part, "", &mut Rest::default());
+pub(super) fn parts_in(
+    part: Value,
+    at: &str,
+    ids: &mut Ids,
+    rest: &mut Rest,
+) -> impl Iterator<Item = PartKind> + use<> {
+    let (mut kind, signature) = part_in(part, at, rest);
     if let PartKind::Call(call) = &mut kind
         && call.id.is_empty()
     {
@@ -156,7 +199,9 @@ pub(super) fn usage_out(usage: Usage) -> Value {
 /// Writes a client's response.
 pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     let is_native = answer.source == Protocol::Native;
-    let candidates = answer.choices.into_iter().enumerate().map(|(index, choice)| {
+    let candidates = answer.choices.into_iter().enumerate().map(|(index, mut choice)| {
+        citations::clamp(&mut choice);
+        let grounding = if is_native { None } else { grounding(&choice) };
         let mut candidate = candidate(index, parts_out(choice.parts, is_native));
         if let Some(end) = &choice.end {
             candidate.insert("finishReason".to_owned(), json!(end_out(end)));
@@ -164,6 +209,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
         if let Some(tokens) = &choice.logprobs {
             candidate.insert("logprobsResult".to_owned(), logprobs::result(tokens));
         }
+        candidate.extend(grounding.map(|metadata| (GROUNDING.to_owned(), Value::Object(metadata))));
         Value::Object(candidate)
     });
     let mut response = object([
@@ -173,6 +219,17 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     ]);
     response.extend(answer.usage.map(|usage| ("usageMetadata".to_owned(), usage_out(usage))));
     Value::Object(response)
+}
+
+/// What the words of a choice rest on.
+fn grounding(choice: &Choice) -> Option<Map<String, Value>> {
+    let mut said = Said::default();
+    for part in &choice.parts {
+        if let PartKind::Text(text) = &part.kind {
+            said.part(Some(text));
+        }
+    }
+    (!choice.citations.is_empty()).then(|| grounding::write(&choice.citations, &said))
 }
 
 fn parts_out(given: Vec<Part>, is_native: bool) -> Vec<Value> {

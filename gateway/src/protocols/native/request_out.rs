@@ -37,6 +37,9 @@ fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
     if let Some(metadata) = &conversation.metadata {
         writer.lose(metadata.at.clone());
     }
+    if let Some(verbosity) = &conversation.verbosity {
+        writer.lose(verbosity.at.clone());
+    }
     if let Some(user) = &conversation.user {
         writer.lose(user.at.clone());
     }
@@ -51,8 +54,16 @@ fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Valu
     let is_instruction = |turn: &&Turn| matches!(turn.role, Role::System | Role::Developer);
     // The protocol has one instruction, and wants contents beside it.
     let has_contents = turns.iter().any(|turn| !is_instruction(&turn));
-    let mut instruction = Parts::default();
-    for turn in turns.iter().filter(is_instruction).filter(|_| has_contents) {
+    let (mut instruction, mut has_begun) = (Parts::default(), false);
+    for turn in turns.iter().filter(|_| has_contents) {
+        if !is_instruction(&turn) {
+            has_begun = true;
+            continue;
+        }
+        // It stands at the beginning, wherever the client wrote it.
+        if has_begun {
+            writer.lose(format!("{}/role", turn.at));
+        }
         parts_out(turn, &mut instruction, writer);
     }
     let instruction = instruction.finish();
@@ -107,11 +118,14 @@ fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
 
 /// The result of a function, and after it the media that it gave.
 fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
-    let texts = result.parts.iter().filter_map(|part| match &part.kind {
-        PartKind::Text(text) | PartKind::Refusal(text) => Some(text.as_str()),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
+    let mut texts = Vec::new();
+    for part in &result.parts {
+        if let PartKind::Text(text) | PartKind::Refusal(text) = &part.kind {
+            writer.lose_cache(part.cache.as_ref());
+            texts.push(text.as_str());
+        }
+    }
+    let text = texts.join("\n");
     // The protocol matches by name. A result without its call has none.
     let name = result.name.as_ref().unwrap_or(&result.call_id);
     let mut written = object([("name", json!(name)), ("response", response(&text, result.failed.is_some()))]);

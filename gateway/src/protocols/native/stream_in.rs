@@ -4,26 +4,49 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::answer::{Ids, MAX_CANDIDATES, end_in, is_blocked, parts_in, usage_in};
+use super::answer::{
+    Ids, MAX_CANDIDATES, OWN_OF_CANDIDATE, end_in, is_blocked, is_result, parts_in, usage_in,
+};
+use super::grounding::{self, Said};
 use super::logprobs;
-use crate::conversation::{Delta, End, Input, PartKind, Protocol};
-use crate::protocols::{Malformed, StreamIn, failure};
+use super::media::medium_out;
+use crate::conversation::{Delta, End, Given, Input, PartKind, Protocol};
+use crate::protocols::beyond::Kept;
+use crate::protocols::members::{Members, Rest};
+use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Reads the documents of a stream.
-#[derive(Default)]
 pub(super) struct Documents {
     /// None until the stream starts.
     ids: Option<Ids>,
     choices: HashMap<u32, Choice>,
     /// Tokens of input and output that are told.
     tokens: Option<u64>,
+    /// How many more citations are told.
+    citations_left: usize,
+    /// What the neutral form has no place for.
+    extra: Kept,
     is_ended: bool,
+}
+
+impl Default for Documents {
+    fn default() -> Self {
+        Self {
+            ids: None,
+            choices: HashMap::new(),
+            tokens: None,
+            citations_left: citations::MOST,
+            extra: Kept::default(),
+            is_ended: false,
+        }
+    }
 }
 
 /// A candidate, as far as it is told.
 #[derive(Default)]
 struct Choice {
     calls: u32,
+    said: Said,
     is_ended: bool,
 }
 
@@ -53,6 +76,9 @@ impl StreamIn for Documents {
             for (place, candidate) in (0..).zip(candidates) {
                 self.candidate(place, candidate, deltas)?;
             }
+        }
+        if !document["promptFeedback"].is_null() {
+            self.extra.extra(Given::new(document["promptFeedback"].clone(), "/promptFeedback"));
         }
         if is_blocked(&document) {
             self.finish(0, End::Filtered, deltas);
@@ -106,20 +132,35 @@ impl Documents {
         let Some(index) = choice else {
             return Err(Malformed(format!("/candidates: an index is {MAX_CANDIDATES} or more")));
         };
-        let parts = candidate["content"]["parts"].take();
+        let parts = candidate.pointer_mut("/content/parts").map(Value::take).unwrap_or_default();
         let mut logprobs = logprobs::tokens(&candidate);
         let choice = self.choices.entry(index).or_default();
         if choice.is_ended {
             return Ok(());
         }
         if let (Value::Array(parts), Some(ids)) = (parts, &mut self.ids) {
-            for kind in parts.into_iter().flat_map(|part| parts_in(part, ids).collect::<Vec<_>>()) {
-                choice.tell(index, kind, &mut logprobs, deltas);
+            for part in parts {
+                if is_result(&part) {
+                    deltas.push(Delta::Other { choice: index, source: Protocol::Native, value: part });
+                    continue;
+                }
+                for kind in parts_in(part, "", ids, &mut Rest::default()) {
+                    choice.tell(index, kind, &mut logprobs, deltas);
+                }
             }
         }
         let calls = choice.calls > 0;
-        if let Some(word) = candidate["finishReason"].as_str() {
-            self.finish(index, end_in(word, calls), deltas);
+        let end = candidate["finishReason"].as_str().map(|word| end_in(word, calls));
+        if let Ok(mut candidate) = Members::read(candidate, format!("/candidates/{index}")) {
+            let mut rest = Rest::default();
+            let cited = grounding::read(&mut candidate, &choice.said, &mut self.citations_left, &mut rest);
+            deltas.extend(cited.into_iter().map(|citation| Delta::Citation { choice: index, citation }));
+            rest.keep(candidate, &OWN_OF_CANDIDATE);
+            let extra = rest.into_extra().into_iter().filter(|given| !given.at.ends_with("/content"));
+            extra.for_each(|given| self.extra.extra(given));
+        }
+        if let Some(end) = end {
+            self.finish(index, end, deltas);
         }
         Ok(())
     }
@@ -127,6 +168,7 @@ impl Documents {
     fn finish(&mut self, index: u32, end: End, deltas: &mut Vec<Delta>) {
         let choice = self.choices.entry(index).or_default();
         if !std::mem::replace(&mut choice.is_ended, true) {
+            deltas.extend(self.extra.take().map(Delta::Extra));
             deltas.push(Delta::Ended { choice: index, end });
         }
     }
@@ -136,7 +178,10 @@ impl Choice {
     fn tell(&mut self, choice: u32, kind: PartKind, logprobs: &mut Option<Value>, deltas: &mut Vec<Delta>) {
         match kind {
             PartKind::Text(text) if text.is_empty() => {}
-            PartKind::Text(text) => deltas.push(Delta::Text { choice, text, logprobs: logprobs.take() }),
+            PartKind::Text(text) => {
+                self.said.piece(&text);
+                deltas.push(Delta::Text { choice, text, logprobs: logprobs.take() });
+            }
             PartKind::Thought(thought) => {
                 for text in thought.text.into_iter().filter(|text| !text.is_empty()) {
                     deltas.push(Delta::Thought { choice, part: 0, text, summary: thought.summary });
@@ -165,7 +210,12 @@ impl Choice {
             }
             PartKind::Other(value) => deltas.push(Delta::Other { choice, source: Protocol::Native, value }),
             // Media have no pieces in the neutral form.
-            _ => {}
+            PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
+                let value = medium_out(media, "application/octet-stream").map(Value::Object);
+                let other = value.map(|value| Delta::Other { choice, source: Protocol::Native, value });
+                deltas.extend(other);
+            }
+            PartKind::Refusal(_) | PartKind::Result(_) => {}
         }
     }
 }

@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::answer::{MAX_CANDIDATES, candidate, end_out, usage_out};
+use super::grounding::{self, GROUNDING, Said};
 use super::logprobs;
 use super::parts::Parts;
-use crate::conversation::{Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage};
+use crate::conversation::{
+    Citation, Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage,
+};
+use crate::protocols::beyond::Kept;
 use crate::protocols::members::object;
 use crate::protocols::{Asked, StreamOut, failure, frames};
 
@@ -22,6 +26,7 @@ pub(super) struct Documents {
     id: Option<String>,
     choices: BTreeMap<u32, Choice>,
     usage: Option<Usage>,
+    kept: Kept,
     is_ended: bool,
 }
 
@@ -30,6 +35,8 @@ struct Choice {
     /// A call that is not complete yet, and its place among the calls.
     call: Option<(u32, ToolCall)>,
     end: Option<End>,
+    said: Said,
+    citations: Vec<Citation>,
 }
 
 impl StreamOut for Documents {
@@ -43,6 +50,7 @@ impl StreamOut for Documents {
                 if let Some(mut parts) = self.parts(choice) {
                     parts.text(&text);
                     self.write(choice, parts, logprobs.as_ref(), bytes);
+                    self.choices.entry(choice).or_default().said.piece(&text);
                 }
             }
             Delta::Refusal { choice, text } => {
@@ -79,7 +87,12 @@ impl StreamOut for Documents {
                     self.write(choice, parts, None, bytes);
                 }
             }
-            Delta::Other { .. } => {}
+            Delta::Citation { choice, citation } if (choice as usize) < MAX_CANDIDATES => {
+                self.choices.entry(choice).or_default().citations.push(citation);
+            }
+            Delta::Citation { .. } => {}
+            Delta::Other { value, .. } => self.kept.other(value),
+            Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice, end } => {
                 if let Some(parts) = self.parts(choice) {
@@ -106,7 +119,14 @@ impl StreamOut for Documents {
 
 impl Documents {
     pub(super) fn new(asked: Asked) -> Self {
-        Self { asked, id: None, choices: BTreeMap::new(), usage: None, is_ended: false }
+        Self {
+            asked,
+            id: None,
+            choices: BTreeMap::new(),
+            usage: None,
+            kept: Kept::default(),
+            is_ended: false,
+        }
     }
 
     /// The parts for the next document of a choice: the call that waited for its end. None: there is no such choice.
@@ -163,10 +183,15 @@ impl Documents {
             let mut candidate = candidate(*index as usize, Vec::new());
             let end = choice.end.as_ref().unwrap_or(&End::Stop);
             candidate.insert("finishReason".to_owned(), json!(end_out(end)));
+            if !choice.citations.is_empty() {
+                let metadata = grounding::write(&choice.citations, &choice.said);
+                candidate.insert(GROUNDING.to_owned(), metadata.into());
+            }
             Value::Object(candidate)
         });
         let mut document = self.document(candidates.collect());
         document.extend(self.usage.map(|usage| ("usageMetadata".to_owned(), usage_out(usage))));
+        self.kept.add(&mut document);
         frames::data(&document, bytes);
     }
 

@@ -1,162 +1,43 @@
-//! A response: as a provider gives it, and as a client gets it.
+//! A response, as a client gets it.
 
 use serde_json::{Map, Value, json};
 
 use super::REDACTED;
-use super::request_in::texts;
+use super::citations::{ANNOTATIONS, Cited};
 use crate::conversation::{
-    Answer, Choice, End, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, Usage,
+    Answer, End, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, Usage,
 };
-use crate::protocols::members::{Members, object};
-use crate::protocols::{Asked, Malformed, failure};
-
-/// Reads a provider's response.
-/// Errors: it is not a response with output, or one that failed.
-pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
-    if body["status"] == "failed" {
-        let failure = failure::of_value(&body["error"]);
-        return Err(Malformed(format!("the response failed: {}", failure.message)));
-    }
-    let Value::Array(items) = body["output"].take() else {
-        return Err(Malformed("/output: the response has no array of items".to_owned()));
-    };
-    let mut choice = Choice::default();
-    for item in items {
-        item_in(item, &mut choice);
-    }
-    choice.end = Some(end_in(&body, &choice.parts));
-    Ok(Answer {
-        source: Protocol::Responses,
-        id: body["id"].as_str().map(str::to_owned),
-        model: body["model"].as_str().map(str::to_owned),
-        created: created(&body),
-        choices: vec![choice],
-        usage: usage_in(&body["usage"]),
-        service_tier: body["service_tier"].as_str().map(str::to_owned),
-    })
-}
-
-/// Unix time of a response, which may have a fraction.
-pub(super) fn created(response: &Value) -> Option<u64> {
-    let created = &response["created_at"];
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds; a cast saturates")]
-    let whole = |seconds: f64| seconds as u64;
-    created.as_u64().or_else(|| created.as_f64().map(whole))
-}
-
-/// Reads an output item, as the parts of the answer.
-pub(super) fn item_in(item: Value, choice: &mut Choice) {
-    let mut item = match Members::read(item, "") {
-        Ok(item) => item,
-        Err(value) => return choice.parts.push(part(PartKind::Other(value))),
-    };
-    let kind = match item.peek("type").as_str() {
-        Some("message") => return message_in(&mut item, choice),
-        Some("function_call") => call_in(&mut item, "arguments", Input::Json),
-        Some("custom_tool_call") => call_in(&mut item, "input", Input::Text),
-        Some("reasoning") => Some(PartKind::Thought(thought_in(&mut item))),
-        _ => None,
-    };
-    choice.parts.push(part(kind.unwrap_or_else(|| PartKind::Other(item.into_value()))));
-}
-
-fn part(kind: PartKind) -> Part {
-    Part { at: "".into(), kind, cache: None }
-}
-
-fn message_in(item: &mut Members, choice: &mut Choice) {
-    for content in item.list("content").unwrap_or_default() {
-        let mut content = match Members::read(content, "") {
-            Ok(content) => content,
-            Err(value) => {
-                choice.parts.push(part(PartKind::Other(value)));
-                continue;
-            }
-        };
-        let kind = match content.peek("type").as_str() {
-            Some("output_text") => content.text("text").map(PartKind::Text),
-            Some("refusal") => content.text("refusal").map(PartKind::Refusal),
-            _ => None,
-        };
-        if let Some(logprobs) = content.list("logprobs") {
-            match &mut choice.logprobs {
-                Some(Value::Array(all)) => all.extend(logprobs),
-                none => *none = Some(logprobs.into()),
-            }
-        }
-        choice.parts.push(part(kind.unwrap_or_else(|| PartKind::Other(content.into_value()))));
-    }
-}
-
-fn call_in(item: &mut Members, input: &str, read: fn(String) -> Input) -> Option<PartKind> {
-    if !["call_id", "name", input].iter().all(|name| item.peek(name).is_string()) {
-        return None;
-    }
-    let (id, name) = (item.text("call_id")?, item.text("name")?);
-    Some(PartKind::Call(ToolCall { id, name, input: read(item.text(input)?), signature: None }))
-}
-
-pub(super) fn thought_in(item: &mut Members) -> Thought {
-    let summary = texts(item, "summary", "summary_text");
-    let content = if summary.is_none() { texts(item, "content", "reasoning_text") } else { None };
-    Thought {
-        id: item.text("id"),
-        summary: summary.is_some(),
-        text: summary.or(content).unwrap_or_default(),
-        signature: item.text("encrypted_content"),
-        redacted: false,
-    }
-}
-
-/// Why a response ended.
-pub(super) fn end_in(response: &Value, parts: &[Part]) -> End {
-    if response["status"] == "incomplete" {
-        return match response["incomplete_details"]["reason"].as_str() {
-            Some("max_output_tokens") => End::Length,
-            Some("content_filter") => End::Filtered,
-            reason => {
-                let word = reason.unwrap_or("incomplete").to_owned();
-                End::Other { source: Protocol::Responses, word }
-            }
-        };
-    }
-    let has = |is: fn(&PartKind) -> bool| parts.iter().any(|part| is(&part.kind));
-    if has(|kind| matches!(kind, PartKind::Call(_))) {
-        End::ToolCalls
-    } else if has(|kind| matches!(kind, PartKind::Refusal(_))) {
-        End::Refusal
-    } else {
-        End::Stop
-    }
-}
-
-pub(super) fn usage_in(usage: &Value) -> Option<Usage> {
-    usage.is_object().then(|| Usage {
-        input: usage["input_tokens"].as_u64(),
-        output: usage["output_tokens"].as_u64(),
-        cached: usage["input_tokens_details"]["cached_tokens"].as_u64(),
-        cache_write: usage["input_tokens_details"]["cache_write_tokens"].as_u64(),
-        reasoning: usage["output_tokens_details"]["reasoning_tokens"].as_u64(),
-    })
-}
+use crate::protocols::members::object;
+use crate::protocols::{Asked, citations};
 
 /// Writes a client's response.
 pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     let record = Record::new(asked, answer.id.as_deref(), answer.created);
-    let choice = answer.choices.into_iter().next().unwrap_or_default();
+    let mut choice = answer.choices.into_iter().next().unwrap_or_default();
+    citations::clamp(&mut choice);
     let end = choice.end.unwrap_or(End::Stop);
     let status = status(&end);
     let mut logprobs = choice.logprobs;
     let mut output: Vec<Value> = Vec::new();
     let mut content: Vec<Value> = Vec::new();
+    // A client of the same protocol gets them back as they were.
+    let is_same = answer.source == Protocol::Responses;
+    let citations = if is_same { &[][..] } else { choice.citations.as_slice() };
+    let (mut at, mut cited) = (0, Cited::new(citations));
     let mut parts = choice.parts;
+    let last = parts.iter().rposition(|part| matches!(part.kind, PartKind::Text(_)));
     // A refusal without a word still has to be seen.
     if end == End::Refusal && !parts.iter().any(|part| matches!(part.kind, PartKind::Refusal(_))) {
-        parts.push(part(PartKind::Refusal(String::new())));
+        parts.push(Part { at: "".into(), kind: PartKind::Refusal(String::new()), cache: None });
     }
-    for part in parts {
+    for (index, part) in parts.into_iter().enumerate() {
         match part.kind {
-            PartKind::Text(text) => content.push(text_part(&text, logprobs.take())),
+            PartKind::Text(text) => {
+                let begin = at;
+                at += text.chars().count();
+                let annotations = cited.of_part(&(begin..at), Some(index) == last);
+                content.push(text_part(&text, &annotations, logprobs.take()));
+            }
             PartKind::Refusal(text) => content.push(refusal_part(&text)),
             kind => {
                 close(&mut content, &mut output, &record, status);
@@ -213,9 +94,9 @@ pub(super) fn message_item(id: &str, content: Vec<Value>, status: &str) -> Value
     ]))
 }
 
-pub(super) fn text_part(text: &str, logprobs: Option<Value>) -> Value {
+pub(super) fn text_part(text: &str, annotations: &[Value], logprobs: Option<Value>) -> Value {
     let logprobs = logprobs.unwrap_or_else(|| json!([]));
-    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": logprobs })
+    json!({ "type": "output_text", "text": text, ANNOTATIONS: annotations, "logprobs": logprobs })
 }
 
 pub(super) fn refusal_part(text: &str) -> Value {
@@ -258,7 +139,10 @@ pub(super) fn thought_item(thought: &Thought, index: usize, record: &Record) -> 
 fn image_item(image: Media, index: usize, record: &Record) -> Option<Value> {
     let Source::Inline(data) = image.source else { return None };
     let id = record.item_id("ig", index);
-    Some(json!({ "type": "image_generation_call", "id": id, "status": "completed", "result": data }))
+    let form = image.media_type.as_deref().and_then(|kind| kind.strip_prefix("image/")).unwrap_or("png");
+    Some(json!({
+        "type": "image_generation_call", "id": id, "status": "completed", "output_format": form, "result": data,
+    }))
 }
 
 /// What stays the same over a response: its ids, and what it repeats of the request.

@@ -34,6 +34,7 @@ pub(in crate::protocols) fn request_in(
     root.text("model");
     root.take("stream", |value| if value == true { Ok(()) } else { Err(value) });
     let tools = tools(&mut root, &mut rest);
+    let (format, verbosity) = text(&mut root, &mut rest);
     let mut conversation = Conversation {
         source: Protocol::Responses,
         model: model.to_owned(),
@@ -42,7 +43,8 @@ pub(in crate::protocols) fn request_in(
         tool_choice: root.given("tool_choice", Members::value).map(|choice| tool_choice(choice, &tools)),
         tools,
         parallel_tool_calls: root.given("parallel_tool_calls", Members::flag),
-        format: format(&mut root, &mut rest),
+        format,
+        verbosity,
         max_tokens: root.given("max_output_tokens", Members::count),
         sampling: Sampling {
             temperature: root.given("temperature", Members::number),
@@ -84,15 +86,17 @@ fn reasoning(root: &mut Members, rest: &mut Rest) -> Reasoning {
     reasoning
 }
 
-fn format(root: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
-    let mut text = root.members("text")?;
+/// The form of the text and its length.
+fn text(root: &mut Members, rest: &mut Rest) -> (Option<Given<Format>>, Option<Given<String>>) {
+    let Some(mut text) = root.members("text") else { return (None, None) };
     let at = text.place("format");
     let format = text.value("format").map(|format| match Members::read(format, &*at) {
         Ok(format) => format_of(format, rest),
         Err(format) => Format::Other(format),
     });
+    let verbosity = text.given("verbosity", Members::text);
     rest.keep(text, &[]);
-    format.map(|format| Given::new(format, at))
+    (format.map(|format| Given::new(format, at)), verbosity)
 }
 
 fn format_of(mut format: Members, rest: &mut Rest) -> Format {

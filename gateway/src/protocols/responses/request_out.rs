@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::REDACTED;
 use super::content::parts_out;
-use super::request_in::{LOGPROBS, is_custom};
+use super::request_in::LOGPROBS;
+use super::{REDACTED, tools};
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Role, Thought, Tool, ToolCall,
-    ToolChoice, ToolKind, ToolResult, Turn,
+    Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Role, Thought, ToolCall,
+    ToolResult, Turn,
 };
 use crate::protocols::effort::effort_of;
 use crate::protocols::members::{Writer, object};
@@ -60,7 +60,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
     if !writer.is_same() {
         set_for_others(conversation, &mut set);
     }
-    tools(conversation, &mut writer, &mut body);
+    tools::write(conversation, &mut writer, &mut body);
     format(conversation, &mut writer, &mut body);
     reasoning(conversation, &mut writer, &mut body);
     lose(conversation, &mut writer);
@@ -262,80 +262,6 @@ fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Opti
     Some(Value::Object(item))
 }
 
-fn tools(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
-    let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| tool_out(tool, writer)).collect();
-    if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.into());
-    }
-    if let Some(Given { value, at }) = &conversation.tool_choice {
-        match tool_choice(value, &conversation.tools) {
-            Some(choice) => drop(body.insert("tool_choice".to_owned(), choice)),
-            None if writer.is_same() => {}
-            None => writer.lose(at.clone()),
-        }
-        if let (ToolChoice::Other(choice), true) = (value, writer.is_same()) {
-            body.insert("tool_choice".to_owned(), choice.clone());
-        }
-    }
-}
-
-fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
-    writer.lose_cache(tool.cache.as_ref());
-    let (kind, name, description) = match &tool.kind {
-        ToolKind::Function { name, description, .. } => ("function", name, description),
-        ToolKind::Custom { name, description, .. } => ("custom", name, description),
-        ToolKind::Other(value) if writer.is_same() => return Some(value.clone()),
-        ToolKind::Other(_) => {
-            writer.lose(tool.at.clone());
-            return None;
-        }
-    };
-    let mut written = object([("type", json!(kind)), ("name", json!(name))]);
-    let mut set = |name: &str, value: Value| drop(written.insert(name.to_owned(), value));
-    if let Some(description) = description {
-        set("description", json!(description));
-    }
-    match &tool.kind {
-        ToolKind::Function { parameters, strict, .. } => {
-            if let Some(parameters) = parameters {
-                set("parameters", parameters.clone());
-            } else if !writer.is_same() {
-                set("parameters", json!({ "type": "object", "properties": {} }));
-            }
-            match strict {
-                Some(strict) => set("strict", json!(strict.value)),
-                None if writer.is_same() => {}
-                // The default of this protocol alone is true.
-                None => set("strict", json!(false)),
-            }
-        }
-        ToolKind::Custom { format: Some(format), .. } => set("format", format.clone()),
-        _ => {}
-    }
-    writer.complete(&mut written, &tool.at);
-    Some(Value::Object(written))
-}
-
-fn tool_choice(choice: &ToolChoice, tools: &[Tool]) -> Option<Value> {
-    let named = |name: &str| {
-        let kind = if is_custom(name, tools) { "custom" } else { "function" };
-        json!({ "type": kind, "name": name })
-    };
-    Some(match choice {
-        ToolChoice::Auto => json!("auto"),
-        ToolChoice::None => json!("none"),
-        ToolChoice::Required => json!("required"),
-        ToolChoice::Function(name) => json!({ "type": "function", "name": name }),
-        ToolChoice::Custom(name) => json!({ "type": "custom", "name": name }),
-        ToolChoice::Allowed { names, required } => json!({
-            "type": "allowed_tools",
-            "mode": if *required { "required" } else { "auto" },
-            "tools": names.iter().map(|name| named(name)).collect::<Vec<_>>(),
-        }),
-        ToolChoice::Other(_) => return None,
-    })
-}
-
 fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut text = Map::new();
     if let Some(Given { value, at }) = &conversation.format {
@@ -348,6 +274,9 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<S
                 _ => writer.lose(at.clone()),
             },
         }
+    }
+    if let Some(given) = &conversation.verbosity {
+        text.insert("verbosity".to_owned(), json!(given.value));
     }
     writer.set(body, "text", text, "/text");
 }
@@ -377,7 +306,10 @@ fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Ma
     let mut reasoning = Map::new();
     match (&asked.effort, &asked.budget) {
         (Some(effort), budget) => {
-            reasoning.insert("effort".to_owned(), json!(effort.value));
+            // A word of the messages protocol.
+            let is_foreign = effort.value == "max" && !writer.is_same();
+            let word = if is_foreign { "high" } else { effort.value.as_str() };
+            reasoning.insert("effort".to_owned(), json!(word));
             if let Some(Given { value: Budget::Tokens(_), at }) = budget {
                 writer.lose(at.clone());
             }

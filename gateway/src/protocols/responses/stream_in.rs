@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answer::{created, end_in, item_in, usage_in};
-use crate::conversation::{Choice, Delta, End, Input, PartKind, Protocol};
-use crate::protocols::{Malformed, StreamIn, failure};
+use super::answer_in::{created, end_in, item_in, usage_in};
+use super::citations::read_annotation;
+use crate::conversation::{Choice, Citation, Delta, End, Given, Input, PartKind, Protocol};
+use crate::protocols::members::Rest;
+use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Maximum number of items of a stream.
 const MAX_ITEMS: usize = 10_000;
@@ -21,6 +23,10 @@ pub(super) struct Events {
     items: HashMap<u64, Item>,
     calls: u32,
     has_refusal: bool,
+    /// Characters of the text so far, and where its last part begins: the item and the part of it.
+    length: usize,
+    part: (u64, u64, usize),
+    citations: usize,
 }
 
 /// An output item, as far as it is told.
@@ -29,6 +35,7 @@ struct Item {
     /// Its place among the calls.
     call: Option<u32>,
     has_pieces: bool,
+    is_cited: bool,
     is_done: bool,
 }
 
@@ -44,6 +51,7 @@ struct Event {
     content_index: Value,
     delta: Value,
     logprobs: Value,
+    annotation: Value,
 }
 
 impl StreamIn for Events {
@@ -72,6 +80,7 @@ impl StreamIn for Events {
                 self.done(index, event.item, deltas);
                 Ok(())
             }
+            "response.output_text.annotation.added" => self.annotated(event, deltas),
             "response.completed" | "response.incomplete" => self.complete(event.response, deltas),
             "response.failed" | "response.cancelled" => {
                 self.is_ended = true;
@@ -145,6 +154,13 @@ impl Events {
             return Ok(());
         }
         let index = self.item(&event.output_index)?;
+        if kind == "response.output_text.delta" {
+            let content = event.content_index.as_u64().unwrap_or_default();
+            if (self.part.0, self.part.1) != (index, content) || self.length == 0 {
+                self.part = (index, content, self.length);
+            }
+            self.length = self.length.saturating_add(text.chars().count());
+        }
         let item = self.items.entry(index).or_default();
         let delta = match kind {
             "response.output_text.delta" => {
@@ -172,15 +188,52 @@ impl Events {
         Ok(())
     }
 
+    fn annotated(&mut self, event: Event, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        let index = self.item(&event.output_index)?;
+        self.items.entry(index).or_default().is_cited = true;
+        let content = event.content_index.as_u64().unwrap_or_default();
+        let (item, part, begin) = self.part;
+        // What is said of a part whose text nobody wrote in pieces belongs to what comes.
+        let begin = if (item, part) == (index, content) { begin } else { self.length };
+        match read_annotation(&event.annotation, begin) {
+            Some(citation) => self.cite(citation, deltas),
+            None => self.extra(event.annotation, deltas),
+        }
+        Ok(())
+    }
+
+    fn cite(&mut self, citation: Citation, deltas: &mut Vec<Delta>) {
+        if self.citations < citations::MOST {
+            self.citations += 1;
+            deltas.push(Delta::Citation { choice: 0, citation });
+        }
+    }
+
+    /// An annotation of another kind.
+    fn extra(&mut self, annotation: Value, deltas: &mut Vec<Delta>) {
+        if self.citations < citations::MOST {
+            let at = format!("/annotation/{}", self.citations);
+            self.citations += 1;
+            deltas.push(Delta::Extra(Given::new(annotation, at)));
+        }
+    }
+
     /// Tells of a whole item what its pieces did not.
     fn done(&mut self, index: u64, whole: Value, deltas: &mut Vec<Delta>) {
         let item = self.items.entry(index).or_default();
         if std::mem::replace(&mut item.is_done, true) {
             return;
         }
-        let (has_pieces, mut choice) = (item.has_pieces, Choice::default());
-        item_in(whole, &mut choice);
+        let (has_pieces, is_cited, mut choice) = (item.has_pieces, item.is_cited, Choice::default());
+        // The text of an item that came in pieces is the last one.
+        let (begin, mut length) = (self.length, 0);
+        item_in(whole, String::new(), &mut choice, &mut length, &mut Rest::default());
+        let begin = if has_pieces { begin.saturating_sub(length) } else { begin };
+        if !has_pieces {
+            self.length = self.length.saturating_add(length);
+        }
         let mut logprobs = choice.logprobs;
+        let cited = std::mem::take(&mut choice.citations);
         for part in choice.parts {
             match part.kind {
                 PartKind::Call(call) => {
@@ -218,12 +271,16 @@ impl Events {
                 _ => {}
             }
         }
+        for citation in cited.into_iter().filter(|_| !is_cited) {
+            let span = citation.span.and_then(|span| citations::moved(&span, begin));
+            self.cite(Citation { span, ..citation }, deltas);
+        }
     }
 
     fn complete(&mut self, mut response: Value, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
         self.start(&response, deltas);
         self.is_ended = true;
-        if let Value::Array(items) = response["output"].take() {
+        if let Some(Value::Array(items)) = response.get_mut("output").map(Value::take) {
             for (index, item) in (0..).zip(items) {
                 let index = self.item(&Value::from(index))?;
                 self.done(index, item, deltas);

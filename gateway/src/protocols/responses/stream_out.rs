@@ -1,10 +1,16 @@
 //! A client's stream of events: items open with their first piece, and close where another begins.
 
+mod thoughts;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Record, call_item, message_item, proof, refusal_part, status, text_part, thought_item};
-use crate::conversation::{Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage};
+use super::citations::write_annotation;
+use crate::conversation::{
+    Citation, Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage,
+};
+use crate::protocols::beyond::Kept;
 use crate::protocols::{Asked, StreamOut, failure, frames};
 
 /// Maximum size of the text of an answer, in bytes: the last events repeat all of it.
@@ -24,6 +30,9 @@ pub(super) struct Events {
     end: Option<End>,
     has_refusal: bool,
     is_ended: bool,
+    /// Characters of the text so far.
+    length: usize,
+    kept: Kept,
 }
 
 /// The item that is being written, the last of the output.
@@ -34,10 +43,15 @@ enum Open {
 }
 
 /// The part of a message that is being written.
+#[derive(Default)]
 struct TextPart {
     text: String,
     is_refusal: bool,
     logprobs: Vec<Value>,
+    /// Where it begins in the text of the answer, in characters, and how long it is.
+    begin: usize,
+    length: usize,
+    annotations: Vec<Value>,
 }
 
 /// An event with a piece of text.
@@ -96,6 +110,9 @@ impl StreamOut for Events {
                 self.added(&value, bytes);
                 self.done(value, bytes);
             }
+            Delta::Citation { choice: 0, citation } => self.cite(&citation, bytes),
+            Delta::Other { choice: 0, value, .. } => self.kept.other(value),
+            Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice: 0, end } => self.end = Some(end),
             Delta::Failed(failure) => self.fail(&failure, bytes),
@@ -132,6 +149,8 @@ impl Events {
             end: None,
             has_refusal: false,
             is_ended: false,
+            length: 0,
+            kept: Kept::default(),
         }
     }
 
@@ -204,7 +223,7 @@ impl Events {
                     let written = self.part_done(&id, content.len(), &part, bytes);
                     content.push(written);
                 }
-                let part = TextPart { text: String::new(), is_refusal, logprobs: Vec::new() };
+                let part = TextPart { is_refusal, begin: self.length, ..TextPart::default() };
                 let begun = json!({ "content_index": content.len(), "part": part.written() });
                 self.event("response.content_part.added", &id, begun, bytes);
                 part
@@ -227,7 +246,30 @@ impl Events {
         };
         frames::named(kind, &piece, bytes);
         part.text.push_str(text);
+        if !is_refusal {
+            let length = text.chars().count();
+            part.length = part.length.saturating_add(length);
+            self.length = self.length.saturating_add(length);
+        }
         part.logprobs.extend(logprobs);
+        self.open = Some(Open::Message { id, content, part: Some(part) });
+    }
+
+    /// Says what the open text rests on. Of text that has ended, it is told beside the answer.
+    fn cite(&mut self, citation: &Citation, bytes: &mut Vec<u8>) {
+        let (id, content, mut part) = match self.open.take() {
+            Some(Open::Message { id, content, part: Some(part) }) if !part.is_refusal => (id, content, part),
+            other => {
+                self.open = other;
+                return self.kept.other(write_annotation(citation, &(0..self.length)));
+            }
+        };
+        let annotation = write_annotation(citation, &(part.begin..part.begin.saturating_add(part.length)));
+        let members = json!({
+            "content_index": content.len(), "annotation_index": part.annotations.len(), "annotation": annotation,
+        });
+        self.event("response.output_text.annotation.added", &id, members, bytes);
+        part.annotations.push(annotation);
         self.open = Some(Open::Message { id, content, part: Some(part) });
     }
 
@@ -244,96 +286,6 @@ impl Events {
         let members = json!({ "content_index": index, "part": written });
         self.event("response.content_part.done", id, members, bytes);
         written
-    }
-
-    fn thought(&mut self, part: u32, text: &str, summary: bool, bytes: &mut Vec<u8>) {
-        let (id, mut thought) = match self.open.take() {
-            // A provider that numbers the texts of a thought begins with 0 again at the next one.
-            Some(Open::Thought { id, thought })
-                if thought.summary == summary && thought.text.len() <= part as usize + 1 =>
-            {
-                (id, thought)
-            }
-            other => {
-                self.open = other;
-                self.close("completed", bytes);
-                self.open_thought(Thought { summary, ..Thought::default() }, bytes)
-            }
-        };
-        if thought.text.len() <= part as usize {
-            self.thought_part_done(&id, &thought, bytes);
-            thought.text.push(String::new());
-            self.thought_part_added(&id, &thought, bytes);
-        }
-        let index = thought.text.len().saturating_sub(1);
-        let kind =
-            if summary { "response.reasoning_summary_text.delta" } else { "response.reasoning_text.delta" };
-        let piece = Piece {
-            r#type: kind,
-            sequence_number: self.number(),
-            item_id: &id,
-            output_index: self.output.len(),
-            content_index: (!summary).then_some(index),
-            summary_index: summary.then_some(index),
-            delta: text,
-            logprobs: None,
-        };
-        frames::named(kind, &piece, bytes);
-        if let Some(last) = thought.text.last_mut() {
-            last.push_str(text);
-        }
-        self.open = Some(Open::Thought { id, thought });
-    }
-
-    fn open_thought(&mut self, thought: Thought, bytes: &mut Vec<u8>) -> (String, Thought) {
-        let index = self.output.len();
-        let begun = thought_item(&thought, index, self.record());
-        self.added(&begun, bytes);
-        (begun["id"].as_str().unwrap_or_default().to_owned(), thought)
-    }
-
-    fn thought_part_added(&mut self, id: &str, thought: &Thought, bytes: &mut Vec<u8>) {
-        let index = thought.text.len() - 1;
-        if thought.summary {
-            let members = json!({ "summary_index": index, "part": { "type": "summary_text", "text": "" } });
-            self.event("response.reasoning_summary_part.added", id, members, bytes);
-        } else {
-            let members = json!({ "content_index": index, "part": { "type": "reasoning_text", "text": "" } });
-            self.event("response.content_part.added", id, members, bytes);
-        }
-    }
-
-    /// Ends the last text of a thought, if it has one.
-    fn thought_part_done(&mut self, id: &str, thought: &Thought, bytes: &mut Vec<u8>) {
-        let Some(text) = thought.text.last() else { return };
-        let index = thought.text.len() - 1;
-        if thought.summary {
-            let members = json!({ "summary_index": index, "text": text });
-            self.event("response.reasoning_summary_text.done", id, members, bytes);
-            let part = json!({ "summary_index": index, "part": { "type": "summary_text", "text": text } });
-            self.event("response.reasoning_summary_part.done", id, part, bytes);
-        } else {
-            let members = json!({ "content_index": index, "text": text });
-            self.event("response.reasoning_text.done", id, members, bytes);
-            let part = json!({ "content_index": index, "part": { "type": "reasoning_text", "text": text } });
-            self.event("response.content_part.done", id, part, bytes);
-        }
-    }
-
-    /// The opaque end of the open thought, or a thought that has nothing else.
-    fn sign(&mut self, id: Option<String>, signature: String, redacted: bool, bytes: &mut Vec<u8>) {
-        let is_open =
-            matches!(&self.open, Some(Open::Thought { thought, .. }) if thought.signature.is_none());
-        if !is_open || redacted {
-            self.close("completed", bytes);
-            let (id, thought) = self.open_thought(Thought { id, ..Thought::default() }, bytes);
-            self.open = Some(Open::Thought { id, thought });
-        }
-        if let Some(Open::Thought { thought, .. }) = &mut self.open {
-            thought.signature = Some(signature);
-            thought.redacted = redacted;
-        }
-        self.close("completed", bytes);
     }
 
     fn call(&mut self, place: u32, call: ToolCall, bytes: &mut Vec<u8>) {
@@ -419,7 +371,8 @@ impl Events {
         self.close(status, bytes);
         self.is_ended = true;
         let (output, usage) = (std::mem::take(&mut self.output), self.usage);
-        let response = self.record().response(&end, output, usage);
+        let mut response = self.record().response(&end, output, usage);
+        self.kept.add(&mut response);
         let kind = if status == "completed" { "response.completed" } else { "response.incomplete" };
         self.of_response(kind, response, bytes);
     }
@@ -436,6 +389,6 @@ impl TextPart {
         if self.is_refusal {
             return refusal_part(&self.text);
         }
-        text_part(&self.text, Some(Value::Array(self.logprobs.clone())))
+        text_part(&self.text, &self.annotations, Some(Value::Array(self.logprobs.clone())))
     }
 }

@@ -49,10 +49,13 @@ fn is_nothing(delta: &Delta) -> bool {
     matches!(delta, Delta::Usage(usage) if usage.input.unwrap_or(0) + usage.output.unwrap_or(0) == 0)
 }
 
-/// What a stream says of the answer: id and model are the gateway's, and of the usage the last word counts.
+/// What a stream says of the answer: id and model are the gateway's, of the usage the last word counts, and what is beyond
+/// the words of other protocols stays with the bytes of this one.
 fn meaning(deltas: &[Delta]) -> Vec<&Delta> {
     let usage = deltas.iter().rev().find(|delta| matches!(delta, Delta::Usage(_)));
-    let others = deltas.iter().filter(|delta| !matches!(delta, Delta::Usage(_) | Delta::Started { .. }));
+    let others = deltas
+        .iter()
+        .filter(|delta| !{ matches!(delta, Delta::Usage(_) | Delta::Started { .. } | Delta::Extra(_)) });
     others.chain(usage.filter(|delta| !is_nothing(delta))).collect()
 }
 

@@ -5,8 +5,6 @@ mod record;
 
 use std::collections::HashMap;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use gatewright::{ErrorCode, limits};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -19,6 +17,7 @@ use super::tools::{Called, CustomTools, Form, Tools, call_id};
 use crate::app::App;
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::clock::unix_seconds;
+use crate::compaction;
 use crate::kept::{Conversation, Items, conversation, new_id};
 use crate::models;
 use crate::simulator::conversation::{Content, Finish, Prompt, Turn, Usage};
@@ -61,7 +60,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
     record.charge(budget)?;
     if record.request["store"] != false {
         let documents = Items::new(items).answered(&record.json(&Progress::Ended(&made)));
-        app.history.keep(call.caller.id(), record.id.clone(), documents);
+        app.history.keep(call.caller.id(), record.id.clone(), Some(documents), None);
     }
     if record.request["stream"] == true {
         let terminator = call.operation.terminator.map(Event::terminator);
@@ -135,7 +134,7 @@ fn compacted(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
     let summary: String = said.join("\n").chars().take(SUMMARY).collect();
     let usage = Usage { input: prompt.tokens(budget)?, output: tokens::count(&summary) };
     let id = new_id("cmp");
-    let items = vec![Item::Compaction { id, content: BASE64_STANDARD.encode(summary) }];
+    let items = vec![Item::Compaction { id, content: compaction::sealed(&summary) }];
     Ok(Made { items, finish: Finish::Stop, usage })
 }
 
@@ -188,10 +187,7 @@ fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<Turn> {
             let name = called.get(text(&item["call_id"])).copied();
             Some(Turn::tool_result(name, content(&item["output"])))
         }
-        Some("compaction") => {
-            let bytes = BASE64_STANDARD.decode(text(&item["encrypted_content"])).ok()?;
-            String::from_utf8(bytes).ok().map(Turn::Summary)
-        }
+        Some("compaction") => compaction::summary(item).map(Turn::Summary),
         Some(_) => None,
     }
 }

@@ -1,0 +1,184 @@
+//! Answers, whole and in pieces.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::{Given, Part, Protocol};
+
+/// A whole answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Answer {
+    /// The protocol of the provider; unknown kinds are of it.
+    pub(crate) source: Protocol,
+    /// The provider's id of it.
+    pub(crate) id: Option<String>,
+    /// The model that answered, as the provider calls it.
+    pub(crate) model: Option<String>,
+    /// Unix time in seconds.
+    pub(crate) created: Option<u64>,
+    pub(crate) choices: Vec<Choice>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) service_tier: Option<String>,
+    /// Members that the neutral form has no place for, with their places in the provider's answer.
+    pub(crate) extra: Vec<Given<Value>>,
+    /// Members that say nothing to another protocol.
+    pub(crate) own: Vec<Given<Value>>,
+}
+
+/// One of the answers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Choice {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) citations: Vec<Citation>,
+    pub(crate) end: Option<End>,
+    /// Log probabilities in the form of the chat protocol: an array of tokens.
+    pub(crate) logprobs: Option<Value>,
+}
+
+/// What words of an answer rest on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Citation {
+    pub(crate) url: Option<String>,
+    pub(crate) title: Option<String>,
+    /// Words of the source.
+    pub(crate) quote: Option<String>,
+    /// Which words: characters of the text of the choice, all its parts in a row. `None`: nobody says.
+    pub(crate) span: Option<Range<usize>>,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is complete.
+    Stop,
+    /// A stop sequence was reached: this one, where the provider tells.
+    StopSequence(Option<String>),
+    Length,
+    ToolCalls,
+    /// The provider withheld content.
+    Filtered,
+    /// The model refused.
+    Refusal,
+    /// The turn is not over: the client sends it back to go on.
+    Paused,
+    /// A word of the provider's own, which only its protocol, the `source`, knows. To others the answer is complete.
+    Other {
+        source: Protocol,
+        word: String,
+    },
+}
+
+/// Tokens, as far as the provider counted them. `input` contains the cached ones, `output` those of reasoning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) input: Option<u64>,
+    pub(crate) output: Option<u64>,
+    /// Tokens of the input that came from a cache.
+    pub(crate) cached: Option<u64>,
+    /// Tokens of the input that were written to a cache.
+    pub(crate) cache_write: Option<u64>,
+    pub(crate) reasoning: Option<u64>,
+}
+
+/// A piece of a stream. Pieces of one part follow each other; a part ends where another begins or the choice ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Delta {
+    /// The first of all.
+    Started {
+        id: Option<String>,
+        model: Option<String>,
+        created: Option<u64>,
+    },
+    Text {
+        choice: u32,
+        text: String,
+        logprobs: Option<Value>,
+    },
+    Refusal {
+        choice: u32,
+        text: String,
+    },
+    /// Text of a thought. `part`: which of its texts.
+    Thought {
+        choice: u32,
+        part: u32,
+        text: String,
+        summary: bool,
+    },
+    /// The opaque end of a thought.
+    ThoughtSigned {
+        choice: u32,
+        id: Option<String>,
+        signature: String,
+        redacted: bool,
+    },
+    /// A call begins. `call`: its place among the calls of the choice.
+    Call {
+        choice: u32,
+        call: u32,
+        id: String,
+        name: String,
+        custom: bool,
+        signature: Option<String>,
+    },
+    /// Text of the call's input.
+    CallInput {
+        choice: u32,
+        call: u32,
+        text: String,
+    },
+    /// A part that only the protocol of the provider, the `source`, knows, whole.
+    Other {
+        choice: u32,
+        source: Protocol,
+        value: Value,
+    },
+    /// What words that came before rest on.
+    Citation {
+        choice: u32,
+        citation: Citation,
+    },
+    /// A member that the neutral form has no place for, with its place in the provider's event.
+    Extra(Given<Value>),
+    /// What is known of the usage so far; the last one counts.
+    Usage(Usage),
+    /// A choice is complete.
+    Ended {
+        choice: u32,
+        end: End,
+    },
+    /// The provider failed in mid-stream: nothing follows.
+    Failed(Failure),
+    /// The stream is complete.
+    Done,
+}
+
+/// An error of a provider, in neutral words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    /// In the provider's words; foreign text.
+    pub(crate) message: String,
+    /// The provider's code for it, where it has one.
+    pub(crate) code: Option<String>,
+    /// The member of the request at fault, in the provider's words.
+    pub(crate) param: Option<String>,
+}
+
+/// What kind of error it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    InvalidRequest,
+    /// The provider does not accept the gateway's key.
+    Authentication,
+    PermissionDenied,
+    NotFound,
+    TooLarge,
+    RateLimited,
+    /// The account has no money or quota left.
+    QuotaExceeded,
+    Timeout,
+    Overloaded,
+    Server,
+}

@@ -1,0 +1,131 @@
+//! Documents of the vectors with parts of others in them: whatever comes of it, it is translated without a panic, and
+//! what is said to be lost is there. `GATEWRIGHT_MUTATIONS` sets how many are tried.
+
+use serde_json::{Map, Value, json};
+
+use super::translate;
+
+/// The folders of the vectors, as the first byte of an input names their protocols.
+const FOLDERS: [&str; 4] = ["chat", "responses", "messages", "native"];
+const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/protocols");
+/// How many documents are tried.
+const TRIED: u64 = 3_000;
+
+/// Numbers without a pattern, the same each time.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(bound.max(1)).expect("small")).expect("small")
+    }
+}
+
+/// A document: its protocol, whether it is a request, an answer or a stream, and its text.
+struct Document {
+    protocol: u8,
+    kind: u8,
+    value: Value,
+}
+
+fn documents() -> Vec<Document> {
+    let mut all = Vec::new();
+    for (protocol, folder) in (0..).zip(FOLDERS) {
+        for (kind, file, member) in
+            [(0, "requests", "request"), (1, "answers", "answer"), (3, "streams", "events")]
+        {
+            let path = format!("{VECTORS}/{folder}/{file}.json");
+            let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            let document: Value =
+                serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
+            let cases = document["cases"].as_array().expect("cases");
+            all.extend(cases.iter().map(|case| Document { protocol, kind, value: case[member].clone() }));
+        }
+    }
+    all
+}
+
+/// Some value within a value.
+fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
+    let length = value.as_object().map(Map::len).or(value.as_array().map(Vec::len)).unwrap_or_default();
+    if length == 0 || chance.below(8) == 0 {
+        return value;
+    }
+    let place = chance.below(length);
+    match value {
+        Value::Object(members) => within(members.values_mut().nth(place).expect("a member"), chance),
+        Value::Array(items) => within(&mut items[place], chance),
+        scalar => scalar,
+    }
+}
+
+fn mutate(value: &mut Value, other: &mut Value, chance: &mut Chance) {
+    let piece = within(other, chance).clone();
+    let target = within(value, chance);
+    let scalars = [
+        json!(null),
+        json!(""),
+        json!("ü©"),
+        json!(0),
+        json!(-1),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(true),
+        json!([]),
+        json!({}),
+        json!([null]),
+        json!("data:;base64,"),
+    ];
+    match (chance.below(5), target) {
+        (0, target) => *target = scalars[chance.below(scalars.len())].clone(),
+        (1, Value::Object(members)) if !members.is_empty() => {
+            let name = members.keys().nth(chance.below(members.len())).expect("a member").clone();
+            members.shift_remove(&name);
+        }
+        (1, Value::Array(items)) if !items.is_empty() => drop(items.remove(chance.below(items.len()))),
+        (2, Value::Array(items)) => items.push(piece),
+        (2, Value::Object(members)) => {
+            if let Value::Object(others) = piece {
+                members.extend(others);
+            }
+        }
+        (3, Value::String(text)) => {
+            let end = text.char_indices().nth(chance.below(text.len())).map_or(0, |(at, _)| at);
+            text.truncate(end);
+        }
+        (_, target) => *target = piece,
+    }
+}
+
+fn text(document: &Document, value: &Value) -> String {
+    if document.kind != 3 {
+        return value.to_string();
+    }
+    let line = |event: &Value| {
+        let data = event["data"].as_str().map_or_else(|| event["data"].to_string(), str::to_owned);
+        event["event"].as_str().map_or_else(|| data.clone(), |name| format!("{name}\t{data}"))
+    };
+    value.as_array().into_iter().flatten().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn mixed_documents_are_translated_and_what_they_lose_is_there() {
+    let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
+    let (documents, mut translated) = (documents(), 0);
+    for number in 0..tried.unwrap_or(TRIED) {
+        let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95));
+        let document = &documents[chance.below(documents.len())];
+        let mut value = document.value.clone();
+        for _ in 0..=chance.below(4) {
+            let mut other = documents[chance.below(documents.len())].value.clone();
+            mutate(&mut value, &mut other, &mut chance);
+        }
+        let input = [&[document.protocol, document.kind], text(document, &value).as_bytes()].concat();
+        let done = std::panic::catch_unwind(|| translate(&input).is_some());
+        assert!(done.is_ok(), "number {number} breaks: {}", String::from_utf8_lossy(&input[2..]));
+        translated += u64::from(done.is_ok_and(|done| done));
+    }
+    assert!(translated > 500, "only {translated} were translated");
+}

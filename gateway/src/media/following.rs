@@ -1,0 +1,181 @@
+//! Follows a video at its upstream: asks how far it is until it is finished or has failed, and fetches its file. What an
+//! upstream cannot answer for a while is asked again, until the time for the video is over.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::fetching::{Unfetched, fetch};
+use super::wanted::Wanted;
+use crate::app::App;
+use crate::conversation::Failure;
+use crate::protocols::{Finished, Stage};
+use crate::relay::{Fault, Remote, Verdict};
+use crate::store::{Output, Room, State, Task};
+
+/// Longest pause that the gateway chooses by itself.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// How often in a row an upstream may say that it has no such video.
+const MOST_REFUSALS: u32 = 3;
+/// How often a file is asked for.
+const MOST_FETCHES: u32 = 5;
+
+/// A video that an upstream makes.
+pub(super) struct Following<'a> {
+    app: &'a Arc<App>,
+    task: &'a Task,
+    remote: Remote,
+    wanted: Wanted,
+    /// For the file.
+    room: Option<Room>,
+    /// What went wrong the last time.
+    trouble: Option<String>,
+}
+
+impl<'a> Following<'a> {
+    pub(super) fn new(
+        app: &'a Arc<App>,
+        task: &'a Task,
+        remote: Remote,
+        wanted: Wanted,
+        room: Option<Room>,
+    ) -> Self {
+        Self { app, task, remote, wanted, room, trouble: None }
+    }
+
+    /// How the video ends. `first`: what the upstream said when it took the video on.
+    pub(super) async fn run(mut self, first: Stage) -> State {
+        let (begun, limit) = (Instant::now(), self.app.config.video_timeout);
+        let Ok(state) = tokio::time::timeout(limit, self.end(first)).await else {
+            let trouble = self.trouble.map(|trouble| format!("; the last problem: {trouble}"));
+            let trouble = trouble.unwrap_or_default();
+            return State::failed(format!("there was no video within {limit:?}{trouble}"));
+        };
+        if let State::Completed(_) = state {
+            self.app.tasks.took(&self.task.model, begun.elapsed());
+        }
+        state
+    }
+
+    async fn end(&mut self, first: Stage) -> State {
+        let mut said = first;
+        loop {
+            let state = match said {
+                Stage::Done(finished) => return self.fetch(&finished).await,
+                Stage::Failed(failure) => return self.failed(failure),
+                Stage::Waiting => State::Pending,
+                Stage::Working => State::Processing,
+            };
+            self.app.tasks.advance(&self.task.id, state);
+            said = match self.look_up().await {
+                Ok(next) => next,
+                Err(lost) => return State::failed(lost),
+            };
+        }
+    }
+
+    /// What the upstream says next. Errors: it has no such video.
+    async fn look_up(&mut self) -> Result<Stage, String> {
+        let (mut pause, mut refusals) = (self.app.config.video_poll, 0);
+        loop {
+            tokio::time::sleep(jittered(pause)).await;
+            let turn = self.app.tasks.look_ups.acquire().await;
+            let report = self.remote.look_up(&self.app.routes.load_full()).await;
+            drop(turn);
+            let fault = match report {
+                Ok(report) => return Ok(report.stage),
+                Err(fault) => fault,
+            };
+            refusals = if fault.verdict == Verdict::Request { refusals + 1 } else { 0 };
+            let said = self.note(&fault);
+            if refusals == MOST_REFUSALS {
+                return Err(format!("the provider does not find the video any more: {said}"));
+            }
+            pause = longer(pause, fault.retry_after);
+        }
+    }
+
+    /// Fetches the file: an address of the upstream may need its key, may lead inside, and may not last.
+    async fn fetch(&mut self, finished: &Finished) -> State {
+        let (mut pause, mut failures) = (self.app.config.video_poll, 0);
+        loop {
+            let turn = self.app.tasks.fetches.acquire().await;
+            let fetched = fetch(self.app, &self.remote, finished, &mut self.room).await;
+            drop(turn);
+            let retry_after = match fetched {
+                Ok((kind, file)) => return self.completed(finished, file, kind.extension()),
+                Err(Unfetched::Never(why)) => return State::failed(why),
+                Err(Unfetched::NoRoom(why)) => {
+                    self.trouble = Some(why.to_string());
+                    None
+                }
+                Err(Unfetched::Failed(fault)) => {
+                    failures += 1;
+                    let said = self.note(&fault);
+                    if failures == MOST_FETCHES {
+                        return State::failed(format!("the file of the video could not be fetched: {said}"));
+                    }
+                    fault.retry_after
+                }
+            };
+            pause = longer(pause, retry_after);
+            tokio::time::sleep(jittered(pause)).await;
+        }
+    }
+
+    /// As far as the upstream does not tell what it made, it made what was asked for.
+    fn completed(&self, finished: &Finished, file: String, format: &'static str) -> State {
+        let Wanted { duration_s, size } = self.wanted;
+        State::Completed(Output {
+            file,
+            duration_s: finished.film.duration_s.unwrap_or(duration_s),
+            size: finished.film.size.unwrap_or((size.0.into(), size.1.into())),
+            format,
+        })
+    }
+
+    fn failed(&self, failure: Failure) -> State {
+        let fault = Fault::of_event(failure, &self.remote.provider.endpoint.redactor);
+        let Failure { message, code, .. } = fault.failure().clone();
+        match code {
+            Some(code) => State::Failed { message, code },
+            None => State::failed(message),
+        }
+    }
+
+    /// Keeps what went wrong. The log tells it without the upstream's words, which may hold anything.
+    fn note(&mut self, fault: &Fault) -> String {
+        let upstream = &*self.remote.provider.endpoint.name;
+        tracing::warn!(task = self.task.id, upstream, reason = ?fault.verdict, "a question about a video failed");
+        let said = fault.failure().message.clone();
+        self.trouble = Some(said.clone());
+        said
+    }
+}
+
+/// The pause after a failure.
+fn longer(pause: Duration, told: Option<Duration>) -> Duration {
+    (pause * 2).min(LONGEST_PAUSE.max(pause)).max(told.unwrap_or_default())
+}
+
+/// A fifth more or less, so that not all are asked at the same time.
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(rand::random_range(0.8..1.2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_minute_or_to_what_the_upstream_says() {
+        let seconds = Duration::from_secs;
+        assert_eq!(longer(seconds(5), None), seconds(10));
+        assert_eq!(longer(seconds(50), None), seconds(60));
+        // As configured, though that is longer.
+        assert_eq!(longer(seconds(600), None), seconds(600));
+        assert_eq!(longer(seconds(5), Some(seconds(90))), seconds(90));
+        for _ in 0..100 {
+            assert!((4_000..=6_000).contains(&jittered(seconds(5)).as_millis()));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What the video of a request is to be like.
+
+use gatewright::ErrorCode;
+use gatewright::limits::integer;
+use serde_json::Value;
+
+use crate::simulator::video;
+use crate::wire::json::text;
+use crate::wire::{ApiError, Call};
+
+/// What a second of video takes at providers.
+const BYTES_OF_A_SECOND: usize = 1024 * 1024;
+
+/// Duration and size of a request, with the defaults of the specification.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) duration_s: u32,
+    /// Width and height in pixels.
+    pub(super) size: (u16, u16),
+}
+
+impl Wanted {
+    /// Of a request that was checked.
+    pub(super) fn of(call: &Call, request: &Value) -> Result<Self, ApiError> {
+        let resolution = text(call.field(request, "resolution"));
+        let aspect_ratio = text(call.field(request, "aspect_ratio"));
+        let size = video::size(resolution, aspect_ratio).ok_or_else(|| {
+            let message =
+                format!("resolution {resolution:?} is not available with aspect_ratio {aspect_ratio:?}");
+            ApiError::new(&ErrorCode::INVALID_VALUE, message).param("resolution")
+        })?;
+        let seconds = integer(call.field(request, "duration"));
+        let duration_s = seconds.and_then(|seconds| u32::try_from(seconds).ok()).ok_or_else(|| {
+            ApiError::new(&ErrorCode::INVALID_VALUE, "duration must be a number of seconds").param("duration")
+        })?;
+        Ok(Self { duration_s, size })
+    }
+
+    /// An estimate of the size of the file of a provider.
+    pub(super) fn expected_bytes(self) -> usize {
+        usize::try_from(self.duration_s)
+            .map_or(usize::MAX, |seconds| seconds.saturating_mul(BYTES_OF_A_SECOND))
+    }
+}

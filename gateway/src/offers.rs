@@ -1,0 +1,155 @@
+//! Which models the upstreams of a configuration offer. Operators compare them with what they configured.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use gatewright::catalog;
+use http_body_util::{BodyExt as _, Limited};
+use serde::Deserialize;
+
+use crate::config::{Config, Kind, Upstream};
+use crate::conversation::Protocol;
+use crate::upstream::Endpoint;
+
+/// Longest time for the list of an upstream.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of pages that are read of a list.
+const MOST_PAGES: usize = 20;
+/// Maximum size of a page, in bytes.
+const MOST_PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// Maximum size of what is told of an upstream's error, in bytes.
+const MOST_TOLD_BYTES: usize = 300;
+
+/// What an upstream offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Offer {
+    /// Name of the upstream.
+    pub upstream: String,
+    /// Its names of its models, in its order. Errors: why they are not known, for people.
+    pub models: Result<Vec<String>, String>,
+}
+
+/// Asks all upstreams at once for their models, each with its first key. Needs a Tokio runtime.
+pub async fn offers(config: &Config) -> Vec<Offer> {
+    let asked = config.upstreams.iter().map(|upstream| async {
+        Offer { upstream: upstream.name.clone(), models: models_of(upstream).await }
+    });
+    join_all(asked).await
+}
+
+async fn models_of(upstream: &Upstream) -> Result<Vec<String>, String> {
+    if upstream.kind == Kind::Simulator {
+        let text = catalog::TEXT_MODELS.iter().map(|model| model.id);
+        let media = catalog::IMAGE_MODELS.iter().map(|model| model.id);
+        let media = media.chain(catalog::VIDEO_MODELS.iter().map(|model| model.id));
+        return Ok(text.chain(media).map(str::to_owned).collect());
+    }
+    let endpoint = Endpoint::new(upstream, None).map_err(|error| error.to_string())?;
+    let listed = tokio::time::timeout(TIMEOUT, list(&endpoint)).await;
+    listed.unwrap_or_else(|_| Err(format!("its list did not arrive within {} s", TIMEOUT.as_secs())))
+}
+
+async fn list(endpoint: &Endpoint) -> Result<Vec<String>, String> {
+    let (mut models, mut after) = (Vec::new(), None);
+    for _ in 0..MOST_PAGES {
+        let answer = endpoint.models(after.as_deref()).await.map_err(|why| why.to_string())?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, MOST_PAGE_BYTES).collect().await;
+        let body =
+            body.map_err(|_| format!("its list breaks off or has over {MOST_PAGE_BYTES} bytes"))?.to_bytes();
+        if !head.status.is_success() {
+            return Err(refused(endpoint, head.status, &body));
+        }
+        let page: Page = serde_json::from_slice(&body).map_err(|_| "its answer is no list of models")?;
+        models.extend(page.names());
+        after = page.next();
+        if after.is_none() {
+            return Ok(models);
+        }
+    }
+    Err(format!("its list has more than {MOST_PAGES} pages"))
+}
+
+fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &Bytes) -> String {
+    let protocol = match endpoint.kind {
+        Kind::Messages => Protocol::Messages,
+        Kind::Native => Protocol::Native,
+        _ => Protocol::Chat,
+    };
+    let said = protocol.failure_in(status.into(), body).message;
+    let (said, _) = endpoint.redactor.redact_beginning(&said, MOST_TOLD_BYTES);
+    format!("it answered {status}: {said}")
+}
+
+/// A page of a list, in each form of it.
+#[derive(Debug, Deserialize)]
+struct Page {
+    /// All but native.
+    #[serde(default)]
+    data: Option<Vec<Entry>>,
+    /// Native.
+    #[serde(default)]
+    models: Option<Vec<Entry>>,
+    /// Messages: whether a page follows.
+    #[serde(default)]
+    has_more: Option<bool>,
+    #[serde(default)]
+    last_id: Option<String>,
+    /// Native.
+    #[serde(default, rename = "nextPageToken")]
+    next_page_token: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+impl Page {
+    fn names(&self) -> impl Iterator<Item = String> {
+        let native = |entry: &Entry| {
+            let name = entry.name.as_deref()?;
+            Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+        };
+        // Some servers list their models under both names.
+        let (data, models) = match &self.data {
+            Some(data) => (data.as_slice(), &[][..]),
+            None => (&[][..], self.models.as_deref().unwrap_or_default()),
+        };
+        data.iter().filter_map(|entry| entry.id.clone()).chain(models.iter().filter_map(native))
+    }
+
+    /// What the request for the next page names.
+    fn next(self) -> Option<String> {
+        let last = self.last_id.filter(|_| self.has_more == Some(true));
+        last.or(self.next_page_token).filter(|next| !next.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(page: &str) -> (Vec<String>, Option<String>) {
+        let page: Page = serde_json::from_str(page).expect("a page");
+        (page.names().collect(), page.next())
+    }
+
+    #[test]
+    fn each_protocol_lists_its_models_in_its_form() {
+        let chat =
+            r#"{"object":"list","data":[{"id":"a","name":"A model"},{"id":"b"}],"models":[{"name":"a"}]}"#;
+        assert_eq!(read(chat), (vec!["a".to_owned(), "b".to_owned()], None));
+        let messages = r#"{"data":[{"type":"model","id":"c"}],"has_more":true,"first_id":"c","last_id":"c"}"#;
+        assert_eq!(read(messages), (vec!["c".to_owned()], Some("c".to_owned())));
+        assert_eq!(read(&messages.replace("true", "false")).1, None);
+        let native = r#"{"models":[{"name":"models/d","displayName":"D"}],"nextPageToken":"t"}"#;
+        assert_eq!(read(native), (vec!["d".to_owned()], Some("t".to_owned())));
+    }
+}

@@ -1,0 +1,89 @@
+//! Citations: their members in the forms that have them by name, and their bounds.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+
+use super::members::object;
+use crate::conversation::{Choice, Citation, Part, PartKind};
+
+/// Maximum number of citations of an answer.
+pub(super) const MOST: usize = 500;
+/// Maximum length of a text of a citation, in bytes.
+const LONGEST: usize = 8 * 1024;
+/// Kind of a citation with an address, and of one without.
+const OF_URL: &str = "url_citation";
+const OF_DOCUMENT: &str = "document_citation";
+
+/// A text of a citation. Errors: it is too long for one.
+pub(super) fn text(citation: &Value, name: &str) -> Result<Option<String>, ()> {
+    match citation[name].as_str() {
+        Some(text) if text.len() > LONGEST => Err(()),
+        text => Ok(text.map(str::to_owned)),
+    }
+}
+
+/// Reads a list of citations, and says whether all of it was understood.
+pub(super) fn list(given: &Value, read: impl Fn(&Value) -> Option<Citation>) -> (Vec<Citation>, bool) {
+    let given = given.as_array().map(Vec::as_slice).unwrap_or_default();
+    let read: Vec<Citation> = given.iter().take(MOST).filter_map(read).collect();
+    let is_all = read.len() == given.len();
+    (read, is_all)
+}
+
+/// Characters of the text of some parts.
+fn text_length(parts: &[Part]) -> usize {
+    let texts = parts.iter().map(|part| match &part.kind {
+        PartKind::Text(text) => text.chars().count(),
+        _ => 0,
+    });
+    texts.sum()
+}
+
+/// Moves what is said to lie beyond the text to its end: some providers count bytes.
+pub(super) fn clamp(choice: &mut Choice) {
+    let length = text_length(&choice.parts);
+    for span in choice.citations.iter_mut().filter_map(|citation| citation.span.as_mut()) {
+        *span = span.start.min(length)..span.end.min(length);
+    }
+}
+
+/// Places in a part of a text that begins at a place. `None`: there are no such places.
+pub(super) fn moved(span: &Range<usize>, begin: usize) -> Option<Range<usize>> {
+    Some(span.start.checked_add(begin)?..span.end.checked_add(begin)?)
+}
+
+/// The kind of an annotation that is a citation.
+pub(super) fn kind(annotation: &Value) -> Option<&str> {
+    annotation["type"].as_str().filter(|kind| matches!(*kind, OF_URL | OF_DOCUMENT))
+}
+
+/// Reads the members of an annotation. `base`: where the text begins that its places count from.
+pub(super) fn read(members: &Value, base: usize) -> Option<Citation> {
+    let place = |name: &str| members[name].as_u64().and_then(|place| usize::try_from(place).ok());
+    let span = match (place("start_index"), place("end_index")) {
+        (Some(start), Some(end)) if start <= end => Some(moved(&(start..end), base)?),
+        _ => None,
+    };
+    let text = |name: &str| text(members, name).ok();
+    Some(Citation { url: text("url")?, title: text("title")?, quote: text("quote")?, span })
+}
+
+/// Writes the kind and the members of an annotation. `text`: the characters of the text that its places count in.
+pub(super) fn write(citation: &Citation, text: &Range<usize>) -> (&'static str, Map<String, Value>) {
+    // What rests on it is not said: then all of the text does.
+    let span = citation.span.as_ref().unwrap_or(text);
+    let place = |place: usize| json!(place.clamp(text.start, text.end) - text.start);
+    let mut members = object([("start_index", place(span.start)), ("end_index", place(span.end))]);
+    for (name, text) in [("url", &citation.url), ("title", &citation.title), ("quote", &citation.quote)] {
+        if let Some(text) = text {
+            members.insert(name.to_owned(), json!(text));
+        }
+    }
+    if citation.url.is_none() {
+        return (OF_DOCUMENT, members);
+    }
+    // Clients expect a title beside an address.
+    members.entry("title").or_insert_with(|| json!(citation.url));
+    (OF_URL, members)
+}

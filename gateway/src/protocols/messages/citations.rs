@@ -1,0 +1,164 @@
+//! Citations in the messages protocol: a text block has those that all of its text rests on. What other protocols say of a
+//! part of a text cuts it into several blocks.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use crate::conversation::Citation;
+use crate::protocols::citations::{MOST, text};
+use crate::protocols::members::object;
+
+/// Member of a text block.
+pub(super) const CITATIONS: &str = "citations";
+/// A source on the web, a result that the client gave, and places of a document of the client.
+const OF_WEB: &str = "web_search_result_location";
+const OF_RESULT: &str = "search_result_location";
+const OF_DOCUMENT: [&str; 3] = ["char_location", "page_location", "content_block_location"];
+
+/// Reads a citation of a text that has this place; `None`: it is of another kind.
+pub(super) fn read(citation: &Value, span: Range<usize>) -> Option<Citation> {
+    let (url, title) = match citation["type"].as_str()? {
+        OF_WEB => ("url", "title"),
+        OF_RESULT => ("source", "title"),
+        kind if OF_DOCUMENT.contains(&kind) => ("", "document_title"),
+        _ => return None,
+    };
+    let text = |name: &str| text(citation, name).ok();
+    Some(Citation { url: text(url)?, title: text(title)?, quote: text("cited_text")?, span: Some(span) })
+}
+
+/// Writes a citation.
+pub(super) fn write(citation: &Citation) -> Value {
+    let Citation { url, title, quote, .. } = citation;
+    let quote = quote.as_deref().unwrap_or_default();
+    let members = match url {
+        Some(url) => object([
+            ("type", OF_WEB.into()),
+            ("cited_text", quote.into()),
+            ("url", url.as_str().into()),
+            ("title", title.as_deref().into()),
+            // Only the provider has one, for itself.
+            ("encrypted_index", "".into()),
+        ]),
+        // Where in its document the words stand, nobody says.
+        None => object([
+            ("type", OF_DOCUMENT[0].into()),
+            ("cited_text", quote.into()),
+            ("document_index", 0.into()),
+            ("document_title", title.as_deref().into()),
+            ("start_char_index", 0.into()),
+            ("end_char_index", quote.chars().count().into()),
+        ]),
+    };
+    members.into()
+}
+
+/// The citations of an answer whose texts are written one after the other.
+pub(super) struct Cited<'a> {
+    /// Those of text that is still to come.
+    pending: Vec<&'a Citation>,
+    /// Where the first of what they are of stands, in characters.
+    first: usize,
+    /// Where the next text begins.
+    begin: usize,
+    /// How many more are written: one that belongs to many blocks is in each of them, within the bound.
+    left: usize,
+}
+
+impl<'a> Cited<'a> {
+    pub(super) fn new(citations: &'a [Citation]) -> Self {
+        let mut cited = Self { pending: citations.iter().collect(), first: 0, begin: 0, left: MOST };
+        cited.forget_until(0);
+        cited
+    }
+
+    /// Cuts the next text into blocks where what the citations are of begins and ends.
+    pub(super) fn blocks(&mut self, text: &str) -> Vec<Value> {
+        let begin = self.begin;
+        let end = begin + text.chars().count();
+        self.begin = end;
+        if self.left == 0 || end <= self.first {
+            return vec![block(text, Vec::new())];
+        }
+        let spans = self.pending.iter().filter_map(|citation| citation.span.as_ref());
+        let mut cuts: Vec<usize> = spans.flat_map(|span| [span.start, span.end]).collect();
+        cuts.retain(|cut| begin < *cut && *cut < end);
+        cuts.push(end);
+        cuts.sort_unstable();
+        cuts.dedup();
+        let (mut blocks, mut rest, mut at) = (Vec::with_capacity(cuts.len()), text, begin);
+        for cut in cuts {
+            let bytes = rest.char_indices().nth(cut - at).map_or(rest.len(), |(byte, _)| byte);
+            let (piece, after) = rest.split_at(bytes);
+            let of_piece = self.pending.iter().filter(|citation| is_of(citation, &(at..cut)));
+            let of_piece: Vec<Value> = of_piece.take(self.left).map(|citation| write(citation)).collect();
+            self.left -= of_piece.len();
+            blocks.push(block(piece, of_piece));
+            (rest, at) = (after, cut);
+        }
+        self.forget_until(end);
+        blocks
+    }
+
+    /// Forgets what belongs to no text from a place on.
+    fn forget_until(&mut self, end: usize) {
+        let is_pending = |span: &Range<usize>| end == 0 || span.end > end;
+        self.pending.retain(|citation| citation.span.as_ref().is_none_or(is_pending));
+        let firsts = self.pending.iter().map(|citation| match &citation.span {
+            Some(span) if span.is_empty() => span.end.saturating_sub(1),
+            Some(span) => span.start,
+            None => 0,
+        });
+        self.first = firsts.min().unwrap_or(usize::MAX);
+    }
+}
+
+/// Whether a citation is of a piece of the text. One of no words belongs to those before it.
+fn is_of(citation: &Citation, piece: &Range<usize>) -> bool {
+    match &citation.span {
+        Some(span) if span.end == 0 => piece.start == 0,
+        Some(span) if span.is_empty() => piece.start < span.end && span.end <= piece.end,
+        Some(span) => span.start < piece.end && piece.start < span.end,
+        // All of the text rests on it.
+        None => true,
+    }
+}
+
+fn block(text: &str, citations: Vec<Value>) -> Value {
+    let mut block = object([("type", "text".into()), ("text", text.into())]);
+    if !citations.is_empty() {
+        block.insert(CITATIONS.to_owned(), citations.into());
+    }
+    block.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(span: Option<Range<usize>>) -> Citation {
+        Citation { url: Some("u".to_owned()), span, ..Citation::default() }
+    }
+
+    fn cut(citations: &[Citation]) -> Vec<(String, usize)> {
+        let mut cited = Cited::new(citations);
+        cited.begin = 10;
+        let blocks = cited.blocks("añb©d").into_iter();
+        let count = |block: &Value| block[CITATIONS].as_array().map_or(0, Vec::len);
+        blocks.map(|block| (block["text"].as_str().unwrap_or_default().to_owned(), count(&block))).collect()
+    }
+
+    #[test]
+    fn a_text_is_cut_where_what_is_cited_begins_and_ends() {
+        let expected = |pieces: &[(&str, usize)]| -> Vec<(String, usize)> {
+            pieces.iter().map(|(text, count)| ((*text).to_owned(), *count)).collect()
+        };
+        assert_eq!(cut(&[]), expected(&[("añb©d", 0)]));
+        assert_eq!(cut(&[of(None)]), expected(&[("añb©d", 1)]));
+        assert_eq!(cut(&[of(Some(11..13))]), expected(&[("a", 0), ("ñb", 1), ("©d", 0)]));
+        let overlapping = [of(Some(0..12)), of(Some(11..99))];
+        assert_eq!(cut(&overlapping), expected(&[("a", 1), ("ñ", 2), ("b©d", 1)]));
+        assert_eq!(cut(&[of(Some(1..2))]), expected(&[("añb©d", 0)]));
+    }
+}

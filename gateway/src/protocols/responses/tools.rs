@@ -1,0 +1,82 @@
+//! Tools of a provider's request, and the choice among them.
+
+use serde_json::{Map, Value, json};
+
+use super::request_in::is_custom;
+use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
+use crate::protocols::members::{Writer, object};
+
+/// Writes the tools and the choice among them.
+pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| tool_out(tool, writer)).collect();
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.into());
+    }
+    if let Some(Given { value, at }) = &conversation.tool_choice {
+        match tool_choice(value, &conversation.tools) {
+            Some(choice) => drop(body.insert("tool_choice".to_owned(), choice)),
+            None if writer.is_same() => {}
+            None => writer.lose(at.clone()),
+        }
+        if let (ToolChoice::Other(choice), true) = (value, writer.is_same()) {
+            body.insert("tool_choice".to_owned(), choice.clone());
+        }
+    }
+}
+
+fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
+    writer.lose_cache(tool.cache.as_ref());
+    let (kind, name, description) = match &tool.kind {
+        ToolKind::Function { name, description, .. } => ("function", name, description),
+        ToolKind::Custom { name, description, .. } => ("custom", name, description),
+        ToolKind::Other(value) if writer.is_same() => return Some(value.clone()),
+        ToolKind::Other(_) => {
+            writer.lose(tool.at.clone());
+            return None;
+        }
+    };
+    let mut written = object([("type", json!(kind)), ("name", json!(name))]);
+    let mut set = |name: &str, value: Value| drop(written.insert(name.to_owned(), value));
+    if let Some(description) = description {
+        set("description", json!(description));
+    }
+    match &tool.kind {
+        ToolKind::Function { parameters, strict, .. } => {
+            if let Some(parameters) = parameters {
+                set("parameters", parameters.clone());
+            } else if !writer.is_same() {
+                set("parameters", json!({ "type": "object", "properties": {} }));
+            }
+            match strict {
+                Some(strict) => set("strict", json!(strict.value)),
+                None if writer.is_same() => {}
+                // The default of this protocol alone is true.
+                None => set("strict", json!(false)),
+            }
+        }
+        ToolKind::Custom { format: Some(format), .. } => set("format", format.clone()),
+        _ => {}
+    }
+    writer.complete(&mut written, &tool.at);
+    Some(Value::Object(written))
+}
+
+fn tool_choice(choice: &ToolChoice, tools: &[Tool]) -> Option<Value> {
+    let named = |name: &str| {
+        let kind = if is_custom(name, tools) { "custom" } else { "function" };
+        json!({ "type": kind, "name": name })
+    };
+    Some(match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Function(name) => json!({ "type": "function", "name": name }),
+        ToolChoice::Custom(name) => json!({ "type": "custom", "name": name }),
+        ToolChoice::Allowed { names, required } => json!({
+            "type": "allowed_tools",
+            "mode": if *required { "required" } else { "auto" },
+            "tools": names.iter().map(|name| named(name)).collect::<Vec<_>>(),
+        }),
+        ToolChoice::Other(_) => return None,
+    })
+}

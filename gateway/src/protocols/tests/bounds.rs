@@ -1,0 +1,127 @@
+//! Answers that are made to grow on their way: what is written of them is bounded by what was sent.
+
+use serde_json::{Value, json};
+
+use super::{PROTOCOLS, asked, deltas, written};
+use crate::conversation::{Answer, Citation, Delta, PartKind, Protocol};
+use crate::protocols::citations::MOST;
+
+/// An answer of the native protocol with texts, and as many sources as an answer may cite.
+fn sourced(texts: &[&str]) -> Value {
+    let parts: Vec<Value> = texts.iter().map(|text| json!({ "text": text })).collect();
+    let chunks = vec![json!({ "web": { "uri": "a" } }); MOST];
+    json!({ "candidates": [{ "content": { "parts": parts }, "finishReason": "STOP",
+        "groundingMetadata": { "groundingChunks": chunks } }] })
+}
+
+/// The same, but whose sources are of words.
+fn quoted(texts: &[&str], start: u64, end: u64) -> Value {
+    let mut answer = sourced(texts);
+    let place = json!({ "uri": "a", "startIndex": start, "endIndex": end });
+    let candidate = &mut answer["candidates"][0];
+    candidate["groundingMetadata"].take();
+    candidate["citationMetadata"] = json!({ "citationSources": vec![place; MOST] });
+    answer
+}
+
+/// How many citations the texts of a client's answer have.
+fn cited(protocol: Protocol, answer: Value) -> usize {
+    let answer = Protocol::Native.answer_in(answer).expect("an answer");
+    let written = protocol.answer_out(answer, &asked("m"));
+    let count = |list: &Value| list.as_array().map_or(0, Vec::len);
+    let items = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    match protocol {
+        Protocol::Messages => {
+            items(&written["content"]).iter().map(|block| count(&block["citations"])).sum::<usize>()
+        }
+        Protocol::Responses => {
+            let contents = items(&written["output"]).into_iter().flat_map(|item| items(&item["content"]));
+            contents.map(|part| count(&part["annotations"])).sum()
+        }
+        Protocol::Chat => count(&written["choices"][0]["message"]["annotations"]),
+        Protocol::Native => count(&written["candidates"][0]["groundingMetadata"]["groundingChunks"]),
+    }
+}
+
+#[test]
+fn citations_of_an_answer_of_many_parts_are_written_within_the_bound() {
+    let texts = vec!["a"; 4_000];
+    for (protocol, folder) in PROTOCOLS {
+        assert!(cited(protocol, sourced(&texts)) <= MOST, "{folder}");
+        assert!(cited(protocol, quoted(&texts, 0, 1)) <= MOST, "{folder}");
+    }
+    assert_eq!(cited(Protocol::Messages, sourced(&texts)), MOST);
+    assert_eq!(cited(Protocol::Responses, sourced(&texts)), MOST);
+}
+
+#[test]
+fn empty_parts_do_not_repeat_the_citations_beside_them() {
+    let mut ending = vec![""; 4_000];
+    ending[0] = "a";
+    let mut beginning = vec![""; 4_000];
+    beginning[3_999] = "a";
+    for texts in [ending, beginning, vec![""; 4_000]] {
+        for answer in [sourced(&texts), quoted(&texts, 0, 0), quoted(&texts, 0, 1)] {
+            assert_eq!(cited(Protocol::Responses, answer.clone()), MOST, "{}", texts[0]);
+            assert!(cited(Protocol::Messages, answer) <= MOST, "{}", texts[0]);
+        }
+    }
+}
+
+#[test]
+fn results_of_a_providers_tools_are_told_as_they_are_however_many() {
+    let result = |index: u32| json!({ "type": "tool_result", "tool_use_id": "t", "odd": index });
+    let content: Vec<Value> = (0..100_000).map(result).collect();
+    let Answer { choices, extra, own, .. } =
+        Protocol::Messages.answer_in(json!({ "content": content })).expect("an answer");
+    let parts = &choices[0].parts;
+    assert_eq!(parts.len(), content.len());
+    for (part, block) in parts.iter().zip(&content) {
+        assert!(matches!(&part.kind, PartKind::Other(value) if value == block), "{part:?}");
+    }
+    assert!(extra.iter().chain(&own).all(|given| !given.at.contains("/odd")), "they are told twice");
+}
+
+#[test]
+fn citations_of_unknown_kinds_are_not_kept_until_their_block_ends() {
+    let start = json!({ "data": { "type": "content_block_start",
+        "content_block": { "type": "text", "citations": [{ "type": "odd", "of": "the start" }] } } });
+    let odd = json!({ "data": { "type": "content_block_delta",
+        "delta": { "type": "citations_delta", "citation": { "type": "odd" } } } });
+    let mut reader = Protocol::Messages.stream_in();
+    let (mut read, mut told) = (Vec::new(), 0);
+    for event in std::iter::once(start).chain(vec![odd; MOST * 2]) {
+        reader.event(None, &event["data"].to_string(), &mut read).expect("an event");
+        told = (told + 1).min(MOST);
+        assert_eq!(read.iter().filter(|delta| matches!(delta, Delta::Extra(_))).count(), told);
+    }
+}
+
+#[test]
+fn a_place_beyond_all_numbers_is_none() {
+    let delta = |item: u32, text: &str| json!({ "data": { "type": "response.output_text.delta", "output_index": item, "delta": text } });
+    let annotation = json!({ "type": "url_citation", "url": "u", "start_index": 0, "end_index": u64::MAX });
+    let content = json!([{ "type": "output_text", "text": "x", "annotations": [annotation] }]);
+    let done = json!({ "data": { "type": "response.output_item.done", "output_index": 1,
+        "item": { "type": "message", "content": content } } });
+    let completed = json!({ "data": { "type": "response.completed", "response": {} } });
+    let events = json!([delta(0, "hello"), delta(1, "x"), done, completed]);
+    let read = deltas(Protocol::Responses, &events).expect("a stream");
+    let citation = Citation { url: Some("u".to_owned()), ..Citation::default() };
+    assert!(read.contains(&Delta::Citation { choice: 0, citation }), "{read:?}");
+    for (protocol, _) in PROTOCOLS {
+        written(protocol, &read);
+    }
+}
+
+#[test]
+fn a_result_of_the_providers_own_function_is_told_in_streams_too() {
+    let result = json!({ "functionResponse": { "name": "f", "response": { "value": 7 } } });
+    let document = json!({ "candidates": [{ "content": { "parts": [result] }, "finishReason": "STOP" }] });
+    let read = deltas(Protocol::Native, &json!([{ "data": document }])).expect("a stream");
+    let other = Delta::Other { choice: 0, source: Protocol::Native, value: result };
+    assert!(read.contains(&other), "{read:?}");
+    for (protocol, folder) in PROTOCOLS {
+        assert!(written(protocol, &read).contains(r#""functionResponse":{"name":"f""#), "{folder}");
+    }
+}

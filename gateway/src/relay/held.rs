@@ -1,0 +1,149 @@
+//! Stored responses that an upstream stores, too: retrieved, listed and deleted there. Where it cannot be asked or does
+//! not know them, the gateway's copy answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use gatewright::ErrorCode;
+use serde_json::json;
+
+use super::failure::{Fault, UPSTREAM_HEADER};
+use super::observer::Observer;
+use super::{attempt, document};
+use crate::app::App;
+use crate::bounds::room::Share;
+use crate::conversation::Protocol;
+use crate::kept;
+use crate::observe::Origin;
+use crate::store::Holder;
+use crate::upstream::{AboutStored, Endpoint, Stored};
+use crate::wire::{ApiError, Call, Response, held_json, json_response};
+
+/// How long an upstream may take where there is a copy.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why an upstream gave no answer.
+enum Refused {
+    /// It has no such response, or stores none.
+    Unknown,
+    Fault(ApiError),
+}
+
+/// Answers what a client asks about a stored response. Errors: it has none of this id; its upstream cannot be asked.
+pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
+    if action == Stored::Retrieve && call.query("stream") == Some("true") {
+        let message = "a stored response cannot be streamed; leave stream out";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
+    }
+    let known = kept::found(app, &call)?;
+    let Some(holder) = known.holder else { return own(app, call, action).await };
+    let has_copy = known.documents.is_some();
+    let asked = ask(app, &call, action, &holder, has_copy);
+    let answered = tokio::select! {
+        biased;
+        answered = asked => answered,
+        () = call.presence.ended() => {
+            return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client has left"));
+        }
+    };
+    match (action, answered) {
+        (Stored::Delete, Ok(response)) => {
+            app.history.remove(call.caller.id(), call.path("response_id"));
+            Ok(response)
+        }
+        (Stored::Delete, Err(Refused::Unknown)) => kept::delete(app, &call),
+        // As long as a copy may be left there, it is not deleted.
+        (Stored::Delete, Err(Refused::Fault(error))) => Err(error),
+        (_, Ok(response)) => Ok(response),
+        (_, Err(refused)) if has_copy => {
+            let copy = own(app, call, action).await;
+            copy.map_err(|error| if let Refused::Fault(told) = refused { told } else { error })
+        }
+        (_, Err(Refused::Unknown)) => Err(kept::not_found()),
+        (_, Err(Refused::Fault(error))) => Err(error),
+    }
+}
+
+/// The answer from the gateway's copy.
+async fn own(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
+    match action {
+        Stored::Retrieve => kept::retrieve(app, &call),
+        Stored::Delete => kept::delete(app, &call),
+        Stored::InputItems => {
+            let worker = Arc::clone(app);
+            app.workshop.work(move |budget| kept::list_input_items(&worker, &call, budget)).await
+        }
+    }
+}
+
+/// The answer of the upstream.
+async fn ask(
+    app: &App,
+    call: &Call,
+    action: Stored,
+    holder: &Holder,
+    has_copy: bool,
+) -> Result<Response, Refused> {
+    let provider = app.routes.load().provider(&holder.upstream).map(Arc::clone);
+    let Some(provider) = provider else {
+        let message = "the provider that stores this response is not configured any more";
+        return Err(Refused::Fault(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));
+    };
+    let endpoint = &provider.endpoint;
+    let mut share = app.room.share();
+    let reading = read(endpoint, call, action, holder, &mut share);
+    let document = if has_copy && action != Stored::Delete {
+        let silent = || Refused::Fault(Fault::silent(PATIENCE, &endpoint.redactor).into_error());
+        tokio::time::timeout(PATIENCE, reading).await.map_err(|_| silent())??
+    } else {
+        reading.await?
+    };
+    let mut response = match document {
+        Some(document) => held_json(document, share),
+        None => {
+            json_response(&json!({ "id": call.path("response_id"), "object": "response", "deleted": true }))
+        }
+    };
+    response.headers_mut().insert(UPSTREAM_HEADER, endpoint.label.clone());
+    let (model, upstream) = (Arc::clone(&holder.model), Arc::clone(&endpoint.name));
+    response.extensions_mut().insert(Origin { model, upstream });
+    Ok(response)
+}
+
+/// The document that the upstream answers. None if it has deleted the response without a word.
+async fn read(
+    endpoint: &Endpoint,
+    call: &Call,
+    action: Stored,
+    holder: &Holder,
+    share: &mut Share,
+) -> Result<Option<Bytes>, Refused> {
+    let told = |fault: Fault| Refused::Fault(fault.into_error());
+    let about = AboutStored {
+        action,
+        response: call.path("response_id"),
+        query: &call.query,
+        client: &call.headers,
+        id: &call.request_id,
+    };
+    let redactor = &endpoint.redactor;
+    let answer = endpoint.ask_about(about, holder.key).await;
+    let (head, body) = answer.map_err(|why| told(Fault::no_answer(&why, redactor)))?.into_parts();
+    if !head.status.is_success() {
+        let body = attempt::error_body(body).await;
+        return Err(match head.status.as_u16() {
+            404 | 405 | 410 | 501 => Refused::Unknown,
+            status => told(Fault::of_answer(Protocol::Responses, status, &head.headers, &body, redactor)),
+        });
+    }
+    let reading =
+        document::read(Body::new(body), document::MOST_BYTES, endpoint.idle_timeout, redactor, share);
+    let document = reading.await.map_err(told)?;
+    if action == Stored::Delete && document.is_empty() {
+        return Ok(None);
+    }
+    let mut observer = Observer::new(Protocol::Responses, &holder.model, false);
+    document::passed(&document, &mut observer, redactor, share).map(Some).map_err(told)
+}

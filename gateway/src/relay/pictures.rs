@@ -1,0 +1,60 @@
+//! The answer of an upstream that draws images: it passes as it came, once it is one.
+
+use bytes::Bytes;
+use gatewright::redact::Redactor;
+
+use super::counted;
+use super::failure::Fault;
+use super::peek::members;
+use crate::conversation::{Protocol, Usage};
+
+/// The status of an answer whose body holds an error.
+const SUCCEEDED: u16 = 200;
+
+/// The usage that an answer tells; nothing where it tells none, since nobody can estimate what a picture takes. Errors: the
+/// answer holds no images.
+pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<Usage, Fault> {
+    let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
+    let (mut images, mut usage, mut error) = (false, None, false);
+    members(text, |name, value| match name {
+        "data" => images = value.get().starts_with('['),
+        // In the words of the responses protocol.
+        "usage" => usage = counted::usage(Protocol::Responses, value.get()),
+        "error" => error = value.get() != "null",
+        _ => {}
+    })
+    .map_err(|_| Fault::broken("is not a JSON object", redactor))?;
+    if images {
+        return Ok(usage.unwrap_or_default());
+    }
+    if error {
+        return Err(Fault::of_event(Protocol::Chat.failure_in(SUCCEEDED, document), redactor));
+    }
+    Err(Fault::broken("has no list of images", redactor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(document: &'static str) -> Result<Usage, String> {
+        let read = usage(&Bytes::from_static(document.as_bytes()), &Redactor::default());
+        read.map_err(|fault| fault.failure().message.clone())
+    }
+
+    #[test]
+    fn what_holds_images_passes_with_the_usage_that_it_tells() {
+        let told =
+            of(r#"{"created":1,"error":null,"data":[{}],"usage":{"input_tokens":7,"output_tokens":900}}"#);
+        assert_eq!(told.map(|usage| (usage.input, usage.output)), Ok((Some(7), Some(900))));
+        assert_eq!(of(r#"{"data":[]}"#), Ok(Usage::default()));
+    }
+
+    #[test]
+    fn what_holds_none_is_no_answer() {
+        for document in ["", "<html>", "[]", r#"{"data":{}}"#, r#"{"created":1}"#] {
+            assert!(of(document).is_err(), "{document}");
+        }
+        assert_eq!(of(r#"{"error":{"message":"no paint"}}"#), Err("no paint".to_owned()));
+    }
+}

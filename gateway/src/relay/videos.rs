@@ -1,0 +1,214 @@
+//! Videos at upstreams: submits one, to the next upstream where that fails; asks how far it is, and opens its file.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use bytes::Bytes;
+use gatewright::ErrorCode;
+use http::{HeaderValue, Uri, header};
+use serde_json::Value;
+
+use super::attempt::opened;
+use super::failure::Fault;
+use super::{document, next, translation, unanswered};
+use crate::bounds::room::Room;
+use crate::config::Kind;
+use crate::conversation::{Protocol, Usage};
+use crate::outgoing::Fetcher;
+use crate::protocols::{Film, Finished, Report, VideoForm};
+use crate::routing::{Claim, Plan, Provider, Route, Routes};
+use crate::upstream::{Action, LookUp, NoAnswer, Request};
+use crate::usage::Charge;
+use crate::wire::{ApiError, Call};
+
+/// Maximum size of what an upstream says of a video.
+const MOST_REPORT_BYTES: usize = 1024 * 1024;
+/// Longest silence within that.
+const REPORT_SILENCE: Duration = Duration::from_secs(30);
+
+/// A video that a client asks for, with the request that was checked.
+pub(crate) struct Order {
+    pub(crate) call: Call,
+    pub(crate) route: Arc<Route>,
+    pub(crate) request: Value,
+    /// What upstreams are told in the public form.
+    pub(crate) film: Film,
+}
+
+/// Who makes the video.
+pub(crate) enum Accepted {
+    Upstream {
+        remote: Remote,
+        report: Report,
+        /// What the upstream's form has no words for.
+        dropped: Option<HeaderValue>,
+    },
+    /// The embedded provider is to make it.
+    Simulator { claim: Claim, charge: Charge },
+}
+
+/// A video at an upstream.
+pub(crate) struct Remote {
+    pub(crate) provider: Arc<Provider>,
+    /// The mark of the key that it was submitted with: it belongs to that.
+    key: Option<i64>,
+    form: VideoForm,
+    /// The upstream's.
+    id: String,
+    /// The id of the client's request.
+    request_id: String,
+}
+
+/// A file on its way here.
+pub(crate) struct Content {
+    /// As far as it is told.
+    pub(crate) length: Option<usize>,
+    pub(crate) body: Body,
+    /// Longest silence within it.
+    pub(crate) idle_timeout: Duration,
+}
+
+/// Submits a video to an upstream of its model. A request that was sent is not given up when its client leaves: the video
+/// may be paid for.
+pub(crate) async fn submit(order: &Order) -> Result<Accepted, ApiError> {
+    let mut plan = order.route.plan(Some(Protocol::Chat));
+    let mut fault = None;
+    while let Some(claim) = plan.next(Instant::now(), rand::random()) {
+        if claim.destination.provider.is_simulator() {
+            let charge = order.charge(&claim);
+            return Ok(Accepted::Simulator { claim, charge });
+        }
+        match order.ask(&mut plan, claim).await? {
+            Ok(accepted) => return Ok(accepted),
+            Err(failed) => fault = Some(failed),
+        }
+    }
+    Err(unanswered(fault, &plan, &order.route.id, order.call.operation))
+}
+
+impl Order {
+    /// Asks one upstream, with each of its keys if need be. Errors: the request's own.
+    async fn ask(&self, plan: &mut Plan, mut claim: Claim) -> Result<Result<Accepted, Fault>, ApiError> {
+        let is_gateway = claim.destination.provider.endpoint.kind == Kind::Gatewright;
+        let form = if is_gateway { VideoForm::Specified } else { VideoForm::Public };
+        let outgoing = form.request_out(&self.request, &claim.destination.model, self.film);
+        let strict = translation::is_strict(&self.call, &self.route);
+        let dropped = translation::reported(&outgoing.dropped, strict)?;
+        let body: Bytes = outgoing.body.to_string().into();
+        loop {
+            if self.call.presence.has_ended() {
+                return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client has left"));
+            }
+            let mut charge = self.charge(&claim);
+            let fault = match self.attempt(&claim, form, body.clone()).await {
+                Ok(report) => {
+                    claim.succeeded(Instant::now());
+                    // Nobody can estimate the tokens of a video.
+                    charge.told(Usage::default());
+                    charge.complete();
+                    let remote = Remote {
+                        provider: Arc::clone(&claim.destination.provider),
+                        key: claim.key().and_then(|key| claim.destination.provider.endpoint.mark_of(key)),
+                        form,
+                        id: report.id.clone(),
+                        request_id: self.call.request_id.clone(),
+                    };
+                    return Ok(Ok(Accepted::Upstream { remote, report, dropped }));
+                }
+                Err(fault) => fault.at(&claim.destination.provider.endpoint.label),
+            };
+            charge.void();
+            match next::after(fault, plan, &mut claim, &self.route.id) {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(outcome) => return outcome.map(Err),
+            }
+        }
+    }
+
+    async fn attempt(&self, claim: &Claim, form: VideoForm, body: Bytes) -> Result<Report, Fault> {
+        let request = Request {
+            protocol: Protocol::Chat,
+            action: Action::Video,
+            model: &claim.destination.model,
+            body,
+            client: &self.call.headers,
+            relayed: true,
+            id: &self.call.request_id,
+        };
+        let provider = &claim.destination.provider;
+        report(provider, form, provider.endpoint.send(request, claim.key()).await).await
+    }
+
+    fn charge(&self, claim: &Claim) -> Charge {
+        let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
+        let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
+        charge.priced(claim.destination.price)
+    }
+}
+
+impl Remote {
+    /// Asks how far the video is.
+    pub(crate) async fn look_up(&self, routes: &Routes) -> Result<Report, Fault> {
+        let provider = routes.current(&self.provider);
+        let look_up = LookUp::State(&self.id);
+        let answer = provider.endpoint.look_up(look_up, self.key, &self.request_id).await;
+        report(&provider, self.form, answer).await
+    }
+
+    /// Opens the file of the finished video: at the upstream, or where it says. Its key goes nowhere but to the upstream.
+    pub(crate) async fn open(
+        &self,
+        routes: &Routes,
+        fetcher: &Fetcher,
+        finished: &Finished,
+    ) -> Result<Content, Fault> {
+        let provider = routes.current(&self.provider);
+        let endpoint = &provider.endpoint;
+        let Some(url) = &finished.url else {
+            let answer = endpoint.look_up(LookUp::Content(&self.id), self.key, &self.request_id).await;
+            return content(&provider, answer).await;
+        };
+        match url.parse::<Uri>() {
+            // The address grants access by itself (8).
+            Ok(address) if endpoint.has_origin_of(&address) => {
+                let answer = endpoint.look_up(LookUp::File(&address), None, &self.request_id).await;
+                content(&provider, answer).await
+            }
+            _ => content(&provider, fetcher.open(url).await.map_err(NoAnswer::Broken)).await,
+        }
+    }
+}
+
+/// What an upstream says of a video.
+async fn report(
+    provider: &Provider,
+    form: VideoForm,
+    answer: Result<http::Response<hyper::body::Incoming>, NoAnswer>,
+) -> Result<Report, Fault> {
+    let endpoint = &provider.endpoint;
+    let redactor = &endpoint.redactor;
+    let (_, body) = opened(answer, Protocol::Chat, redactor).await?;
+    let silence = endpoint.idle_timeout.min(REPORT_SILENCE);
+    // It is short: it takes none of the room of answers.
+    let mut share = Room::new(3 * MOST_REPORT_BYTES).share();
+    let reading = document::read(Body::new(body), MOST_REPORT_BYTES, silence, redactor, &mut share);
+    let document = reading.await?;
+    form.report_in(&document).map_err(|malformed| Fault::broken(&malformed.0, redactor))
+}
+
+/// The file that an answer brings.
+async fn content<B>(
+    provider: &Provider,
+    answer: Result<http::Response<B>, NoAnswer>,
+) -> Result<Content, Fault>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    let (head, body) = opened(answer, Protocol::Chat, &provider.endpoint.redactor).await?;
+    let length = head.headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    Ok(Content { length, body: Body::new(body), idle_timeout: provider.endpoint.idle_timeout })
+}

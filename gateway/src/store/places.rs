@@ -1,0 +1,175 @@
+//! Where upstreams store responses, kept beyond the process: a client goes on with its conversation after a restart, and
+//! no key gets at what is another's. Requests read memory only.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+use tokio::sync::Mutex;
+
+use super::durable::{Places, Store, StoreError, Stored};
+use super::history::{Change, History, Holder, MOST_PLACES, Place};
+use super::memory::MemoryStore;
+use super::sqlite::SqliteStore;
+use crate::supervised::supervise;
+
+/// How often changes are written: a crash loses those of half a second.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Keeps the history and the store in step.
+pub(crate) struct PlaceKeeper {
+    history: Arc<History>,
+    store: Arc<dyn Store>,
+    /// What the store does not have yet.
+    waiting: Mutex<Vec<Change>>,
+}
+
+impl PlaceKeeper {
+    /// Starts a task that reads what lasted and writes what changes, until the keeper is gone. Needs a Tokio runtime.
+    pub(crate) fn start(history: Arc<History>, store: Arc<dyn Store>) -> Arc<Self> {
+        let keeper = Arc::new(Self { history, store, waiting: Mutex::default() });
+        if keeper.history.lasts() {
+            let weak = Arc::downgrade(&keeper);
+            supervise("places", PAUSE, move || follow(Weak::clone(&weak)));
+        }
+        keeper
+    }
+
+    /// Reads what lasted, if that has not been done, and writes what waits. Errors: the store fails; it waits again.
+    pub(crate) async fn settle(&self) -> Result<(), StoreError> {
+        if !self.history.is_complete() {
+            self.history.recall(self.store.places().await?);
+        }
+        let mut waiting = self.waiting.lock().await;
+        waiting.extend(self.history.take_changes());
+        // The newest matter most.
+        let excess = waiting.len().saturating_sub(MOST_PLACES);
+        waiting.drain(..excess);
+        if !waiting.is_empty() {
+            self.store.change_places(&waiting).await?;
+            waiting.clear();
+        }
+        Ok(())
+    }
+}
+
+async fn follow(keeper: Weak<PlaceKeeper>) {
+    let mut failing = false;
+    while let Some(keeper) = keeper.upgrade() {
+        let settled = keeper.settle().await;
+        drop(keeper);
+        match &settled {
+            Err(error) if !failing => tracing::warn!("{error}: places of stored responses are not kept"),
+            Ok(()) if failing => tracing::info!("places of stored responses are kept again"),
+            _ => {}
+        }
+        failing = settled.is_err();
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Without a data folder, nothing lasts.
+impl Places for MemoryStore {
+    fn places(&self) -> Stored<'_, Vec<Place>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn change_places<'s>(&'s self, _changes: &'s [Change]) -> Stored<'s, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn place(row: &SqliteRow) -> Result<Place, StoreError> {
+    let text = |name| row.try_get::<&str, _>(name).map(Arc::<str>::from);
+    let key: Option<i64> = row.try_get("key")?;
+    Ok(Place {
+        id: text("id")?,
+        owner: text("owner")?,
+        holder: Holder { upstream: text("upstream")?, key, model: text("model")? },
+    })
+}
+
+impl Places for SqliteStore {
+    fn places(&self) -> Stored<'_, Vec<Place>> {
+        Box::pin(async {
+            let mut reading = self.database().await?.begin().await?;
+            let rows = sqlx::query("SELECT * FROM places ORDER BY number").fetch_all(&mut *reading).await?;
+            rows.iter().map(place).collect()
+        })
+    }
+
+    fn change_places<'s>(&'s self, changes: &'s [Change]) -> Stored<'s, ()> {
+        Box::pin(async move {
+            let mut writing = self.database().await?.begin_with("BEGIN IMMEDIATE").await?;
+            for change in changes {
+                let (sql, id) = match change {
+                    Change::Removed(id) => ("DELETE FROM places WHERE id = ?1", id),
+                    Change::Kept(place) => (
+                        "INSERT OR REPLACE INTO places (id, owner, upstream, key, model) VALUES (?1, ?2, ?3, ?4, ?5)",
+                        &place.id,
+                    ),
+                };
+                let mut query = sqlx::query(sql).bind(&**id);
+                if let Change::Kept(Place { owner, holder, .. }) = change {
+                    query =
+                        query.bind(&**owner).bind(&*holder.upstream).bind(holder.key).bind(&*holder.model);
+                }
+                query.execute(&mut *writing).await?;
+            }
+            let old = "DELETE FROM places WHERE number <= (SELECT max(number) FROM places) - ?1";
+            let most = i64::try_from(MOST_PLACES).unwrap_or(i64::MAX);
+            sqlx::query(old).bind(most).execute(&mut *writing).await?;
+            writing.commit().await?;
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder() -> Holder {
+        Holder { upstream: "one".into(), key: Some(2), model: "mine".into() }
+    }
+
+    fn history(store: &Arc<dyn Store>) -> (Arc<History>, PlaceKeeper) {
+        let history = Arc::new(History::new(true));
+        let keeper = PlaceKeeper {
+            history: Arc::clone(&history),
+            store: Arc::clone(store),
+            waiting: Mutex::default(),
+        };
+        (history, keeper)
+    }
+
+    #[tokio::test]
+    async fn places_outlive_the_process_each_for_its_key() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&folder.path().join("a.db")).expect("a database"));
+        let (first, keeper) = history(&store);
+        for id in ["a", "b", "c"] {
+            first.keep(&"key".into(), id.to_owned(), None, Some(holder()));
+        }
+        assert!(first.remove("key", "b"));
+        keeper.settle().await.expect("written");
+        first.keep(&"other".into(), "d".to_owned(), None, Some(holder()));
+        assert!(first.remove("key", "c"));
+        keeper.settle().await.expect("written");
+
+        let (second, keeper) = history(&store);
+        assert!(!second.is_complete());
+        // What came before the reading is newer.
+        second.keep(&"third".into(), "a".to_owned(), None, Some(holder()));
+        keeper.settle().await.expect("read");
+        assert!(
+            second.is_complete() && second.get("third", "a").is_some() && second.get("key", "a").is_none()
+        );
+        assert!(second.get("key", "b").is_none() && second.get("key", "c").is_none());
+        let known = second.get("other", "d").and_then(|known| known.holder).expect("its place");
+        assert_eq!((&*known.upstream, known.key, &*known.model), ("one", Some(2), "mine"));
+        assert!(second.get("key", "d").is_none());
+    }
+}

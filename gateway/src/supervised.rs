@@ -1,0 +1,49 @@
+//! Tasks that live as long as the gateway: a panic is no end of one.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+/// Runs a task until it ends. After a panic, the log says so, and the task begins anew after a pause. Needs a Tokio runtime.
+pub(crate) fn supervise<F>(task: &'static str, pause: Duration, mut begin: impl FnMut() -> F + Send + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    tokio::spawn(async move {
+        // What the task shares with others is behind locks that survive a panic; the rest is made anew.
+        while AssertUnwindSafe(async { begin().await }).catch_unwind().await.is_err() {
+            // The message of the panic went to standard error.
+            tracing::error!(task, "a task of the gateway panicked; it begins anew");
+            tokio::time::sleep(pause).await;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_begins_anew_until_it_ends() {
+        let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let (count, end) = (Arc::clone(&begun), Arc::clone(&ended));
+        supervise("test", Duration::ZERO, move || {
+            let (time, end) = (count.fetch_add(1, Ordering::SeqCst), Arc::clone(&end));
+            // Before the task waits, too.
+            assert!(time > 0, "on purpose");
+            async move {
+                tokio::task::yield_now().await;
+                assert!(time > 1, "on purpose");
+                end.notify_one();
+            }
+        });
+        tokio::time::timeout(Duration::from_mins(1), ended.notified()).await.expect("it begins anew");
+        assert_eq!(begun.load(Ordering::SeqCst), 3);
+    }
+}

@@ -1,0 +1,127 @@
+//! Questions about a video that an upstream makes: its state, and its file.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::uri::Authority;
+use http::{HeaderValue, Uri, header};
+use http_body_util::Full;
+use percent_encoding::utf8_percent_encode;
+
+use super::Endpoint;
+use super::request::{REQUEST_ID, SEGMENT, USER_AGENT, videos};
+use crate::config::Kind;
+
+/// Longest time to the head of an answer. It waits for no work.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is asked. The ids are the upstream's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LookUp<'a> {
+    /// How far a video is.
+    State(&'a str),
+    /// The file of a video, in the public form.
+    Content(&'a str),
+    /// A file of the upstream's own origin.
+    File(&'a Uri),
+}
+
+impl LookUp<'_> {
+    /// Errors: the address is none, or not of the upstream's origin.
+    pub(super) fn build(
+        self,
+        endpoint: &Endpoint,
+        key: Option<usize>,
+        id: &str,
+    ) -> Result<http::Request<Full<Bytes>>, String> {
+        let version = if endpoint.kind == Kind::Gatewright { "/v1" } else { "" };
+        let video = |id| {
+            let (base, path) = (&endpoint.base, videos(endpoint.kind));
+            format!("{base}{version}{path}/{}", utf8_percent_encode(id, SEGMENT))
+        };
+        let address: Uri = match self {
+            Self::State(id) => video(id).parse(),
+            Self::Content(id) => format!("{}/content", video(id)).parse(),
+            Self::File(address) if endpoint.has_origin_of(address) => Ok(address.clone()),
+            Self::File(_) => return Err("the address of the file is not the provider's own".to_owned()),
+        }
+        .map_err(|error| format!("the address of the request is not valid: {error}"))?;
+        let mut request = http::Request::new(Full::default());
+        *request.uri_mut() = address;
+        let accepted = if matches!(self, Self::State(_)) { "application/json" } else { "*/*" };
+        let headers = request.headers_mut();
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+        headers.insert(header::USER_AGENT, USER_AGENT);
+        if let Ok(id) = HeaderValue::try_from(id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        if let Some(key) = key.and_then(|key| endpoint.keys.get(key)) {
+            headers.insert(endpoint.key_header.clone(), key.clone());
+        }
+        Ok(request)
+    }
+}
+
+impl Endpoint {
+    /// Whether an address has scheme, host and port of the upstream.
+    pub(crate) fn has_origin_of(&self, address: &Uri) -> bool {
+        let origin = |uri: &Uri| {
+            let default = if uri.scheme_str()? == "https" { 443 } else { 80 };
+            let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
+            let port = authority.port().map_or(Some(default), |port| port.as_str().parse().ok())?;
+            Some((uri.scheme_str()?.to_owned(), Authority::host(authority).to_ascii_lowercase(), port))
+        };
+        let own = self.base.parse().ok().and_then(|base| origin(&base));
+        own.is_some() && own == origin(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright::ApiKey;
+
+    use super::*;
+    use crate::config::Upstream;
+
+    fn endpoint(kind: Kind, base: &str) -> Endpoint {
+        let mut upstream = Upstream::new("one", kind, base);
+        upstream.keys = vec![ApiKey::new("k1").expect("a key"), ApiKey::new("k2").expect("a key")];
+        Endpoint::new(&upstream, None).expect("an endpoint")
+    }
+
+    #[test]
+    fn each_form_has_its_paths_and_the_key_of_the_video() {
+        let (public, gateway) =
+            (endpoint(Kind::Chat, "http://a/v1/"), endpoint(Kind::Gatewright, "http://a/b"));
+        for (endpoint, look_up, address) in [
+            (&public, LookUp::State("v/1?"), "http://a/v1/videos/v%2F1%3F"),
+            (&public, LookUp::Content("v1"), "http://a/v1/videos/v1/content"),
+            (&gateway, LookUp::State("v1"), "http://a/b/v1/videos/generations/v1"),
+        ] {
+            let request = look_up.build(endpoint, Some(1), "req_1").expect("a request");
+            assert_eq!(request.uri().to_string(), address);
+            assert_eq!(request.headers()["authorization"], "Bearer k2");
+        }
+    }
+
+    #[test]
+    fn files_are_asked_for_at_the_upstreams_own_origin_alone() {
+        let endpoint = endpoint(Kind::Gatewright, "https://Gate.example/base");
+        for own in ["https://gate.example/files/a?sig=1", "https://gate.example:443/x"] {
+            let address: Uri = own.parse().expect("an address");
+            let request = LookUp::File(&address).build(&endpoint, None, "req_1").expect("a request");
+            assert!(!request.headers().contains_key("authorization"));
+        }
+        for foreign in [
+            "http://gate.example/files/a",
+            "https://gate.example:8443/a",
+            "https://gate.example.evil/a",
+            "https://user@gate.example/a",
+            "https://127.0.0.1/a",
+            "/files/a",
+        ] {
+            let address: Uri = foreign.parse().expect("an address");
+            assert!(LookUp::File(&address).build(&endpoint, None, "req_1").is_err(), "{foreign}");
+        }
+    }
+}

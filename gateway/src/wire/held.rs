@@ -1,0 +1,78 @@
+//! A response body that holds something until it was sent, or its client has gone.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use http_body::{Frame, SizeHint};
+
+use super::response::{Response, json_bytes};
+
+/// Length of the pieces of a long document. A server lets a body go once it has taken the last piece, which may be sent
+/// much later.
+const PIECE: usize = 64 * 1024;
+
+/// See the module.
+struct Held<T> {
+    body: Body,
+    _held: T,
+}
+
+/// Holds something as long as a response is being sent.
+pub(crate) fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
+    response.map(|body| Body::new(Held { body, _held: held }))
+}
+
+/// A successful response with a JSON document, which holds something until all but the last piece was sent.
+pub(crate) fn held_json<T: Send + Unpin + 'static>(document: Bytes, held: T) -> Response {
+    if document.len() <= PIECE {
+        return hold(json_bytes(document), held);
+    }
+    let response = json_bytes(Bytes::new());
+    hold(response.map(|_| Body::new(Pieces(document))), held)
+}
+
+impl<T: Unpin> http_body::Body for Held<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A document piece by piece.
+struct Pieces(Bytes);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let length = self.0.len().min(PIECE);
+        let piece = self.0.split_to(length);
+        Poll::Ready((length > 0).then_some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
+}

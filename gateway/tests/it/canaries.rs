@@ -1,0 +1,290 @@
+//! Keys of clients, operators and providers, and what a provider echoes of them: in no answer that is an error, no line
+//! of the log, no metric, no trace, and no file of the data folder.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use gatewright_gateway::{ApiKey, Config, Model, Target, Traces};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tracing::field::{Field, Visit};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+
+use crate::callers::Protocol;
+use crate::support::{KEY, Server, read, send, start_with};
+use crate::upstreams::{STREAM_HEAD, Scripted, Step, UPSTREAM_KEY, answer, upstream};
+
+const ADMIN: &str = "gw-admin-canary-77";
+/// A key that is none of this gateway's.
+const STRANGER: &str = "gw-stranger-canary-13";
+
+/// Maximum number of requests to an upstream: each has a model of its own, so that no breaker stops it.
+const MOST: usize = 1500;
+
+/// All that is logged or put into a span, by whatever crate.
+#[derive(Debug, Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Log {
+    fn note(&self, what: impl Fn(&mut Self)) {
+        what(&mut self.clone());
+    }
+}
+
+impl Visit for Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let mut log = self.0.lock().expect("no panic");
+        writeln!(log, "{}={value:?}", field.name()).expect("written");
+    }
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Log {
+    fn on_new_span(&self, span: &tracing::span::Attributes<'_>, _: &tracing::Id, _: Context<'_, S>) {
+        self.note(|log| span.record(log));
+    }
+
+    fn on_record(&self, _: &tracing::Id, values: &tracing::span::Record<'_>, _: Context<'_, S>) {
+        self.note(|log| values.record(log));
+    }
+
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        self.note(|log| event.record(log));
+    }
+}
+
+/// What a text would betray a key by: its end, in whatever spelling.
+fn betrays(text: &[u8]) -> Option<String> {
+    for key in [KEY, UPSTREAM_KEY, ADMIN, STRANGER] {
+        let mut spellings =
+            vec![key.to_owned(), key.to_uppercase(), key.replace('-', "%2D"), key.replace('-', "\\u002d")];
+        // In base64, without what depends on its neighbours.
+        let in_base64 = base64(key);
+        spellings.push(in_base64[..in_base64.len() - 2].to_owned());
+        for spelling in spellings {
+            // Beside the prefix, which says nothing.
+            let inner = spelling.trim_start_matches("gw-").trim_start_matches("sk-").as_bytes();
+            if let Some(at) = memchr::memmem::find(text, inner) {
+                let around = &text[at.saturating_sub(80)..(at + 80).min(text.len())];
+                return Some(format!("{spelling}: {}", String::from_utf8_lossy(around)));
+            }
+        }
+    }
+    None
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine as _;
+
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+/// What an upstream does to get the gateway's key to the client: each way has the key in it.
+fn echoes(protocol: Protocol, stream: bool) -> Vec<Vec<Step>> {
+    let key = UPSTREAM_KEY;
+    let mut escaped = String::new();
+    for letter in key.chars() {
+        write!(escaped, "\\u{:04x}", u32::from(letter)).expect("written");
+    }
+    let percent = key.replace('-', "%2D");
+    let in_base64 = base64(key);
+    let mut echoes = Vec::new();
+    let mut errors = Vec::new();
+    for text in [key, &percent, &in_base64, &format!("Bearer {key}"), &format!("{key}\n\u{1b}[31m{key}")] {
+        errors.push(
+            json!({"error": {"message": text, "type": text, "code": text, "param": text, "status": text}})
+                .to_string(),
+        );
+        errors.push(
+            json!({"type": "error", "error": {"type": text, "message": text}, "request_id": text})
+                .to_string(),
+        );
+        errors.push(
+            json!({"error": {"code": 400, "message": text, "status": text, "details": [{"reason": text}]}})
+                .to_string(),
+        );
+        errors.push(json!({"message": text, "detail": text, "errors": [text]}).to_string());
+        errors.push(json!(text).to_string());
+        errors.push(format!("<html>{text}</html>"));
+    }
+    errors.push(format!(r#"{{"error": {{"message": "{escaped}", "code": "{escaped}"}}}}"#));
+    for status in [302, 400, 401, 403, 404, 429, 500, 503] {
+        for error in &errors {
+            let length = error.len();
+            let head = format!(
+                "HTTP/1.1 {status} {key}\r\ncontent-type: application/json\r\nlocation: http://127.0.0.1:1/{key}\r\n\
+                 retry-after: {key}\r\nx-request-id: {key}\r\nset-cookie: key={key}\r\nwww-authenticate: {key}\r\n\
+                 content-length: {length}\r\n\r\n{error}"
+            );
+            echoes.push(vec![Step::Write(head.into())]);
+        }
+    }
+    // Answers that are none, with the key in them.
+    echoes.push(vec![Step::Write(answer(200, key, key))]);
+    echoes.push(vec![Step::Write(answer(200, "application/json", &format!("{{\"{key}\": {key}")))]);
+    echoes.push(vec![Step::Write(format!("HTTP/1.1 200 OK\r\n{key}\r\n\r\n").into()), Step::Close]);
+    echoes.push(vec![Step::Write(format!("{key} 200 OK\r\n\r\n").into()), Step::Close]);
+    echoes.push(vec![
+        Step::Write(format!("HTTP/1.1 200 OK\r\ncontent-encoding: {key}\r\n\r\n{key}").into()),
+        Step::Close,
+    ]);
+    if stream {
+        // At the beginning of a stream, and in its middle.
+        let events = protocol.events();
+        let ends: Vec<usize> = events.match_indices("\n\n").map(|(at, _)| at + 2).collect();
+        let cut = ends[(ends.len() - 1) / 2];
+        for error in errors.iter().filter(|error| error.contains("\"error\"")) {
+            for begun in ["", &events[..cut]] {
+                for name in ["", "event: error\n", "event: response.failed\n"] {
+                    let text = format!("{STREAM_HEAD}{begun}{name}data: {error}\n\n");
+                    echoes.push(vec![Step::Write(text.into()), Step::Close]);
+                }
+            }
+        }
+    }
+    echoes
+}
+
+/// Sends a request; neither head nor body of the answer may betray a key.
+async fn harmless(request: RequestBuilder, here: &str) -> u16 {
+    let response = send(request).await;
+    let status = response.status().as_u16();
+    let head = format!("{:?}", response.headers());
+    let body = response.bytes().await.expect("a body");
+    for text in [head.as_bytes(), &body] {
+        assert_eq!(betrays(text), None, "{here}: {status}");
+    }
+    status
+}
+
+/// A collector of traces: keeps what is exported to it.
+async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let keeps = Arc::clone(&kept);
+    let app = Router::new().fallback(move |body: Bytes| {
+        let keeps = Arc::clone(&keeps);
+        async move { keeps.lock().expect("no panic").extend_from_slice(&body) }
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (url, kept)
+}
+
+async fn start(folder: &std::path::Path, scripted: &Scripted) -> Server {
+    let mut config = Config {
+        data: Some(folder.to_path_buf()),
+        admin_key: Some(ApiKey::new(ADMIN).expect("a key")),
+        open_metrics: true,
+        upstreams: Vec::new(),
+        models: Vec::new(),
+        ..Config::default()
+    };
+    for protocol in Protocol::ALL {
+        config.upstreams.push(upstream(protocol.name(), protocol.kind(), &scripted.url));
+    }
+    for number in 0..MOST {
+        for protocol in Protocol::ALL {
+            let id = format!("{}-{number}", protocol.name());
+            let mut model = Model::new(id, "family_one", Target::new(protocol.name(), "theirs"));
+            model.translate_responses = true;
+            config.models.push(model);
+        }
+    }
+    start_with(config).await
+}
+
+/// Every client asks every upstream, which echoes the key in every way.
+async fn provoke(server: &Server, scripted: &Scripted) {
+    for speaks in Protocol::ALL {
+        let mut number = 0;
+        for client in Protocol::ALL {
+            for stream in [false, true] {
+                // Clients of other protocols see the same errors through the same code: some of them will do.
+                let step = if client == speaks { 1 } else { 7 };
+                for steps in echoes(speaks.spoken_for(client), stream).into_iter().step_by(step) {
+                    let here = format!("{client:?} at {speaks:?}, stream: {stream}, way {number}");
+                    scripted.then(steps);
+                    let (path, body) = client.request(&format!("{}-{number}", speaks.name()), stream);
+                    harmless(server.post(&path, &body), &here).await;
+                    number += 1;
+                    assert!(number < MOST);
+                }
+            }
+        }
+    }
+}
+
+/// What strangers and clients send is not repeated either.
+async fn present_keys(server: &Server) {
+    for key in [STRANGER, UPSTREAM_KEY, ADMIN] {
+        for path in ["/v1/models", "/v1beta/models", "/admin/keys", "/nothing", "/v1/messages"] {
+            for name in ["authorization", "x-api-key", "x-goog-api-key"] {
+                let value = if name == "authorization" { format!("Bearer {key}") } else { key.to_owned() };
+                harmless(server.bare(Method::GET, path).header(name, value), path).await;
+            }
+            harmless(server.bare(Method::GET, &format!("{path}?key={key}")), path).await;
+        }
+    }
+    for path in [format!("/v1beta/models?key={KEY}"), format!("/v1/models?key={KEY}")] {
+        assert_eq!(harmless(server.bare(Method::GET, &path), &path).await, 200);
+    }
+}
+
+#[tokio::test]
+async fn no_key_is_in_an_error_a_log_a_metric_a_trace_or_a_file_whatever_an_upstream_echoes() {
+    let (collector, exported) = collector().await;
+    let traces = tokio::task::spawn_blocking(move || Traces::to(&collector).expect("an exporter"));
+    let traces = traces.await.expect("no panic");
+    let log = Log::default();
+    let subscriber = tracing_subscriber::registry().with(log.clone()).with(traces.layer());
+    tracing::subscriber::set_global_default(subscriber).expect("the only log of the process");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let scripted = Scripted::start([]).await;
+    let server = start(folder.path(), &scripted).await;
+    let new = json!({"name": "ci"});
+    let (_, issued) = read(server.bare(Method::POST, "/admin/keys").bearer_auth(ADMIN).json(&new)).await;
+    let secret = issued["secret"].as_str().expect("a secret").to_owned();
+    assert_eq!(send(server.bare(Method::GET, "/v1/models").bearer_auth(&secret)).await.status(), 200);
+    provoke(&server, &scripted).await;
+    present_keys(&server).await;
+    for path in ["/metrics", "/admin/upstreams", "/admin/usage", "/admin/keys"] {
+        let asked = server.bare(Method::GET, path).bearer_auth(ADMIN);
+        assert_eq!(harmless(asked, path).await, 200, "{path}");
+    }
+    // The upstream was given its key indeed, and the gateway logged.
+    let seen = scripted.seen();
+    assert!(seen.len() > 1000 && seen.iter().any(|seen| format!("{seen:?}").contains(UPSTREAM_KEY)));
+    assert!(!seen.iter().any(|seen| format!("{seen:?}").contains(KEY)), "an upstream got a client's key");
+    let logged = std::mem::take(&mut *log.0.lock().expect("no panic"));
+    assert!(logged.contains("answered") && logged.contains("an attempt failed"));
+    assert_eq!(betrays(logged.as_bytes()), None, "in the log");
+    assert!(!logged.contains(&secret), "an issued key is in the log");
+
+    drop(server);
+    tokio::task::spawn_blocking(move || traces.end()).await.expect("no panic");
+    let exported = exported.lock().expect("no panic");
+    let has = |text: &str| exported.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("gen_ai.request.model") && has("gatewright.upstream"), "nothing was exported");
+    assert_eq!(betrays(&exported), None, "in the traces");
+    assert!(!has(&secret), "an issued key is in the traces");
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let bytes = std::fs::read(entry.path()).expect("a file");
+        assert_eq!(betrays(&bytes), None, "in {:?}", entry.path());
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{:?}", entry.path());
+    }
+}
+
+#[test]
+fn the_search_finds_a_key_in_each_spelling() {
+    for text in [KEY.to_owned(), UPSTREAM_KEY.to_uppercase(), format!("x{}y", base64(ADMIN))] {
+        assert!(betrays(text.as_bytes()).is_some(), "{text}");
+    }
+    let harmless: Value = json!({"error": {"message": "[redacted] is used up"}});
+    assert_eq!(betrays(harmless.to_string().as_bytes()), None);
+}

@@ -1,0 +1,261 @@
+//! Each client protocol at each kind of upstream, and everything that an upstream can do wrong: the client gets an error
+//! in its own words or the answer of the next upstream, and never half an answer that looks whole.
+
+use std::time::Duration;
+
+use gatewright_gateway::{Config, Model, Target};
+use serde_json::{Value, json};
+
+use crate::callers::{End, Protocol, TEXT, text_of};
+use crate::support::{Server, events, send, start_with};
+use crate::upstreams::{STREAM_HEAD, Scripted, Step, answer, json_answer, upstream};
+
+/// How long an upstream that hangs is waited for.
+const TIMEOUT: Duration = Duration::from_millis(200);
+
+/// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream
+/// helps.
+type Fault = (&'static str, Vec<Step>, u16);
+
+fn faults(protocol: Protocol, stream: bool) -> Vec<Fault> {
+    let error = json!({"error": {"message": "no"}});
+    let whole = if stream { protocol.events() } else { protocol.answer().to_string() };
+    let kind = if stream { "text/event-stream" } else { "application/json" };
+    let head = |more: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{more}\r\n\r\n");
+    let length = |length: usize| head(&format!("content-length: {length}"));
+    let first_byte = whole.get(..1).expect("ASCII");
+    vec![
+        ("hangs", vec![Step::Hang], 504),
+        ("resets", vec![Step::Reset], 502),
+        ("closes", vec![Step::Close], 502),
+        ("hangs after its head", vec![Step::Write(head("connection: close").into()), Step::Hang], 504),
+        ("resets after its head", vec![Step::Write(head("connection: close").into()), Step::Reset], 502),
+        ("429", json_answer(429, &error), 429),
+        ("500", json_answer(500, &error), 500),
+        ("529", json_answer(529, &error), 529),
+        ("401", json_answer(401, &error), 502),
+        ("HTML", vec![Step::Write(answer(200, "text/html", "<html>Welcome</html>"))], 502),
+        ("HTML as an error", vec![Step::Write(answer(503, "text/html", "<html>Unavailable</html>"))], 503),
+        ("HTML in disguise", vec![Step::Write(answer(200, kind, "<html>Welcome</html>")), Step::Close], 502),
+        ("nothing", vec![Step::Write(length(0).into()), Step::Close], 502),
+        (
+            "too long a length",
+            vec![Step::Write(format!("{}{first_byte}", length(100_000)).into()), Step::Close],
+            502,
+        ),
+        ("too short a length", vec![Step::Write(format!("{}{whole}", length(7)).into()), Step::Close], 502),
+        (
+            "two lengths",
+            vec![
+                Step::Write(format!("{}{whole}", head("content-length: 9\r\ncontent-length: 8")).into()),
+                Step::Close,
+            ],
+            502,
+        ),
+        (
+            "cut off chunks",
+            vec![
+                Step::Write(format!("{}5\r\n{first_byte}", head("transfer-encoding: chunked")).into()),
+                Step::Close,
+            ],
+            502,
+        ),
+        (
+            "chunks of no size",
+            vec![
+                Step::Write(format!("{}xyz\r\n{whole}", head("transfer-encoding: chunked")).into()),
+                Step::Close,
+            ],
+            502,
+        ),
+        (
+            "compressed",
+            vec![Step::Write(format!("{}{whole}", head("content-encoding: gzip")).into()), Step::Close],
+            502,
+        ),
+        ("no HTTP", vec![Step::Write(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()), Step::Close], 502),
+    ]
+}
+
+/// The model of a client for a fault of an upstream; a model of its own, so that no breaker stops another.
+fn model(client: Protocol, fault: usize, helped: bool) -> String {
+    format!("{}-{fault}-{helped}", client.name())
+}
+
+/// A gateway with a model for each fault, alone or with an upstream that works behind the one that fails.
+async fn start(bad: &Scripted, good: &Scripted, speaks: Protocol, faults: &[Fault]) -> Server {
+    let first = upstream("bad", speaks.kind(), &bad.url);
+    // The same without patience: a busy machine must not make a silence of another fault.
+    let mut hasty = upstream("hasty", speaks.kind(), &bad.url);
+    (hasty.timeout, hasty.idle_timeout) = (TIMEOUT, TIMEOUT);
+    let second = upstream("good", speaks.kind(), &good.url);
+    let mut models = Vec::new();
+    for client in Protocol::ALL {
+        for (fault, helped) in (0..faults.len()).flat_map(|fault| [(fault, false), (fault, true)]) {
+            let id = model(client, fault, helped);
+            let first = if faults[fault].0.starts_with("hangs") { "hasty" } else { "bad" };
+            let mut model = Model::new(id, "family_one", Target::new(first, "theirs"));
+            model.translate_responses = true;
+            if helped {
+                let mut target = Target::new("good", "theirs");
+                target.order = 1;
+                model.targets.push(target);
+            }
+            models.push(model);
+        }
+    }
+    start_with(Config { upstreams: vec![first, hasty, second], models, ..Config::default() }).await
+}
+
+async fn go_through(speaks: Protocol) {
+    let (bad, good) = (Scripted::start([]).await, Scripted::start([]).await);
+    for stream in [false, true] {
+        let server = start(&bad, &good, speaks, &faults(speaks, stream)).await;
+        for client in Protocol::ALL {
+            let spoken = speaks.spoken_for(client);
+            good.then(if stream {
+                vec![Step::Write(format!("{STREAM_HEAD}{}", spoken.events()).into()), Step::Close]
+            } else {
+                json_answer(200, &spoken.answer())
+            });
+            for (number, (what, steps, expected)) in faults(spoken, stream).into_iter().enumerate() {
+                bad.then(steps);
+                let here = format!("{client:?} at {speaks:?}, stream: {stream}, upstream: {what}");
+                is_told(&server, client, stream, number, expected, &here).await;
+                is_helped(&server, client, stream, number, &here).await;
+            }
+        }
+    }
+}
+
+/// Where no other upstream helps, the client is told in its own words.
+async fn is_told(server: &Server, client: Protocol, stream: bool, fault: usize, expected: u16, here: &str) {
+    let (path, body) = client.request(&model(client, fault, false), stream);
+    let response = send(server.post(&path, &body)).await;
+    let status = response.status().as_u16();
+    let told: Value = response.json().await.unwrap_or_else(|error| panic!("{here}: {error}"));
+    // The native protocol has no 502.
+    let expected = if client == Protocol::Native && expected == 502 { 503 } else { expected };
+    assert_eq!(status, expected, "{here}: {told}");
+    assert!(client.is_error(&told), "{here}: {told}");
+}
+
+/// Where another upstream works, the client gets its answer.
+async fn is_helped(server: &Server, client: Protocol, stream: bool, fault: usize, here: &str) {
+    let (path, body) = client.request(&model(client, fault, true), stream);
+    let response = send(server.post(&path, &body)).await;
+    assert_eq!(response.status(), 200, "{here}: no other upstream helped");
+    assert_eq!(response.headers()["x-gatewright-upstream"], "good", "{here}");
+    let text = response.text().await.expect("a body");
+    let told = if stream {
+        assert_eq!(client.end(&text), End::Success, "{here}: {text}");
+        text_of(client, &events(&text))
+    } else {
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        client.text(&answer).unwrap_or_default().to_owned()
+    };
+    assert_eq!(told, TEXT, "{here}: {text}");
+}
+
+#[tokio::test]
+async fn whatever_an_upstream_of_chat_does_wrong_is_told_or_another_one_helps() {
+    go_through(Protocol::Chat).await;
+}
+
+#[tokio::test]
+async fn whatever_an_upstream_of_responses_does_wrong_is_told_or_another_one_helps() {
+    go_through(Protocol::Responses).await;
+}
+
+#[tokio::test]
+async fn whatever_an_upstream_of_messages_does_wrong_is_told_or_another_one_helps() {
+    go_through(Protocol::Messages).await;
+}
+
+#[tokio::test]
+async fn whatever_an_upstream_of_native_does_wrong_is_told_or_another_one_helps() {
+    go_through(Protocol::Native).await;
+}
+
+/// An upstream dies behind each byte of its stream, by a close or a reset, with and without a length that it promised.
+async fn die_everywhere(speaks: Protocol) {
+    let scripted = Scripted::start([]).await;
+    for client in Protocol::ALL {
+        let spoken = speaks.spoken_for(client);
+        let (whole, whole_from) = (spoken.events(), spoken.whole_from());
+        // Every byte near the end, where whole and broken are close together; elsewhere some.
+        let places: Vec<usize> =
+            (0..whole_from - 24).step_by(29).chain(whole_from - 24..whole.len()).collect();
+        let models = places.iter().map(|at| {
+            // Of its own, so that no breaker stops another.
+            let mut model = Model::new(format!("at-{at}"), "family_one", Target::new("one", "theirs"));
+            model.translate_responses = true;
+            model
+        });
+        let upstreams = vec![upstream("one", speaks.kind(), &scripted.url)];
+        let server = start_with(Config { upstreams, models: models.collect(), ..Config::default() }).await;
+        let promised = STREAM_HEAD.replace("\r\n\r\n", "\r\ncontent-length: 100000\r\n\r\n");
+        for at in places {
+            for (head, end, may_end) in [
+                (promised.as_str(), Step::Close, false),
+                (&promised, Step::Reset, false),
+                (STREAM_HEAD, Step::Close, true),
+            ] {
+                // A reset takes along what has not been read.
+                let pause = Step::Pause(Duration::from_millis(3));
+                scripted.then(vec![
+                    Step::Write(format!("{head}{}", &whole[..at]).into()),
+                    pause,
+                    end.clone(),
+                ]);
+                let here = format!("{client:?} at {speaks:?}, {end:?} at {at} of {}", whole.len());
+                let (path, body) = client.request(&format!("at-{at}"), true);
+                let response = send(server.post(&path, &body)).await;
+                let status = response.status().as_u16();
+                let text = response.text().await.unwrap_or_else(|error| panic!("{here}: {error}"));
+                if status != 200 {
+                    // Nothing had been said.
+                    let told: Value = serde_json::from_str(&text).expect("JSON");
+                    assert!(client.is_error(&told), "{here}: {status} {text}");
+                    continue;
+                }
+                let is_end = (may_end && at >= whole_from) || at >= ended_from(spoken);
+                let expected = if is_end { End::Success } else { End::Failure };
+                assert_eq!(client.end(&text), expected, "{here}: {text}");
+                if is_end {
+                    assert_eq!(text_of(client, &events(&text)), TEXT, "{here}: {text}");
+                }
+            }
+        }
+    }
+}
+
+/// The place in a stream from which on nothing more can come: behind its last event, however the connection ends.
+fn ended_from(speaks: Protocol) -> usize {
+    match speaks {
+        Protocol::Chat => speaks.events().len(),
+        Protocol::Responses | Protocol::Messages => speaks.whole_from() + 2,
+        // It names no last event.
+        Protocol::Native => usize::MAX,
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_of_chat_that_dies_at_any_byte_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Chat).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_responses_that_dies_at_any_byte_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Responses).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_messages_that_dies_at_any_byte_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Messages).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_native_that_dies_at_any_byte_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Native).await;
+}

@@ -1,0 +1,129 @@
+//! Bodies that never end, that grow, or that come drop by drop, from clients and from upstreams.
+
+use std::time::{Duration, Instant};
+
+use gatewright_gateway::{Config, Kind};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::support::{KEY, Server, start_with};
+use crate::upstreams::{STREAM_HEAD, Scripted, Step, completion, config, json_answer, question, upstream};
+
+const CHAT: &str = "/v1/chat/completions";
+const PATIENCE: Duration = Duration::from_mins(1);
+
+async fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection")
+}
+
+/// Sends bytes one by one, with less of a pause than any timeout, until the gateway closes the connection. Returns what
+/// it said, and how many bytes it took.
+async fn drip(server: &Server, whole: &str, drops: &[u8]) -> (String, usize) {
+    let mut socket = connect(server).await;
+    socket.set_nodelay(true).expect("set");
+    socket.write_all(whole.as_bytes()).await.expect("sent");
+    let mut said = Vec::new();
+    let mut count = 0;
+    let begun = Instant::now();
+    for drop in drops.iter().cycle() {
+        assert!(begun.elapsed() < PATIENCE, "the gateway waits for ever");
+        if socket.write_all(&[*drop]).await.is_err() {
+            break;
+        }
+        count += 1;
+        // What it says ends with the connection.
+        let read = tokio::time::timeout(Duration::from_millis(20), socket.read_buf(&mut said)).await;
+        if matches!(read, Ok(Ok(0) | Err(_))) {
+            break;
+        }
+    }
+    (String::from_utf8_lossy(&said).into_owned(), count)
+}
+
+#[tokio::test]
+async fn a_request_that_comes_drop_by_drop_has_no_more_time_than_one_that_stops() {
+    let time = Duration::from_millis(300);
+    let server = start_with(Config { header_timeout: time, body_timeout: time, ..Config::default() }).await;
+    // In the request line, in a header, between headers, and before any of it.
+    for begun in ["GET /", "GET / HTTP/1.1\r\nx: ", "GET / HTTP/1.1\r\nhost: x\r\n", ""] {
+        let drops: &[u8] = if begun.ends_with("\r\n") { b"a: b\r\n" } else { b"x" };
+        let (_, count) = drip(&server, begun, drops).await;
+        assert!(count > 0, "{begun:?}");
+    }
+    let head = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n"
+    );
+    let (said, _) = drip(&server, &format!("{head}content-length: 100000\r\n\r\n{{"), b" ").await;
+    assert!(said.starts_with("HTTP/1.1 408") && said.contains("request_timeout"), "{said}");
+    let (said, _) = drip(&server, &format!("{head}transfer-encoding: chunked\r\n\r\n"), b"1\r\n \r\n").await;
+    assert!(said.starts_with("HTTP/1.1 408"), "{said}");
+}
+
+#[tokio::test]
+async fn a_body_that_grows_when_it_is_unpacked_is_not_unpacked() {
+    let scripted = Scripted::start([json_answer(200, &completion("hello"))]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    for coding in ["gzip", "deflate", "br", "zstd", "x-gzip", "gzip, gzip", "identity, gzip", "compress"] {
+        // No byte of it has to be right: nobody looks at it.
+        let request = server.post(CHAT, &question(false)).header("content-encoding", coding);
+        let response = crate::support::send(request.body(vec![0x1f; 9000])).await;
+        assert_eq!(response.status(), 415, "{coding}");
+    }
+    // Nor is it as the coding of the transfer.
+    for coding in ["gzip", "gzip, chunked", "deflate, chunked"] {
+        let mut socket = connect(&server).await;
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
+             connection: close\r\ntransfer-encoding: {coding}\r\n\r\n5\r\n\u{1f}\u{b}abc\r\n0\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes()).await.expect("sent");
+        let mut said = String::new();
+        let read = tokio::time::timeout(PATIENCE, socket.read_to_string(&mut said)).await;
+        _ = read.expect("an end");
+        assert!(said.starts_with("HTTP/1.1 4"), "{coding}: {said}");
+    }
+    assert_eq!(scripted.count(), 0);
+}
+
+/// A piece without end, until the gateway gives up.
+fn endless(head: &str, piece: &str) -> Vec<Step> {
+    vec![Step::Write(head.into()), Step::Endless(piece.repeat(65_536 / piece.len()).into())]
+}
+
+#[tokio::test]
+async fn what_an_upstream_says_without_end_is_not_read_to_its_end() {
+    let json = "content-type: application/json\r\n";
+    for (what, steps, status) in [
+        ("an error", endless(&format!("HTTP/1.1 500 X\r\n{json}\r\n"), "x"), 500),
+        (
+            "a compressed answer",
+            endless(&format!("HTTP/1.1 200 OK\r\n{json}content-encoding: gzip\r\n\r\n"), "\0"),
+            502,
+        ),
+        ("a head", endless("HTTP/1.1 200 OK\r\n", "x-a: bcdefghijkl\r\n"), 502),
+        ("one header", endless("HTTP/1.1 200 OK\r\nx: ", "y"), 502),
+        // Each is read and forgotten, until the time of the upstream is over.
+        ("informational heads", endless("", "HTTP/1.1 103 X\r\nlink: a\r\n\r\n"), 504),
+    ] {
+        let mut scripted = Scripted::start([steps]).await;
+        let mut one = upstream("one", Kind::Chat, &scripted.url);
+        one.timeout = if status == 504 { Duration::from_secs(2) } else { PATIENCE };
+        let server = start_with(config(vec![one])).await;
+        let (told, answer) = server.refused(CHAT, &question(false)).await;
+        assert_eq!(told, status, "{what}: {answer}");
+        // It is given up while it speaks.
+        scripted.left().await;
+    }
+}
+
+#[tokio::test]
+async fn comments_of_an_upstream_without_end_are_no_answer() {
+    let first = format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": "x"}}]}));
+    // A field that never ends, in the middle of a stream.
+    let mut scripted = Scripted::start([endless(&format!("{STREAM_HEAD}{first}data: "), "y")]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let got = server.stream(CHAT, &question(true)).await;
+    assert_eq!(got.last().expect("an event").json()["error"]["code"], "upstream_error", "{got:?}");
+    scripted.left().await;
+}

@@ -1,0 +1,211 @@
+//! Clients that leave, at every stage of a request: the upstream is given up, and what it took is recorded.
+
+#![expect(clippy::print_stderr, reason = "says what was measured")]
+
+use std::time::{Duration, Instant};
+
+use gatewright_gateway::{ApiKey, Config, Model, Target};
+use reqwest::Method;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::callers::Protocol;
+use crate::support::{KEY, Server, read, send, start_with};
+use crate::upstreams::{STREAM_HEAD, Scripted, Step, upstream};
+
+const ADMIN: &str = "gw-admin-canary-77";
+/// Much longer than the 100 ms that are typical, for a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn start(speaks: Protocol, url: &str) -> Server {
+    let mut model = Model::new("mine", "family_one", Target::new("one", "theirs"));
+    model.translate_responses = true;
+    start_with(Config {
+        upstreams: vec![upstream("one", speaks.kind(), url)],
+        models: vec![model],
+        admin_key: Some(ApiKey::new(ADMIN).expect("a key")),
+        open_metrics: true,
+        ..Config::default()
+    })
+    .await
+}
+
+async fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection")
+}
+
+fn request(client: Protocol, stream: bool) -> String {
+    let (path, body) = client.request("mine", stream);
+    let body = body.to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Leaves, by a close or a reset.
+fn leave(socket: TcpStream, resets: bool) -> Instant {
+    if resets {
+        socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).expect("set");
+    }
+    let leaving = Instant::now();
+    drop(socket);
+    leaving
+}
+
+/// Asks again and again until something is so.
+async fn until<T>(what: &str, mut asked: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = asked().await {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn gauge(server: &Server, name: &str) -> f64 {
+    let text = send(server.bare(Method::GET, "/metrics")).await.text().await.expect("text");
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+}
+
+async fn usage(server: &Server) -> Value {
+    let (status, report) = read(server.bare(Method::GET, "/admin/usage").bearer_auth(ADMIN)).await;
+    assert_eq!(status, 200, "{report}");
+    report["usage"][0].clone()
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_request_is_whole_costs_nothing() {
+    let scripted = Scripted::start([vec![Step::Hang]]).await;
+    let server = start(Protocol::Chat, &scripted.url).await;
+    let whole = request(Protocol::Chat, false);
+    let body = whole.find("\r\n\r\n").expect("a head") + 4;
+    // Before the head, in its first line, in a header, before the body, in it, and before its last byte.
+    for at in [0, 9, 40, body - 2, body, body + 1, body + 20, whole.len() - 1] {
+        for resets in [false, true] {
+            let mut socket = connect(&server).await;
+            socket.write_all(&whole.as_bytes()[..at]).await.expect("sent");
+            // The gateway has taken what came.
+            until("not connected", async || {
+                (gauge(&server, "gatewright_connections").await >= 2.0).then_some(())
+            })
+            .await;
+            leave(socket, resets);
+            let alone = async || (gauge(&server, "gatewright_connections").await <= 1.0).then_some(());
+            until(&format!("the connection was held after {at} bytes, reset: {resets}"), alone).await;
+        }
+    }
+    assert_eq!((scripted.count(), usage(&server).await), (0, Value::Null));
+    assert!(gauge(&server, "gatewright_requests_in_flight").await <= 1.0);
+}
+
+/// What an upstream has said when the client leaves, and whether the client asked for a stream.
+fn stages(speaks: Protocol) -> [(&'static str, bool, String); 6] {
+    let events = speaks.events();
+    let ends: Vec<usize> = events.match_indices("\n\n").map(|(at, _)| at + 2).collect();
+    let cut = ends[(ends.len() - 1) / 2];
+    let whole = speaks.answer().to_string();
+    let document = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{}", whole.len(), &whole[..9]);
+    [
+        ("before the first byte", false, String::new()),
+        ("before the first byte of a stream", true, String::new()),
+        ("before the first event", true, STREAM_HEAD.to_owned()),
+        ("in mid-stream", true, format!("{STREAM_HEAD}{}", &events[..cut])),
+        ("within an event", true, format!("{STREAM_HEAD}{}", &events[..cut + 9])),
+        ("within a whole answer", false, document),
+    ]
+}
+
+/// Clients of all protocols leave while an upstream of one is at work.
+async fn leave_while_it_works(speaks: Protocol) {
+    let mut all = Vec::new();
+    for client in Protocol::ALL {
+        for (what, stream, begun) in &stages(speaks.spoken_for(client)) {
+            for resets in [false, true] {
+                let mut steps = vec![Step::Hang];
+                if !begun.is_empty() {
+                    steps.insert(0, Step::Write(begun.clone().into()));
+                }
+                let mut scripted = Scripted::start([steps]).await;
+                let server = start(speaks, &scripted.url).await;
+                let mut socket = connect(&server).await;
+                socket.write_all(request(client, *stream).as_bytes()).await.expect("sent");
+                until("the upstream was not asked", async || (scripted.count() > 0).then_some(())).await;
+                if what.contains("mid-stream") || what.contains("within an event") {
+                    assert!(socket.read(&mut [0; 4096]).await.expect("an event") > 0);
+                }
+                let left = leave(socket, resets);
+                let took = scripted.left().await.saturating_duration_since(left);
+                assert!(took <= AT_ONCE, "{client:?} at {speaks:?}, {what}, reset: {resets}: {took:?}");
+                all.push(took);
+                if resets {
+                    continue;
+                }
+                let row =
+                    until("no usage", async || Some(usage(&server).await).filter(|row| !row.is_null())).await;
+                let counts = ["requests", "complete", "estimated"].map(|name| row[name].as_u64());
+                assert_eq!(counts, [Some(1), Some(0), Some(1)], "{client:?} at {speaks:?}, {what}: {row}");
+                assert!(row["input_tokens"].as_u64() > Some(0), "{row}");
+            }
+        }
+    }
+    all.sort_unstable();
+    let (median, longest) = (all[all.len() / 2], all[all.len() - 1]);
+    eprintln!("{speaks:?}: given up after {median:?} (median), {longest:?} (longest) in {} cases", all.len());
+}
+
+#[tokio::test]
+async fn an_upstream_of_chat_is_given_up_for_each_client_at_each_stage() {
+    leave_while_it_works(Protocol::Chat).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_responses_is_given_up_for_each_client_at_each_stage() {
+    leave_while_it_works(Protocol::Responses).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_messages_is_given_up_for_each_client_at_each_stage() {
+    leave_while_it_works(Protocol::Messages).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_native_is_given_up_for_each_client_at_each_stage() {
+    leave_while_it_works(Protocol::Native).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_at_the_end_has_its_whole_answer_counted() {
+    for speaks in Protocol::ALL {
+        for client in Protocol::ALL {
+            let events = speaks.spoken_for(client).events();
+            let answer = Step::Write(format!("{STREAM_HEAD}{events}").into());
+            let scripted = Scripted::start([vec![answer, Step::Close]]).await;
+            let server = start(speaks, &scripted.url).await;
+            let mut socket = connect(&server).await;
+            socket.write_all(request(client, true).as_bytes()).await.expect("sent");
+            // The end of a chunked body.
+            let mut got = Vec::new();
+            while !got.ends_with(b"0\r\n\r\n") {
+                let read = tokio::time::timeout(PATIENCE, socket.read_buf(&mut got)).await.expect("more");
+                assert!(read.expect("bytes") > 0, "{}", String::from_utf8_lossy(&got));
+            }
+            leave(socket, true);
+            let row =
+                until("no usage", async || Some(usage(&server).await).filter(|row| !row.is_null())).await;
+            let counts =
+                ["requests", "complete", "estimated", "input_tokens", "output_tokens"].map(|name| &row[name]);
+            assert_eq!(
+                counts.map(Value::as_u64),
+                [1, 1, 0, 3, 2].map(Some),
+                "{client:?} at {speaks:?}: {row}"
+            );
+        }
+    }
+}

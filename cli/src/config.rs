@@ -1,5 +1,7 @@
 //! `gatewright config`: works with the configuration file of a gateway.
 
+mod models;
+
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -7,8 +9,10 @@ use clap::{Args, Subcommand};
 use gatewright::visible::visible;
 use gatewright_gateway::{ConfigFile, STARTING_FILE, config_schema};
 
+use self::models::Models;
 use crate::exit::{Exit, FAILED, Failure};
-use crate::places;
+use crate::signals::interruptible;
+use crate::{on_runtime, places};
 
 /// The name of a configuration file where none is given.
 const FILE: &str = "gatewright.toml";
@@ -28,6 +32,11 @@ enum Command {
     /// Prints everything that is wrong as FILE:LINE:COLUMN: KEY: MESSAGE. A secret that is not there is a warning, since
     /// it may be there where the gateway runs. Exits with 0 if the file is right, else with 1.
     Check(Check),
+    /// List the models that the upstreams of a configuration file offer
+    ///
+    /// Asks every upstream, with its first key. A target whose upstream does not list its model is told on standard
+    /// error: not all upstreams list all that they serve. Exits with 1 if an upstream gives no list.
+    Models(Models),
     /// Write the JSON Schema of configuration files, for editors
     Schema(Schema),
 }
@@ -56,11 +65,12 @@ struct Schema {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Exit {
-    match &arguments.command {
-        Command::Init(arguments) => init(arguments),
-        Command::Check(arguments) => check(arguments),
-        Command::Schema(arguments) => schema(arguments),
+pub(crate) fn run(arguments: Arguments) -> Exit {
+    match arguments.command {
+        Command::Init(arguments) => init(&arguments),
+        Command::Check(arguments) => check(&arguments),
+        Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
+        Command::Schema(arguments) => schema(&arguments),
     }
 }
 

@@ -85,7 +85,7 @@ where
         }
     };
     let result = match program.command {
-        Command::Config(arguments) => config::run(&arguments),
+        Command::Config(arguments) => config::run(arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Check(arguments) => on_runtime(check::run(arguments)),

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     #[arg(env = "GATEWRIGHT_SERVE_ALLOW_ORIGIN", hide_env_values = true)]
     allow_origin: Vec<String>,
-    /// Folder of the database with keys and usage [default: none, everything is in memory]
+    /// Folder of the database: keys, usage, places of responses [default: none, everything is in memory]
     #[arg(long, value_name = "DIR", env = "GATEWRIGHT_SERVE_DATA", hide_env_values = true)]
     data: Option<PathBuf>,
     /// Allow webhook_url to use plain http and to point to this machine or a private network; for development

@@ -105,11 +105,24 @@ impl Import {
         if id.contains('*') || called.contains('*') {
             return self.leave(format!("{at}: {id}: a model for many names; list each model"));
         }
+        let makes = match text(info.remove("mode")).as_deref() {
+            None | Some("chat" | "completion" | "responses") => None,
+            Some("image_generation") => Some("image"),
+            Some("video_generation") => Some("video"),
+            Some(mode) => return self.leave(format!("{at}: {id}: a model of the mode {mode}")),
+        };
         let base = text(parameters.remove("api_base")).or_else(|| text(parameters.remove("base_url")));
         let (provider, model) = match provider(&called, base.as_deref()) {
             Ok(found) => found,
             Err(why) => return self.leave(format!("{at}: {id}: {why}")),
         };
+        if makes.is_some() && matches!(provider.kind, "messages" | "native") {
+            return self
+                .leave(format!("{at}: {id}: images and videos of a provider of kind {}", provider.kind));
+        }
+        if self.by_id.get(&id).is_some_and(|position| self.plan.models[*position].makes != makes) {
+            return self.leave(format!("{at}: {id}: an earlier deployment of the model has another mode"));
+        }
         let mut count = |name: &str| parameters.remove(name).as_ref().and_then(Value::as_u64);
         let (max_requests_per_minute, max_concurrent) = (count("rpm"), count("max_parallel_requests"));
         let (weight, order) = (count("weight").unwrap_or(1).max(1), count("order").unwrap_or(0));
@@ -147,7 +160,7 @@ impl Import {
         );
         let target = Target { upstream, model, weight, order, price };
         let position = *self.by_id.entry(id.clone()).or_insert_with(|| {
-            self.plan.models.push(Model { id, aliases: Vec::new(), targets: Vec::new() });
+            self.plan.models.push(Model { id, makes, aliases: Vec::new(), targets: Vec::new() });
             self.plan.models.len() - 1
         });
         self.plan.models[position].targets.push(target);
@@ -222,6 +235,10 @@ impl Import {
                 continue;
             };
             if behind == position {
+                continue;
+            }
+            if self.plan.models[behind].makes != self.plan.models[position].makes {
+                self.leave(format!("fallbacks.{id}: {other} makes something else"));
                 continue;
             }
             let after =

@@ -29,6 +29,8 @@ pub(super) struct Upstream {
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     pub(super) id: String,
+    /// What it makes, if not text.
+    pub(super) makes: Option<&'static str>,
     pub(super) aliases: Vec<String>,
     pub(super) targets: Vec<Target>,
 }
@@ -90,6 +92,9 @@ impl Model {
         if !self.aliases.is_empty() {
             let aliases: Vec<String> = self.aliases.iter().map(|alias| quoted(alias)).collect();
             line(text, &format!("aliases = [{}]", aliases.join(", ")));
+        }
+        if let Some(kind) = self.makes {
+            line(text, &format!("kind = {}", quoted(kind)));
         }
         line(text, "targets = [");
         for target in &self.targets {

@@ -21,6 +21,10 @@ pub(super) struct Limits {
     #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_FILE_BYTES", hide_env_values = true)]
     max_file_bytes: Option<NonZeroU32>,
+    /// Maximum memory of all answers under way; requests whose answers need more fail [default: 536870912]
+    #[arg(long, value_name = "BYTES")]
+    #[arg(env = "GATEWRIGHT_SERVE_MAX_HELD_BYTES", hide_env_values = true)]
+    max_held_bytes: Option<NonZeroU32>,
     /// Maximum number of open connections; further ones wait [default: 1024]
     #[arg(long, value_name = "COUNT")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_CONNECTIONS", hide_env_values = true)]
@@ -76,6 +80,7 @@ impl Limits {
         Config {
             max_body_bytes: size(self.max_body_bytes, config.max_body_bytes),
             max_file_bytes: size(self.max_file_bytes, config.max_file_bytes),
+            max_held_bytes: size(self.max_held_bytes, config.max_held_bytes),
             max_connections: size(self.max_connections, config.max_connections),
             max_connections_per_peer: size(self.max_connections_per_peer, config.max_connections_per_peer),
             header_timeout: self.header_timeout.unwrap_or(config.header_timeout),
@@ -109,7 +114,7 @@ mod tests {
             Some(format!("--{}={default}", argument.get_long()?))
         });
         let arguments: Vec<String> = std::iter::once("serve".to_owned()).chain(stated).collect();
-        assert_eq!(arguments.len(), 10, "{arguments:?}");
+        assert_eq!(arguments.len(), 11, "{arguments:?}");
         let limits = Program::try_parse_from(arguments).expect("limits").limits;
         let without = Config { shutdown_grace: Duration::ZERO, max_connections: 1, ..Config::default() };
         assert_eq!(format!("{:?}", limits.over(without)), format!("{:?}", Config::default()));
@@ -128,11 +133,13 @@ mod tests {
             "--write-timeout=7",
             "--shutdown-grace=0",
             "--drain-delay=8",
+            "--max-held-bytes=9",
         ];
         let limits = Program::try_parse_from(arguments).expect("limits").limits;
         let config = limits.over(Config::default());
         let sizes = (config.max_body_bytes, config.max_file_bytes, config.max_connections);
         assert_eq!((sizes, config.max_connections_per_peer), ((1, 2, 3), 4));
+        assert_eq!(config.max_held_bytes, 9);
         let before = [config.header_timeout, config.body_timeout, config.write_timeout];
         assert_eq!(before.map(|time| time.as_secs()), [5, 6, 7]);
         assert_eq!([config.shutdown_grace, config.drain_delay].map(|time| time.as_secs()), [0, 8]);

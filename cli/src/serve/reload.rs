@@ -1,5 +1,6 @@
 //! Reads the configuration file again when it or a file that it names changes, and on SIGHUP.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,7 +39,11 @@ impl Reloading {
             });
             let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
             let reloaded = read.and_then(|(config, warnings, files)| {
-                let reloaded = self.control.reload(&config).map_err(|error| error.to_string())?;
+                // A panic is no end of what follows the file.
+                let reload =
+                    AssertUnwindSafe(|| self.control.reload(&config).map_err(|error| error.to_string()));
+                let reloaded =
+                    catch_unwind(reload).unwrap_or_else(|_| Err("the gateway failed".to_owned()))?;
                 self.watch.set(&files);
                 Ok((config, warnings, reloaded))
             });
@@ -50,6 +55,14 @@ impl Reloading {
                     }
                     let (upstreams, models) = (config.upstreams.len(), config.models.len());
                     say(&format!("{path} was read again: {upstreams} upstream(s), {models} model(s)"));
+                    if !reloaded.replaced.is_empty() {
+                        let keys = reloaded.replaced.join(", ");
+                        say(&format!("a new key is in use, and the one before is refused: {keys}"));
+                    }
+                    if !reloaded.removed.is_empty() {
+                        let keys = reloaded.removed.join(", ");
+                        say(&format!("there is no such key any more, and the one before is refused: {keys}"));
+                    }
                     if !reloaded.waiting.is_empty() {
                         let keys = reloaded.waiting.join(", ");
                         say(&format!("what changed here takes effect at the next start only: {keys}"));

@@ -199,6 +199,36 @@ fn a_hangup_reads_the_file_again_and_other_signals_stop() {
     assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
 }
 
+/// Both ways of a changed key: a file of a secret that is watched, and a signal.
+#[cfg(unix)]
+#[test]
+fn a_changed_key_is_in_use_at_once_and_the_one_before_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, secret) = (folder.path().join("gatewright.toml"), folder.path().join("key"));
+    let text = RIGHT.replace("{ env = \"MY_KEY\" }", "{ file = \"key\" }");
+    assert_ne!(text, RIGHT);
+    std::fs::write(&file, text).expect("written");
+    std::fs::write(&secret, "first").expect("written");
+    let gateway = ByFile::start(&file, &[]);
+    gateway.models("first");
+    let mut before = "first";
+    for (key, hangs_up) in [("second-key", false), ("third", true)] {
+        std::fs::write(&secret, key).expect("written");
+        if hangs_up {
+            let id = gateway.child.id().to_string();
+            let sent = std::process::Command::new("kill").args(["-HUP", &id]).status().expect("kill runs");
+            assert!(sent.success());
+        }
+        assert!(gateway.says().contains("was read again"));
+        assert!(gateway.says().ends_with("a new key is in use, and the one before is refused: access.key"));
+        gateway.models(key);
+        let mut refused = gatewright();
+        refused.args(["models", "--base-url", gateway.url()]).env("GATEWRIGHT_API_KEY", before);
+        assert_ne!(refused.output().expect("the program starts").status.code(), Some(0));
+        before = key;
+    }
+}
+
 /// TLS, by the certificate of the file.
 #[test]
 fn a_gateway_serves_tls_beside_plain_http() {
@@ -217,4 +247,41 @@ fn a_gateway_serves_tls_beside_plain_http() {
     let _ = child.kill();
     let _ = child.wait();
     assert!(line.contains("http://127.0.0.1:") && line.contains(", https://127.0.0.1:"), "{line}");
+}
+
+/// Each kind lists its models in its own form; an upstream that gives none does not hide the others.
+#[test]
+fn the_models_that_upstreams_offer_are_listed_beside_those_of_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = folder.path().join("served.toml");
+    std::fs::write(&served, RIGHT).expect("written");
+    let gateway = ByFile::start(&served, &[]);
+    let upstream = |name: &str, kind: &str, base: &str, key: &str| {
+        format!("[upstreams.{name}]\nkind = \"{kind}\"\nbase_url = \"{base}\"\nkey = {{ env = \"{key}\" }}\n")
+    };
+    let url = gateway.url();
+    let text = [
+        upstream("chat", "chat", &format!("{url}/v1"), "MY_KEY"),
+        upstream("messages", "messages", &format!("{url}/v1"), "MY_KEY"),
+        upstream("native", "native", &format!("{url}/v1beta"), "MY_KEY"),
+        upstream("twin", "gatewright", url, "MY_KEY"),
+        upstream("strange", "chat", &format!("{url}/v1"), "WRONG_KEY"),
+        "[models.ours]\ntargets = [{ upstream = \"native\", model = \"mine\" }]\n".to_owned(),
+        "[models.typo]\ntargets = [{ upstream = \"chat\", model = \"mien\" }]\n".to_owned(),
+    ];
+    std::fs::write(folder.path().join("gatewright.toml"), text.concat()).expect("written");
+    let offered = |arguments: &[&str]| {
+        let mut command = gatewright();
+        command.args(["config", "models"]).args(arguments).current_dir(folder.path());
+        let output = command.env("MY_KEY", "sk-canary-1").env("WRONG_KEY", "sk-canary-2").output();
+        output.expect("the program starts")
+    };
+    let told = transcript(&offered(&[]));
+    assert!(!told.contains("canary"));
+    assert_snapshot!(told);
+    let output = offered(&["--json", "--upstream", "native", "--upstream", "strange"]);
+    let all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(all[0]["models"][0]["configured_as"][0], "ours", "{all}");
+    assert!(all[1]["error"].as_str().is_some_and(|why| why.starts_with("it answered 401")), "{all}");
+    assert_eq!(offered(&["--upstream", "nobody"]).status.code(), Some(2));
 }

@@ -34,6 +34,18 @@ model_list:
     litellm_params: {model: ollama/llama3, api_base: "http://localhost:11434"}
   - model_name: copy
     litellm_params: *other
+  - model_name: pictures
+    litellm_params: {model: openai/gpt-picture, api_key: os.environ/OPENAI_KEY}
+    model_info: {mode: image_generation}
+  - model_name: clips
+    litellm_params: {model: openai/clip-1, api_key: os.environ/OPENAI_KEY}
+    model_info: {mode: video_generation}
+  - model_name: drawn-elsewhere
+    litellm_params: {model: gemini/drawer}
+    model_info: {mode: image_generation}
+  - model_name: vectors
+    litellm_params: {model: openai/vectors}
+    model_info: {mode: embedding}
   - model_name: azure-gpt
     litellm_params: {model: azure/gpt, api_base: "https://a.example", api_key: os.environ/A}
   - model_name: "*"

@@ -1,6 +1,7 @@
 //! Clients that others wrote, pinned, against gateways with upstreams of every kind: `tests/clients`.
 
 mod agents;
+mod litellm;
 mod outcomes;
 mod upstreams;
 
@@ -65,6 +66,7 @@ fn install(folder: &Path) -> Result<()> {
     artefacts::create_venv(&venv)?;
     let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
     run(command(venv.join("bin/python")).args(quietly).arg(folder.join("requirements-frameworks.txt")))?;
+    litellm::install()?;
     npm_ci(folder)?;
     npm_ci(&folder.join("agents"))?;
     npm_ci(&root().join("tests/agent"))

@@ -103,6 +103,7 @@ fn generate(sources: &Sources) -> Result<Output> {
     ] {
         output.add(files)?;
     }
+    output.add(vec![emit::checker::emit(&lower::checker(&sources.report)?)])?;
     output.add_parts(emit::options::parts(&api))?;
     Ok(output)
 }

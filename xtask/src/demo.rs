@@ -68,13 +68,11 @@ impl Scene {
         );
         let catalog: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(root().join("spec/catalog.json"))?)?;
-        for model in catalog["text_models"].as_array().context("the catalog has no text models")? {
-            let id = &model["id"];
-            write!(
-                text,
-                "\n[models.{id}]\nfamily = {}\ntargets = [{{ upstream = \"provider\" }}]\n",
-                model["family"]
-            )?;
+        for kind in ["text_models", "image_models", "video_models"] {
+            let models = catalog[kind].as_array().with_context(|| format!("the catalog has no {kind}"))?;
+            for model in models {
+                write!(text, "\n[models.{}]\ntargets = [{{ upstream = \"provider\" }}]\n", model["id"])?;
+            }
         }
         let configuration = folder.join("gatewright.toml");
         fs::write(&configuration, text)?;

@@ -12,7 +12,8 @@ use crate::codegen;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
 use crate::{
-    demo, deny, fuzz, guides, migration, other_api, package, promise, readme, rooms, runtimes, soak,
+    demo, deny, deploy, fuzz, generated_requests, guides, migration, other_api, package, promise, readme,
+    rooms, runtimes, soak,
 };
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
@@ -49,6 +50,8 @@ const STEPS: &[Step] = &[
     ("guides", "the code of the guides runs", guides::run_guides),
     ("migration", "a script of the official SDK runs here with two lines changed", migration::compare),
     ("clients", "clients that others wrote work, whatever the upstream speaks", clients::serve_them),
+    ("requests", "generated requests get answers that the specification allows", generated_requests::send),
+    ("deploy", "the unit and the container file pass their linters", deploy::lint),
     ("soak", "memory stays flat over many calls and events", soak::run_short),
     ("deny", "every dependency is allowed and used", deny::check),
     ("fuzz", "no input breaks a fuzz target", fuzz::run_short),
@@ -157,6 +160,7 @@ fn python_tests() -> Result<()> {
         "../tests/migration",
         "../tests/clients",
         "../tests/other-api",
+        "../tests/requests",
     ];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;
     run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;

@@ -11,7 +11,7 @@ import { NEEDS, SCENARIOS } from "./scenarios.mjs";
 async function outcome(client, player, target, scenario) {
   const needed = NEEDS[scenario] ?? "models";
   const models = target[needed];
-  const reason = target.lacks?.[client.name]?.[scenario];
+  const reason = target.lacks?.[client.name]?.[scenario] ?? target.lacks?.["*"]?.[scenario];
   if (reason) return { skipped: reason };
   if (!models?.[client.protocol]) return { skipped: `this upstream has no ${needed} for ${client.protocol}` };
   const modelOf = (models) => target[models][client.protocol].replace("{}", player);

@@ -27,7 +27,7 @@ def outcome(kind: type[Client], player: str, target: Target, scenario) -> dict:
     name = scenario.__name__
     needed = NEEDS.get(name, "models")
     models = getattr(target, needed)
-    if reason := target.lacks.get(kind.name, {}).get(name):
+    if reason := target.lacks.get(kind.name, {}).get(name) or target.lacks.get("*", {}).get(name):
         return {"skipped": reason}
     if models is None or kind.protocol not in models:
         return {"skipped": f"this upstream has no {needed} for {kind.protocol}"}

@@ -35,7 +35,7 @@ class Target:
     counts_pictures: bool = True
     """Whether a picture costs tokens there."""
     lacks: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Scenarios that a client cannot play there, and why, by the client's name."""
+    """Scenarios that a client cannot play there, and why, by the client's name; `*` is any."""
 
 
 @dataclass(frozen=True)

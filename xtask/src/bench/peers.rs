@@ -1,6 +1,7 @@
 //! Gateways of other makers, from their registries, each relaying to the stub.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -81,6 +82,9 @@ fn python(package: &str) -> Result<PathBuf> {
     Ok(venv.join("bin"))
 }
 
+/// `LiteLLM`'s proxy does not start without one.
+const LITELLM_KEY: &str = "sk-only-for-this-measurement";
+
 /// `LiteLLM`'s proxy with one worker.
 pub(super) fn litellm(stub: &str) -> Result<Running> {
     let bin = python("litellm[proxy]==1.106.0")?;
@@ -89,16 +93,19 @@ pub(super) fn litellm(stub: &str) -> Result<Running> {
         &config,
         format!(
             "model_list:\n  - model_name: \"*\"\n    litellm_params:\n      model: openai/*\n      \
-             api_base: http://{stub}/v1\n      api_key: none\n"
+             api_base: http://{stub}/v1\n      api_key: none\n\
+             general_settings:\n  master_key: {LITELLM_KEY}\n"
         ),
     )?;
     let port = free_port()?;
-    let child =
-        quiet(command(bin.join("litellm")).arg("--config").arg(&config).args(["--port", &port.to_string()]))
-            .spawn()
-            .context("cannot start litellm")?;
+    let mut program = command(bin.join("litellm"));
+    program.arg("--config").arg(&config).args(["--port", &port.to_string()]);
+    // Else it looks for prices on the network first.
+    program.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
+    let child = quiet(&mut program).spawn().context("cannot start litellm")?;
     let host = format!("127.0.0.1:{port}");
-    let running = Running::new("LiteLLM", child, host, "/v1/chat/completions");
+    let mut running = Running::new("LiteLLM", child, host, "/v1/chat/completions");
+    LITELLM_KEY.clone_into(&mut running.key);
     wait_for(&running.host)?;
     Ok(running)
 }
@@ -144,10 +151,13 @@ pub(super) fn tensorzero(stub: &str) -> Result<Running> {
         .spawn()
         .context("cannot start TensorZero's gateway")?;
     let mut running = Running::new("TensorZero", child, String::new(), "/openai/v1/chat/completions");
-    let url = first_line(&mut running.child)?;
-    let host = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
-    let host = host.with_context(|| format!("TensorZero said {url:?}, which is no address"))?;
-    host.clone_into(&mut running.host);
+    let mut lines = BufReader::new(running.child.stdout.take().context("no standard output")?).lines();
+    // It logs first, and goes on to do so.
+    let url = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("http://"));
+    std::thread::spawn(move || lines.for_each(drop));
+    let url = url.context("TensorZero ended before it told its address")?;
+    let host = url.trim_start_matches("http://").split('/').next();
+    host.unwrap_or_default().clone_into(&mut running.host);
     running.prefix = "tensorzero::model_name::";
     Ok(running)
 }
@@ -165,8 +175,6 @@ while True:
 
 /// The first line that a program prints.
 pub(super) fn first_line(child: &mut Child) -> Result<String> {
-    use std::io::{BufRead as _, BufReader};
-
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().context("no standard output")?).read_line(&mut line)?;
     Ok(line.trim().to_owned())

@@ -1,5 +1,5 @@
-//! The gateways that the clients talk to: the simulator alone; a gateway with upstreams of every kind, ours and of
-//! another maker; and a gateway behind which that one stands.
+//! The gateways that the clients talk to: the simulator alone; a gateway with upstreams of every kind, ours, of
+//! another maker, and that one behind the gateway of a third; and a gateway behind which that one stands.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::litellm::LitellmProxy;
 use crate::artefacts::target;
 use crate::local_gateway::LocalGateway;
 use crate::other_server::OtherServer;
@@ -34,6 +35,7 @@ pub(super) struct Upstreams {
     /// Its upstream is the one in the middle.
     _front: LocalGateway,
     _other: OtherServer,
+    _litellm: LitellmProxy,
     targets: PathBuf,
 }
 
@@ -44,6 +46,7 @@ impl Upstreams {
         std::fs::create_dir_all(&folder)?;
         let simulator = LocalGateway::start_with(&["--open-metrics"])?;
         let other = OtherServer::start("upstream.mjs", &[])?;
+        let mut litellm = LitellmProxy::start(&folder, &other.address)?;
 
         let mut middle = Configuration::new(&folder, "middle");
         for (kind, path) in KINDS {
@@ -54,9 +57,14 @@ impl Upstreams {
                 None => "model-sol".to_owned(),
             })?;
         }
-        for (kind, path) in &KINDS[..PROTOCOLS.len()] {
-            let name = format!("other-{kind}");
-            middle.upstream(&name, kind, &format!("{}{path}", other.address), "any-key")?;
+        litellm.wait()?;
+        let others = [("other", &other.address, "any-key"), ("litellm", &litellm.address, LitellmProxy::KEY)];
+        for ((maker, address, key), (kind, path)) in others
+            .into_iter()
+            .flat_map(|other| KINDS[..PROTOCOLS.len()].iter().map(move |kind| (other, kind)))
+        {
+            let name = format!("{maker}-{kind}");
+            middle.upstream(&name, kind, &format!("{address}{path}"), key)?;
             middle.models(&name, players, |fault, client| match fault {
                 Some((failing, _)) => format!("{failing}-{client}"),
                 None => "model-a".to_owned(),
@@ -77,14 +85,16 @@ impl Upstreams {
 
         let mut list = vec![of_simulator(&simulator)];
         list.extend(KINDS.iter().map(|(kind, _)| of_upstream(kind, kind, &middle)));
-        for (kind, _) in &KINDS[..PROTOCOLS.len()] {
-            let name = format!("other-{kind}");
-            list.push(of_upstream(&name, &name, &middle));
+        for maker in ["other", "litellm"] {
+            for (kind, _) in &KINDS[..PROTOCOLS.len()] {
+                let name = format!("{maker}-{kind}");
+                list.push(of_upstream(&name, &name, &middle));
+            }
         }
         list.push(of_upstream("two hops", "middle", &front));
         let targets = folder.join("targets.json");
         std::fs::write(&targets, serde_json::to_vec_pretty(&list)?)?;
-        Ok(Self { simulator, middle, _front: front, _other: other, targets })
+        Ok(Self { simulator, middle, _front: front, _other: other, _litellm: litellm, targets })
     }
 
     /// Names of the upstreams of the gateway in the middle, one for each kind.
@@ -130,16 +140,31 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
         "url": gateway.address(),
         "key": gateway.key(),
         "models": models(""),
-        // The other maker's server sees pictures in chat only.
-        "counts_pictures": !name.starts_with("other-") || name == "other-chat",
+        // The other maker's server sees pictures in chat only, also behind LiteLLM's.
+        "counts_pictures": name.ends_with("-chat") || !(name.starts_with("other-") || name.starts_with("litellm-")),
     });
     for (failing, _) in FAILING {
         target[failing] = models(&format!("-{failing}-{{}}"));
     }
-    if name == "other-native" {
-        let reason =
-            "the server ends a call with FUNCTION_CALL, where litellm drops it, also without a gateway";
-        target["lacks"] = json!({ "litellm, native": { "tools": reason, "streamed_tools": reason } });
+    // What is lacking there is lacking without our gateway, too.
+    match name {
+        "other-native" => {
+            let reason = "the server ends a call with FUNCTION_CALL, where litellm drops it";
+            target["lacks"] = json!({ "litellm, native": { "tools": reason, "streamed_tools": reason } });
+        }
+        "litellm-native" => {
+            let (usage, calls) =
+                ("the proxy tells no usage of native streams", "litellm drops calls of its own proxy");
+            target["lacks"] = json!({
+                "*": { "stream": usage },
+                "litellm, native": { "tools": calls, "streamed_tools": calls },
+            });
+        }
+        _ => {}
+    }
+    if name.starts_with("litellm-") {
+        // The proxy ends what breaks off as if it were whole, or fails before the first piece, as its time allows.
+        target["broken"] = Value::Null;
     }
     target
 }

@@ -1,0 +1,90 @@
+//! `LiteLLM`'s proxy, a gateway of another maker, in front of another server, for as long as the value lives.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::artefacts::{create_venv, target};
+use crate::process::{command, root, run};
+
+/// How long it may take to start: it reads a lot of Python.
+const START: Duration = Duration::from_mins(4);
+/// The key that its clients send; it refuses a short one.
+const KEY: &str = "sk-clients-of-the-proxy-4b1d9c77e2";
+
+/// A running proxy; dropping it stops it.
+pub(super) struct LitellmProxy {
+    child: Child,
+    pub(super) address: String,
+}
+
+fn venv() -> PathBuf {
+    target().join("litellm-venv")
+}
+
+/// Installs it: about 600 MB.
+pub(super) fn install() -> Result<()> {
+    create_venv(&venv())?;
+    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
+    run(command(venv().join("bin/python")).args(quietly).arg(root().join("tests/servers/requirements.txt")))
+}
+
+impl LitellmProxy {
+    pub(super) const KEY: &str = KEY;
+
+    /// Starts it in front of a server of chat, whose models it calls by their names. Answers when
+    /// [`wait`](Self::wait) returns.
+    pub(super) fn start(folder: &Path, behind: &str) -> Result<Self> {
+        let (config, log) = (folder.join("litellm.yaml"), File::create(folder.join("litellm.log"))?);
+        fs::write(
+            &config,
+            format!(
+                "model_list:\n  - model_name: \"*\"\n    litellm_params:\n      model: openai/*\n      \
+                 api_base: {behind}/v1\n      api_key: any-key\nlitellm_settings:\n  num_retries: 0\n  \
+                 telemetry: false\nrouter_settings:\n  num_retries: 0\n  disable_cooldowns: true\n"
+            ),
+        )?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let child = command(venv().join("bin/litellm"))
+            .current_dir(folder)
+            .arg("--config")
+            .arg(&config)
+            .args(["--host", "127.0.0.1", "--port", &port.to_string()])
+            .env("LITELLM_MASTER_KEY", KEY)
+            // The prices of models are fetched otherwise.
+            .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot start LiteLLM's proxy")?;
+        Ok(Self { child, address: format!("http://127.0.0.1:{port}") })
+    }
+
+    /// Waits until it listens.
+    pub(super) fn wait(&mut self) -> Result<()> {
+        let (begun, host) = (Instant::now(), self.address.trim_start_matches("http://"));
+        while TcpStream::connect(host).is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("LiteLLM's proxy ended with {status}; see litellm.log in target/clients");
+            }
+            if begun.elapsed() > START {
+                bail!("LiteLLM's proxy does not listen after {} s", START.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LitellmProxy {
+    fn drop(&mut self) {
+        // Both only fail when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

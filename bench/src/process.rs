@@ -4,16 +4,16 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-/// Ticks of a second in `/proc`, on every Linux that matters here.
-const TICKS: f64 = 100.0;
-
-/// Time of the processor that a process and its threads have taken, in microseconds.
+/// Time of the processor that the threads of a process have taken, in microseconds.
 pub fn cpu_us(pid: u32) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name in parentheses may hold anything.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| -> Result<f64> { Ok(fields.get(at).context("no such field")?.parse()?) };
-    Ok((ticks(11)? + ticks(12)?) / TICKS * 1e6)
+    let mut nanoseconds = 0.0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end meanwhile.
+        let Ok(stat) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+        let running: f64 = stat.split_whitespace().next().context("no time of a thread")?.parse()?;
+        nanoseconds += running;
+    }
+    Ok(nanoseconds / 1000.0)
 }
 
 /// Resident memory of a process, in bytes.

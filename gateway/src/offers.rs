@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use gatewright::catalog;
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
@@ -17,8 +17,10 @@ use crate::upstream::Endpoint;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of pages that are read of a list.
 const MOST_PAGES: usize = 20;
-/// Maximum size of a page, in bytes.
-const MOST_PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// Maximum size of all pages of a list, in bytes.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// Number of upstreams that are asked at once.
+const AT_ONCE: usize = 16;
 /// Maximum size of what is told of an upstream's error, in bytes.
 const MOST_TOLD_BYTES: usize = 300;
 
@@ -32,12 +34,12 @@ pub struct Offer {
     pub models: Result<Vec<String>, String>,
 }
 
-/// Asks all upstreams at once for their models, each with its first key. Needs a Tokio runtime.
+/// Asks all upstreams for their models, some at once, each with its first key. Needs a Tokio runtime.
 pub async fn offers(config: &Config) -> Vec<Offer> {
     let asked = config.upstreams.iter().map(|upstream| async {
         Offer { upstream: upstream.name.clone(), models: models_of(upstream).await }
     });
-    join_all(asked).await
+    stream::iter(asked).buffered(AT_ONCE).collect().await
 }
 
 async fn models_of(upstream: &Upstream) -> Result<Vec<String>, String> {
@@ -53,13 +55,14 @@ async fn models_of(upstream: &Upstream) -> Result<Vec<String>, String> {
 }
 
 async fn list(endpoint: &Endpoint) -> Result<Vec<String>, String> {
-    let (mut models, mut after) = (Vec::new(), None);
+    let (mut models, mut after, mut room) = (Vec::new(), None, MOST_BYTES);
     for _ in 0..MOST_PAGES {
         let answer = endpoint.models(after.as_deref()).await.map_err(|why| why.to_string())?;
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, MOST_PAGE_BYTES).collect().await;
+        let body = Limited::new(body, room).collect().await;
         let body =
-            body.map_err(|_| format!("its list breaks off or has over {MOST_PAGE_BYTES} bytes"))?.to_bytes();
+            body.map_err(|_| format!("its list breaks off or has over {MOST_BYTES} bytes"))?.to_bytes();
+        room -= body.len();
         if !head.status.is_success() {
             return Err(refused(endpoint, head.status, &body));
         }

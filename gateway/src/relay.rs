@@ -21,6 +21,7 @@ mod peek;
 mod pictures;
 mod relayed;
 mod stream;
+mod translating;
 mod translation;
 mod videos;
 

@@ -13,10 +13,12 @@
 )]
 
 mod formats;
+mod members;
 mod unique;
 mod words;
 
 pub(crate) use self::formats::{begins, date_time, has_length, uri};
+pub(crate) use self::members::Members;
 pub(crate) use self::unique::{UniqueTexts, UniqueWords};
 pub(crate) use self::words::{MAX_WORDS, Words};
 

@@ -329,7 +329,7 @@ mod tests {
 
     use super::super::observer::Observer;
     use super::super::passing::Passing;
-    use super::super::translation::Translating;
+    use super::super::translating::Translating;
     use super::*;
     use crate::bounds::room::Room;
     use crate::conversation::Protocol;

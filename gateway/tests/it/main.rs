@@ -29,6 +29,7 @@ mod limits;
 mod model_paths;
 mod models;
 mod native;
+mod offers;
 mod operator;
 mod origins;
 mod refusals;

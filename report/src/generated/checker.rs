@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use crate::scan::{Scan, UniqueTexts, UniqueWords, Words, begins, date_time, has_length, uri};
+use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, Words, begins, date_time, has_length, uri};
 
 /// An object that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,42 +70,6 @@ struct Checker<'a, 'n, W> {
     scan: Scan<'a>,
     names: &'n Names,
     watch: &'n mut W,
-}
-
-/// Members of an object and tests of conditions, each a bit.
-#[derive(Default)]
-struct Members {
-    seen: u64,
-    failed: u64,
-}
-
-impl Members {
-    /// A member with a name that no earlier one has.
-    #[inline]
-    fn once(&mut self, index: u32) -> Option<()> {
-        let bit = 1 << index;
-        if self.seen & bit != 0 {
-            return None;
-        }
-        self.seen |= bit;
-        Some(())
-    }
-
-    #[inline]
-    fn has(&self, mask: u64) -> bool {
-        self.seen & mask == mask
-    }
-
-    #[inline]
-    fn test(&mut self, index: u32, passes: bool) {
-        self.failed |= u64::from(!passes) << index;
-    }
-
-    /// Whether a test passes; without its member, it does.
-    #[inline]
-    fn passes(&self, index: u32) -> bool {
-        self.failed & (1 << index) == 0
-    }
 }
 
 impl<W: Watch> Checker<'_, '_, W> {

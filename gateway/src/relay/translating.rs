@@ -1,0 +1,283 @@
+//! The events of a stream on their way from one protocol to another.
+
+use bytes::{Bytes, BytesMut};
+
+use super::LONG_BODY;
+use super::compaction::Compacting;
+use super::continued::Keeper;
+use super::counted;
+use super::frames::{Fields, blocks};
+use super::observer::Progress;
+use super::passing::{Events, Framing, Passed, open_array};
+use super::translation::weight;
+use crate::bounds::tree;
+use crate::conversation::{Citation, Delta, Failure, FailureKind, Protocol, Usage};
+use crate::protocols::{Asked, StreamIn, StreamOut};
+
+/// What a citation takes beside its texts, in bytes: about as much as an object with its members.
+const CITATION_BYTES: usize = 1024;
+
+/// See the module.
+pub(super) struct Translating {
+    incoming: Box<dyn StreamIn>,
+    outgoing: Box<dyn StreamOut>,
+    keeper: Option<Keeper>,
+    framing: Framing,
+    usage: Option<Usage>,
+    pieces: u64,
+    /// What is kept to the end, in bytes: what the answer repeats of the request, what stores it, and the texts, citations
+    /// and other parts so far, which some protocols repeat.
+    kept: usize,
+    /// Number of choices that a stream of chat has to end.
+    wanted: u32,
+    finished: u32,
+    progress: Progress,
+    /// Room for the deltas and bytes of an event.
+    deltas: Vec<Delta>,
+    bytes: Vec<u8>,
+}
+
+impl Translating {
+    pub(super) fn new(
+        from: Protocol,
+        to: Protocol,
+        framing: Framing,
+        asked: Asked,
+        keeper: Option<Keeper>,
+    ) -> Self {
+        let repeated = if asked.request.is_null() { 0 } else { tree::bytes(&asked.request) };
+        let kept = repeated + keeper.as_ref().map_or(0, Keeper::weight);
+        Self {
+            incoming: from.stream_in(),
+            outgoing: to.stream_out(asked),
+            keeper,
+            framing,
+            usage: None,
+            pieces: 0,
+            kept,
+            wanted: 0,
+            finished: 0,
+            progress: Progress::Underway,
+            deltas: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The upstream is to end this many choices.
+    pub(super) fn wanting(self, choices: u32) -> Self {
+        Self { wanted: choices, ..self }
+    }
+
+    /// Makes a compaction of the answer.
+    pub(super) fn compacting(self) -> Self {
+        Self { incoming: Box::new(Compacting::new(self.incoming)), ..self }
+    }
+
+    /// Writes what an event amounts to.
+    fn write(&mut self, out: &mut BytesMut) -> Passed {
+        let mut passed = Passed::Life;
+        for delta in self.deltas.drain(..) {
+            match &delta {
+                Delta::Usage(usage) => {
+                    self.usage = Some(counted::merged(self.usage.unwrap_or_default(), *usage));
+                }
+                Delta::Ended { .. } => {
+                    self.finished += 1;
+                    self.progress = self.progress.max(Progress::Finished);
+                }
+                Delta::Done => self.progress = self.progress.max(Progress::Ended),
+                Delta::Failed(failure) => {
+                    self.progress = Progress::Failed;
+                    passed = Passed::Error(failure.clone());
+                    break;
+                }
+                Delta::Started { .. } => passed = Passed::Content,
+                Delta::Citation { .. } | Delta::Extra(_) => {
+                    self.kept += memory_of(&delta);
+                    passed = Passed::Content;
+                }
+                _ => {
+                    self.pieces += 1;
+                    self.kept += memory_of(&delta);
+                    passed = Passed::Content;
+                }
+            }
+            let (is_last, before) = (matches!(delta, Delta::Done), self.bytes.len());
+            self.outgoing.delta(delta, &mut self.bytes);
+            if is_last && let Some(keeper) = self.keeper.take() {
+                keeper.keep_last(&self.bytes[before..]);
+            }
+        }
+        self.flush(out);
+        passed
+    }
+
+    /// Hands over the written events in the form that the client reads.
+    fn flush(&mut self, out: &mut BytesMut) {
+        match &mut self.framing {
+            Framing::Events => out.extend_from_slice(&self.bytes),
+            Framing::Array { opened } => {
+                for block in blocks(&self.bytes) {
+                    if let Some((data, _)) = Fields::read(block).data {
+                        open_array(opened, out);
+                        out.extend_from_slice(data.as_bytes());
+                    }
+                }
+            }
+        }
+        self.bytes.clear();
+    }
+
+    fn close(&mut self, out: &mut BytesMut) {
+        if let Framing::Array { opened } = self.framing {
+            out.extend_from_slice(if opened { b"]" } else { b"[]" });
+        }
+    }
+}
+
+impl Events for Translating {
+    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed {
+        let fields = Fields::read(block);
+        let Some((data, _)) = fields.data else { return Passed::Life };
+        match self.incoming.event(fields.name, &data, &mut self.deltas) {
+            Ok(()) => self.write(out),
+            Err(malformed) => Passed::Error(Failure {
+                kind: FailureKind::Server,
+                message: format!("the provider's stream cannot be read: {malformed}"),
+                code: None,
+                param: None,
+            }),
+        }
+    }
+
+    fn end(&mut self, out: &mut BytesMut) -> bool {
+        if self.progress == Progress::Failed {
+            return false;
+        }
+        if self.progress < Progress::Ended {
+            if self.finished < self.wanted {
+                return false;
+            }
+            if self.incoming.end(&mut self.deltas).is_err() {
+                return false;
+            }
+            if matches!(self.write(out), Passed::Error(_)) {
+                return false;
+            }
+        }
+        self.progress = Progress::Ended;
+        self.close(out);
+        true
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut BytesMut) {
+        self.outgoing.fail(failure, &mut self.bytes);
+        self.flush(out);
+        self.close(out);
+    }
+
+    fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    fn weight(&self, block: &Bytes) -> usize {
+        if block.len() > LONG_BODY { weight(block) } else { 0 }
+    }
+
+    fn kept(&self) -> usize {
+        self.kept
+    }
+}
+
+/// The memory that a delta takes where it is kept to the end, in bytes.
+fn memory_of(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text { text, logprobs, .. } => text.len() + logprobs.as_ref().map_or(0, tree::bytes),
+        Delta::Refusal { text, .. } | Delta::Thought { text, .. } | Delta::CallInput { text, .. } => {
+            text.len()
+        }
+        Delta::ThoughtSigned { signature, .. } => signature.len(),
+        Delta::Other { value, .. } => tree::bytes(value),
+        Delta::Citation { citation: Citation { url, title, quote, .. }, .. } => {
+            let texts = [url, title, quote].into_iter().flatten();
+            CITATION_BYTES + texts.map(String::len).sum::<usize>()
+        }
+        Delta::Extra(given) => given.at.len() + tree::bytes(&given.value),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::frames::MOST_EVENT_BYTES;
+    use super::*;
+    use crate::conversation::Given;
+
+    #[test]
+    fn all_that_a_clients_stream_keeps_to_its_end_is_counted() {
+        let text = "x".repeat(1000);
+        let citation = Citation {
+            url: Some(text.clone()),
+            title: Some(text.clone()),
+            quote: Some(text.clone()),
+            span: None,
+        };
+        assert!(memory_of(&Delta::Citation { choice: 0, citation }) > 3000);
+        assert!(memory_of(&Delta::Extra(Given::new(text.clone().into(), text.clone()))) > 2000);
+        let logprobs = Some(vec![0; 1000].into());
+        assert!(memory_of(&Delta::Text { choice: 0, text, logprobs }) > 2000);
+
+        let asked = Asked {
+            model: "m".to_owned(),
+            request: Value::Null,
+            include_usage: false,
+            id: "c".to_owned(),
+            created: 0,
+        };
+        let (from, to) = (Protocol::Messages, Protocol::Native);
+        let mut events = Translating::new(from, to, Framing::Events, asked, None);
+        let citation = serde_json::json!({ "type": "web_search_result_location", "url": "u".repeat(8000) });
+        let delta = serde_json::json!({ "type": "citations_delta", "citation": citation });
+        let mut out = BytesMut::new();
+        for event in [
+            serde_json::json!({ "type": "content_block_start", "content_block": { "type": "text" } }),
+            serde_json::json!({ "type": "content_block_delta", "delta": delta }),
+            serde_json::json!({ "type": "content_block_stop" }),
+        ] {
+            events.block(&format!("data: {event}\n\n").into(), &mut out);
+        }
+        assert!(events.kept() > 8000, "{}", events.kept());
+    }
+
+    #[test]
+    fn an_own_event_of_any_length_becomes_an_element_of_an_array() {
+        let asked = Asked {
+            model: "m".to_owned(),
+            request: Value::Null,
+            include_usage: false,
+            id: "c".to_owned(),
+            created: 0,
+        };
+        let framing = Framing::Array { opened: false };
+        let mut events = Translating::new(Protocol::Chat, Protocol::Native, framing, asked, None);
+        let text = "x".repeat(MOST_EVENT_BYTES);
+        let mut out = BytesMut::new();
+        events.deltas.push(Delta::Text { choice: 0, text, logprobs: None });
+        assert!(matches!(events.write(&mut out), Passed::Content));
+        assert!(out.starts_with(b"[{") && out.len() > MOST_EVENT_BYTES);
+    }
+}

@@ -1,0 +1,225 @@
+//! Where a body ends: after its length, with its last chunk, or with the connection.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, StatusCode, Version};
+
+use crate::error::Error;
+
+/// Maximum number of bytes around the data of a chunked body that mean nothing: extensions of chunks, and trailers.
+const MOST_IGNORED: u32 = 16 * 1024;
+/// Maximum number of digits of a chunk's size.
+const MOST_DIGITS: u8 = 15;
+
+/// What is left of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes.
+    Length(u64),
+    Chunked(Chunks),
+    /// All until the server closes the connection.
+    Close,
+    Done,
+}
+
+/// The state of a chunked body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Chunks {
+    at: At,
+    /// Bytes that meant nothing so far.
+    ignored: u32,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum At {
+    Size {
+        size: u64,
+        digits: u8,
+    },
+    /// Behind the size: extensions until the end of the line.
+    Extension {
+        size: u64,
+    },
+    SizeLf {
+        size: u64,
+    },
+    Data {
+        left: u64,
+    },
+    DataCr,
+    DataLf,
+    /// At the beginning of a line of the trailers.
+    Trailers,
+    Trailer,
+    TrailerLf,
+    LastLf,
+}
+
+/// How the body of an answer is framed, and whether the connection may be used again afterwards.
+pub(super) fn of_answer(
+    asked: &Method,
+    version: Version,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<(Framing, bool), Error> {
+    let lasts = lasts(version, headers);
+    if *asked == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        return Ok((Framing::Done, lasts));
+    }
+    let length = length(headers)?;
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let mut codings = tokens(headers, &TRANSFER_ENCODING);
+        let is_chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));
+        if !is_chunked || codings.next().is_some() || version == Version::HTTP_10 {
+            return Err(Error::Invalid("the body has a transfer encoding that nobody asked for"));
+        }
+        // A length beside it may be an attempt to have two readers see two answers.
+        return Ok((Framing::Chunked(Chunks::new()), lasts && length.is_none()));
+    }
+    Ok(match length {
+        Some(0) => (Framing::Done, lasts),
+        Some(length) => (Framing::Length(length), lasts),
+        None => (Framing::Close, false),
+    })
+}
+
+fn lasts(version: Version, headers: &HeaderMap) -> bool {
+    let has = |option: &[u8]| tokens(headers, &CONNECTION).any(|token| token.eq_ignore_ascii_case(option));
+    if version == Version::HTTP_11 { !has(b"close") } else { has(b"keep-alive") && !has(b"close") }
+}
+
+fn length(headers: &HeaderMap) -> Result<Option<u64>, Error> {
+    let invalid = Error::Invalid("its content-length is no number, or there are several");
+    let mut lengths = tokens(headers, &CONTENT_LENGTH);
+    let Some(first) = lengths.next() else {
+        return if headers.contains_key(CONTENT_LENGTH) { Err(invalid) } else { Ok(None) };
+    };
+    // A sign would be taken as part of a number.
+    let is_number = !first.is_empty() && first.iter().all(u8::is_ascii_digit);
+    let length = std::str::from_utf8(first).ok().filter(|_| is_number).and_then(|text| text.parse().ok());
+    match length {
+        Some(length) if lengths.all(|other| other == first) => Ok(Some(length)),
+        _ => Err(invalid),
+    }
+}
+
+/// The members of a list in all headers of a name.
+fn tokens<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    let values = headers.get_all(name).into_iter();
+    values.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
+}
+
+impl Framing {
+    pub(super) fn is_done(&self) -> bool {
+        *self == Self::Done
+    }
+
+    /// Takes what belongs to the body from the beginning of `input`. Returns how many bytes it took, and the data among
+    /// them, perhaps none.
+    pub(super) fn decode(&mut self, input: &[u8]) -> Result<(usize, Bytes), Error> {
+        match self {
+            Self::Done => Ok((0, Bytes::new())),
+            Self::Close => Ok((input.len(), Bytes::copy_from_slice(input))),
+            Self::Length(left) => {
+                let taken = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                *left -= taken as u64;
+                if *left == 0 {
+                    *self = Self::Done;
+                }
+                Ok((taken, Bytes::copy_from_slice(&input[..taken])))
+            }
+            Self::Chunked(chunks) => {
+                let mut data = BytesMut::new();
+                let (taken, is_done) = chunks.decode(input, &mut data)?;
+                if is_done {
+                    *self = Self::Done;
+                }
+                Ok((taken, data.freeze()))
+            }
+        }
+    }
+
+    /// What the end of the connection means.
+    pub(super) fn end(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Done => Ok(()),
+            Self::Close => {
+                *self = Self::Done;
+                Ok(())
+            }
+            Self::Length(_) | Self::Chunked(_) => Err(Error::Incomplete),
+        }
+    }
+}
+
+impl Chunks {
+    fn new() -> Self {
+        Self { at: At::Size { size: 0, digits: 0 }, ignored: 0 }
+    }
+
+    /// Returns how many bytes belong to the body, and whether it ends with them.
+    fn decode(&mut self, input: &[u8], data: &mut BytesMut) -> Result<(usize, bool), Error> {
+        let mut taken = 0;
+        while let Some(&byte) = input.get(taken) {
+            if let At::Data { left } = &mut self.at {
+                let rest = &input[taken..];
+                let length = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
+                if data.is_empty() {
+                    // One allocation for all chunks of a packet.
+                    data.reserve(rest.len());
+                }
+                data.put_slice(&rest[..length]);
+                taken += length;
+                *left -= length as u64;
+                if *left == 0 {
+                    self.at = At::DataCr;
+                }
+                continue;
+            }
+            taken += 1;
+            if self.step(byte)? {
+                return Ok((taken, true));
+            }
+        }
+        Ok((taken, false))
+    }
+
+    /// Reads a byte outside of the data. Returns whether it is the last one of the body.
+    fn step(&mut self, byte: u8) -> Result<bool, Error> {
+        self.at = match (&self.at, byte) {
+            (At::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if *digits < MOST_DIGITS => {
+                let digit = char::from(byte).to_digit(16).unwrap_or_default();
+                At::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
+            }
+            (At::Size { size, digits: 1.. } | At::Extension { size }, b'\r') => At::SizeLf { size: *size },
+            (At::Size { size, digits: 1.. }, b';' | b' ' | b'\t') => At::Extension { size: *size },
+            // A line feed alone ends a line for some readers and not for others.
+            (At::Extension { size }, 1..) if byte != b'\n' => {
+                let size = *size;
+                self.ignore()?;
+                At::Extension { size }
+            }
+            (At::SizeLf { size: 0 } | At::TrailerLf, b'\n') => At::Trailers,
+            (At::SizeLf { size }, b'\n') => At::Data { left: *size },
+            (At::DataCr, b'\r') => At::DataLf,
+            (At::DataLf, b'\n') => At::Size { size: 0, digits: 0 },
+            (At::Trailers, b'\r') => At::LastLf,
+            (At::Trailer, b'\r') => At::TrailerLf,
+            (At::Trailers | At::Trailer, 1..) if byte != b'\n' => {
+                self.ignore()?;
+                At::Trailer
+            }
+            (At::LastLf, b'\n') => return Ok(true),
+            _ => return Err(Error::Invalid("a chunk of the body is not valid")),
+        };
+        Ok(false)
+    }
+
+    fn ignore(&mut self) -> Result<(), Error> {
+        self.ignored += 1;
+        if self.ignored > MOST_IGNORED {
+            return Err(Error::Invalid("the body has too many extensions of chunks, or too long trailers"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The head of a request, written; the head of an answer, read.
+
+use std::mem::MaybeUninit;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, response};
+use httparse::{ParserConfig, Status};
+
+use crate::error::Error;
+
+/// Maximum length of the heads of an answer: those of information before it (1xx) included.
+pub(super) const MOST_BYTES: usize = 128 * 1024;
+const MOST_HEADERS: usize = 128;
+
+/// The head of a request. The body is `length` bytes long. `server`: scheme and authority.
+pub(super) fn write(request: &http::request::Parts, server: &Uri, length: usize) -> Vec<u8> {
+    let mut head = Vec::with_capacity(512);
+    head.extend_from_slice(request.method.as_str().as_bytes());
+    head.push(b' ');
+    let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
+    if !path.starts_with('/') {
+        head.push(b'/');
+    }
+    head.extend_from_slice(path.as_bytes());
+    head.extend_from_slice(b" HTTP/1.1\r\n");
+    if !request.headers.contains_key(HOST) {
+        head.extend_from_slice(b"host: ");
+        write_host(&mut head, server);
+        head.extend_from_slice(b"\r\n");
+    }
+    for (name, value) in &request.headers {
+        // What frames the message is ours to say.
+        if [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE].contains(name) {
+            continue;
+        }
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    if length > 0 || !matches!(request.method, Method::GET | Method::HEAD | Method::DELETE) {
+        head.extend_from_slice(b"content-length: ");
+        head.extend_from_slice(length.to_string().as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+/// The host, with the port unless it is that of the scheme.
+fn write_host(head: &mut Vec<u8>, server: &Uri) {
+    head.extend_from_slice(server.host().unwrap_or_default().as_bytes());
+    let usual = if server.scheme_str() == Some("https") { 443 } else { 80 };
+    if let Some(port) = server.port_u16().filter(|port| *port != usual) {
+        head.extend_from_slice(format!(":{port}").as_bytes());
+    }
+}
+
+/// Looks for the end of a head. Each byte is looked at once.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// How much of the bytes at hand has been looked at.
+    seen: usize,
+    /// The length of the heads of information before the answer.
+    before: usize,
+}
+
+impl Reader {
+    /// The head of the answer, if it is complete; what is left in `held` comes behind it. Information that comes before
+    /// is skipped.
+    pub(super) fn read(&mut self, held: &mut BytesMut) -> Result<Option<response::Parts>, Error> {
+        while let Some(end) = self.end(held) {
+            let parts = parse(&held.split_to(end).freeze())?;
+            self.seen = 0;
+            if !parts.status.is_informational() {
+                return Ok(Some(parts));
+            }
+            if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+                return Err(Error::Invalid("it switches to another protocol, which nobody asked for"));
+            }
+            self.before += end;
+        }
+        if self.before + held.len() > MOST_BYTES {
+            return Err(Error::Invalid("its head is too long"));
+        }
+        Ok(None)
+    }
+
+    /// Where the head ends, if it does.
+    fn end(&mut self, held: &[u8]) -> Option<usize> {
+        let limit = MOST_BYTES.saturating_sub(self.before);
+        let held = &held[..held.len().min(limit)];
+        let from = self.seen.min(held.len());
+        for at in memchr::memchr_iter(b'\n', &held[from..]) {
+            let rest = &held[from + at + 1..];
+            match rest {
+                [b'\n', ..] => return Some(from + at + 2),
+                [b'\r', b'\n', ..] => return Some(from + at + 3),
+                // The end may come with the next packet.
+                [] | [b'\r'] => {
+                    self.seen = from + at;
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        self.seen = held.len();
+        None
+    }
+}
+
+fn parse(head: &Bytes) -> Result<response::Parts, Error> {
+    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let parsing = ParserConfig::default();
+    match parsing.parse_response_with_uninit_headers(&mut parsed, head, &mut headers) {
+        Ok(Status::Complete(_)) => {}
+        Ok(Status::Partial) => return Err(Error::Invalid("its head ends too early")),
+        Err(httparse::Error::TooManyHeaders) => return Err(Error::Invalid("it has too many headers")),
+        Err(_) => return Err(Error::Invalid("its head is not that of an answer")),
+    }
+    let mut parts = http::Response::new(()).into_parts().0;
+    parts.version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
+    parts.status = parsed
+        .code
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .ok_or(Error::Invalid("its status is no status"))?;
+    parts.headers = HeaderMap::with_capacity(parsed.headers.len());
+    for header in &*parsed.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes());
+        let value = HeaderValue::from_maybe_shared(head.slice_ref(header.value));
+        let (Ok(name), Ok(value)) = (name, value) else {
+            return Err(Error::Invalid("one of its headers is not valid"));
+        };
+        parts.headers.append(name, value);
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_in_many_packets_is_looked_at_once() {
+        let sent = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(100));
+        let (mut reader, mut held) = (Reader::default(), BytesMut::new());
+        let (last, before) = sent.as_bytes().split_last().expect("a head");
+        for byte in before {
+            held.extend_from_slice(&[*byte]);
+            assert!(reader.read(&mut held).expect("a valid head").is_none());
+            // But for what may be the beginning of its end.
+            assert!(held.len() - reader.seen <= 2, "{} of {}", reader.seen, held.len());
+        }
+        held.extend_from_slice(&[*last]);
+        let parts = reader.read(&mut held).expect("a valid head").expect("a whole one");
+        assert_eq!((parts.status, parts.headers.len()), (StatusCode::OK, 100));
+    }
+}

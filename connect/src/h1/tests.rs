@@ -1,0 +1,282 @@
+//! One exchange over a connection in memory, whose other end is a script.
+
+use std::future::poll_fn;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri, header};
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+use super::{Connection, Reading};
+use crate::error::Error;
+
+fn server() -> Uri {
+    Uri::from_static("http://server.example:8080")
+}
+
+fn get() -> Request<Bytes> {
+    Request::new(Bytes::new())
+}
+
+/// The answer of a server that sends `packets` and closes: status, body, and whether the connection can be used again.
+async fn answer(request: Request<Bytes>, packets: &[&[u8]]) -> Result<(StatusCode, Vec<u8>, bool), Error> {
+    let (ours, mut theirs) = duplex(1 << 20);
+    let packets: Vec<Vec<u8>> = packets.iter().map(|packet| packet.to_vec()).collect();
+    let serving = tokio::spawn(async move {
+        for packet in packets {
+            theirs.write_all(&packet).await.expect("there is room");
+            tokio::task::yield_now().await;
+        }
+    });
+    let (head, mut reading) = Connection::new(ours).send(request, &server()).await?;
+    let body = body(&mut reading).await?;
+    serving.await.expect("the server has sent all");
+    Ok((head.status, body, reading.into_connection().is_some()))
+}
+
+async fn body(reading: &mut Reading<DuplexStream>) -> Result<Vec<u8>, Error> {
+    let mut body = reading.arrived()?.to_vec();
+    while let Some(data) = poll_fn(|context| reading.poll_data(context)).await? {
+        body.extend_from_slice(&data);
+    }
+    Ok(body)
+}
+
+#[tokio::test]
+async fn a_request_is_written_with_its_host_its_headers_and_its_length() {
+    let (ours, mut theirs) = duplex(1 << 16);
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/v1/chat?a=b")
+        .header("x-one", "1")
+        .header(header::CONNECTION, "close")
+        .header(header::TRANSFER_ENCODING, "chunked")
+        .header(header::CONTENT_LENGTH, "7")
+        .body(Bytes::from_static(b"{}"))
+        .expect("a request");
+    let sending =
+        tokio::spawn(async move { Connection::new(ours).send(request, &server()).await.map(|_| ()) });
+    let mut received = vec![0; 4096];
+    let expected =
+        "POST /v1/chat?a=b HTTP/1.1\r\nhost: server.example:8080\r\nx-one: 1\r\ncontent-length: 2\r\n\r\n{}";
+    let mut length = 0;
+    while length < expected.len() {
+        length += theirs.read(&mut received[length..]).await.expect("a request");
+    }
+    assert_eq!(std::str::from_utf8(&received[..length]), Ok(expected));
+    theirs.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.expect("there is room");
+    sending.await.expect("no panic").expect("an answer");
+}
+
+#[tokio::test]
+async fn a_body_ends_after_its_length_with_its_last_chunk_or_with_the_connection() {
+    for (sent, expected, is_reusable) in [
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", "hello", true),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5, 5\r\ncontent-length: 5\r\n\r\nhello", "hello", true),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: Close\r\n\r\nhello", "hello", false),
+        ("HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nhello", "hello", false),
+        ("HTTP/1.0 200 OK\r\ncontent-length: 5\r\nconnection: keep-alive\r\n\r\nhello", "hello", true),
+        ("HTTP/1.1 200 OK\r\n\r\nhello", "hello", false),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "hello", true),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n002;a=\"b\"\r\nhe\r\n3 \r\nllo\r\n0\r\nx: y\r\nz:\r\n\r\n",
+            "hello",
+            true,
+        ),
+        // The length beside chunks does not count, and the connection is not trusted any more.
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "hello",
+            false,
+        ),
+        ("HTTP/1.1 204 No Content\r\n\r\n", "", true),
+        ("HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n", "", true),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhello", "he", false),
+        (
+            "HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
+            "hi",
+            true,
+        ),
+        ("HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nhi", "hi", true),
+    ] {
+        let sent = sent.as_bytes();
+        let bytes: Vec<&[u8]> = sent.chunks(1).collect();
+        let halves = [&sent[..sent.len() / 2], &sent[sent.len() / 2..]];
+        for packets in [&[sent][..], &bytes, &halves] {
+            let (_, body, reusable) = answer(get(), packets).await.expect("an answer");
+            let said = String::from_utf8_lossy(sent);
+            assert_eq!(String::from_utf8_lossy(&body), expected, "{said}");
+            // What follows an answer in a packet of its own is found when the connection is used again.
+            assert!(reusable == is_reusable || (packets.len() > 1 && expected == "he"), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_comes_behind_an_answer_makes_its_connection_useless() {
+    let head: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n";
+    for packets in [[head, b"hello"], [&head[..9], &[&head[9..], b"hello"].concat()]] {
+        let (_, body, is_reusable) = answer(get(), &packets).await.expect("an answer");
+        assert_eq!((body.as_slice(), is_reusable), (&b"he"[..], false));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_never_taken_for_whole() {
+    for sent in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx: y\r\n\r\n",
+    ] {
+        for end in 0..sent.len() {
+            let failed = answer(get(), &[&sent.as_bytes()[..end]]).await.expect_err("it is not whole");
+            match failed {
+                Error::Closed => assert_eq!(end, 0),
+                Error::Incomplete => assert_ne!(end, 0),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_refused_with_the_reason() {
+    let header = |header: &str| format!("HTTP/1.1 200 OK\r\n{header}\r\n\r\n");
+    let chunk = |chunk: &str| header("transfer-encoding: chunked") + chunk;
+    for sent in [
+        "hello\r\n\r\n".to_owned(),
+        "\r\n\r\n".to_owned(),
+        "HTTP/2 200 OK\r\n\r\n".to_owned(),
+        "HTTP/1.1 99 No\r\n\r\n".to_owned(),
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n".to_owned(),
+        header("content-length: -1"),
+        header("content-length: +1"),
+        header("content-length:"),
+        header("content-length: 1, 2"),
+        header("content-length: 99999999999999999999"),
+        header("transfer-encoding: gzip, chunked"),
+        header("transfer-encoding: chunked, chunked"),
+        header("transfer-encoding:"),
+        header("a b: c"),
+        header("a: b\r\n folded: c"),
+        chunk("\r\n"),
+        chunk("g\r\n"),
+        chunk("-1\r\n"),
+        chunk("0x5\r\nhello\r\n"),
+        chunk("1111111111111111\r\n"),
+        chunk("5\nhello\r\n"),
+        chunk("5;a\nb\r\nhello\r\n"),
+        chunk("5\r\nhelloo\r\n"),
+        chunk("0\r\na: b\n\r\n"),
+    ] {
+        let failed = answer(get(), &[sent.as_bytes()]).await;
+        assert!(matches!(failed, Err(Error::Invalid(_))), "{sent:?}: {failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn heads_extensions_and_trailers_are_bounded() {
+    let endless = "a".repeat(200 * 1024);
+    let many = "x-a: 1\r\n".repeat(200);
+    let hints = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(10_000);
+    for sent in [
+        format!("HTTP/1.1 200 {endless}"),
+        format!("HTTP/1.1 200 OK\r\na: {endless}\r\n\r\n"),
+        format!("HTTP/1.1 200 OK\r\n{many}\r\n"),
+        hints,
+        format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;{endless}\r\nhello\r\n0\r\n\r\n"),
+        format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\na: {endless}\r\n\r\n"),
+        format!(
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{}0\r\n\r\n",
+            "1;aaaaaaaa\r\nx\r\n".repeat(4000)
+        ),
+    ] {
+        let failed = answer(get(), &[sent.as_bytes()]).await;
+        assert!(matches!(failed, Err(Error::Invalid(_))), "{failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_answer_to_head_has_no_body() {
+    let request = Request::builder().method(Method::HEAD).body(Bytes::new()).expect("a request");
+    let sent = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n";
+    assert_eq!(answer(request, &[sent]).await.expect("an answer"), (StatusCode::OK, Vec::new(), true));
+}
+
+#[tokio::test]
+async fn a_server_may_refuse_a_request_before_it_has_read_all_of_it() {
+    let (ours, mut theirs) = duplex(1024);
+    let request =
+        Request::builder().method(Method::POST).body(Bytes::from(vec![b'a'; 1 << 20])).expect("a request");
+    let serving = tokio::spawn(async move {
+        let mut some = [0; 1024];
+        theirs.read_exact(&mut some).await.expect("the beginning");
+        theirs
+            .write_all(b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno")
+            .await
+            .expect("there is room");
+    });
+    let (head, mut reading) = Connection::new(ours).send(request, &server()).await.expect("an answer");
+    assert_eq!(
+        (head.status, body(&mut reading).await.expect("a body")),
+        (StatusCode::PAYLOAD_TOO_LARGE, b"no".to_vec())
+    );
+    assert!(reading.into_connection().is_none(), "half a request is on the connection");
+    serving.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn the_rest_of_a_request_is_sent_while_its_answer_is_read() {
+    let (ours, mut theirs) = duplex(1024);
+    let length = 1 << 18;
+    let request =
+        Request::builder().method(Method::POST).body(Bytes::from(vec![b'a'; length])).expect("a request");
+    let serving = tokio::spawn(async move {
+        theirs.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nh").await.expect("there is room");
+        let mut received = Vec::new();
+        while !received.ends_with(b"a") || received.len() < length {
+            let mut some = [0; 4096];
+            let read = theirs.read(&mut some).await.expect("more");
+            assert_ne!(read, 0, "the request breaks off");
+            received.extend_from_slice(&some[..read]);
+            let head = received.windows(4).position(|end| end == b"\r\n\r\n");
+            if head.is_some_and(|head| received.len() == head + 4 + length) {
+                break;
+            }
+        }
+        theirs.write_all(b"i").await.expect("there is room");
+        theirs
+    });
+    let (_, mut reading) = Connection::new(ours).send(request, &server()).await.expect("an answer");
+    assert_eq!(body(&mut reading).await.expect("a body"), b"hi");
+    assert!(reading.into_connection().is_some());
+    drop(serving.await.expect("no panic"));
+}
+
+proptest! {
+    /// Chunks and packets are cut anywhere, independently of each other.
+    #[test]
+    fn a_chunked_body_is_the_same_in_whatever_packets_it_comes(
+        chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..20),
+        cuts in prop::collection::vec(0..2000_usize, 0..20),
+    ) {
+        let mut sent = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+        for chunk in &chunks {
+            sent.extend_from_slice(format!("{:X}\r\n", chunk.len()).as_bytes());
+            sent.extend_from_slice(chunk);
+            sent.extend_from_slice(b"\r\n");
+        }
+        sent.extend_from_slice(b"0\r\n\r\n");
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(sent.len())).collect();
+        cuts.sort_unstable();
+        let mut packets = Vec::new();
+        let mut from = 0;
+        for cut in cuts.into_iter().chain([sent.len()]) {
+            packets.push(&sent[from..cut]);
+            from = cut;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let (_, body, is_reusable) = runtime.block_on(answer(get(), &packets)).expect("an answer");
+        prop_assert_eq!(body, chunks.concat());
+        prop_assert!(is_reusable);
+    }
+}

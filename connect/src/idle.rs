@@ -1,0 +1,171 @@
+//! Connections that can be used again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::{Handle, Id};
+use tokio::time::Instant;
+
+use crate::h1::Connection;
+use crate::h2;
+use crate::socket::Socket;
+
+/// The connections to a server that can be used again.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    most: usize,
+    timeout: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// HTTP/1.1, the longest unused first.
+    connections: VecDeque<Unused>,
+    http2: Option<Shared>,
+    /// The runtime whose task closes those that have been unused for too long.
+    swept_by: Option<Id>,
+}
+
+impl State {
+    fn take_last(&mut self) -> Option<Unused> {
+        let last = self.connections.iter().rposition(|unused| unused.connection.is_of_this_runtime())?;
+        self.connections.remove(last)
+    }
+}
+
+#[derive(Debug)]
+struct Unused {
+    connection: Connection<Socket>,
+    since: Instant,
+}
+
+#[derive(Debug)]
+struct Shared {
+    sender: h2::Sender,
+    /// The one that drives it.
+    runtime: Option<Id>,
+    /// When a request took it last.
+    used: Instant,
+}
+
+impl Idle {
+    pub(crate) fn new(most: usize, timeout: Duration) -> Self {
+        Self { most, timeout, state: Mutex::default() }
+    }
+
+    /// An HTTP/1.1 connection of this runtime that stands: the one that was used last.
+    pub(crate) fn take(&self) -> Option<Connection<Socket>> {
+        loop {
+            let Unused { mut connection, since } = self.state().take_last()?;
+            if since.elapsed() < self.timeout && connection.socket().is_quiet() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// The HTTP/2 connection, if it stands, is of this runtime and has not been unused for too long.
+    pub(crate) fn http2(&self) -> Option<h2::Sender> {
+        let mut state = self.state();
+        let shared = state.http2.as_mut()?;
+        if shared.runtime != current() {
+            return None;
+        }
+        if shared.sender.is_closed() || shared.used.elapsed() >= self.timeout {
+            state.http2 = None;
+            return None;
+        }
+        shared.used = Instant::now();
+        Some(shared.sender.clone())
+    }
+
+    /// Keeps an HTTP/1.1 connection, if there is one.
+    pub(crate) fn put(self: &Arc<Self>, connection: Option<Connection<Socket>>) {
+        let Some(connection) = connection.filter(|_| self.most > 0) else { return };
+        let mut state = self.state();
+        let surplus = (state.connections.len() >= self.most).then(|| state.connections.pop_front());
+        state.connections.push_back(Unused { connection, since: Instant::now() });
+        self.sweep(&mut state);
+        drop(state);
+        drop(surplus);
+    }
+
+    /// Keeps an HTTP/2 connection, which all requests share.
+    pub(crate) fn put_http2(self: &Arc<Self>, sender: h2::Sender) {
+        if self.most > 0 {
+            let mut state = self.state();
+            state.http2 = Some(Shared { sender, runtime: current(), used: Instant::now() });
+            self.sweep(&mut state);
+        }
+    }
+
+    /// Begins the task that closes connections, unless this runtime has it.
+    fn sweep(self: &Arc<Self>, state: &mut State) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if state.swept_by == Some(runtime.id()) {
+            return;
+        }
+        state.swept_by = Some(runtime.id());
+        let sweeper = Sweeper { idle: Arc::downgrade(self), runtime: runtime.id() };
+        let first = Instant::now() + self.timeout;
+        runtime.spawn(async move {
+            let mut next = first;
+            loop {
+                tokio::time::sleep_until(next).await;
+                match sweeper.close_old() {
+                    Some(later) => next = later,
+                    None => return,
+                }
+            }
+        });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes connections. Dropped with its runtime, it leaves the work to another.
+struct Sweeper {
+    idle: Weak<Idle>,
+    runtime: Id,
+}
+
+impl Sweeper {
+    /// Closes what has been unused for too long. Returns when the next one will have been; none if there is none.
+    fn close_old(&self) -> Option<Instant> {
+        let idle = self.idle.upgrade()?;
+        let mut state = idle.state();
+        let old =
+            state.connections.iter().take_while(|unused| unused.since.elapsed() >= idle.timeout).count();
+        let closed: Vec<Unused> = state.connections.drain(..old).collect();
+        let shared = state.http2.take_if(|shared| shared.used.elapsed() >= idle.timeout);
+        let used = [
+            state.connections.front().map(|unused| unused.since),
+            state.http2.as_ref().map(|shared| shared.used),
+        ];
+        let next = used.into_iter().flatten().min().map(|used| used + idle.timeout);
+        if next.is_none() && state.swept_by == Some(self.runtime) {
+            state.swept_by = None;
+        }
+        drop(state);
+        drop((closed, shared));
+        next
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        let Some(idle) = self.idle.upgrade() else { return };
+        let mut state = idle.state();
+        let has_some = !state.connections.is_empty() || state.http2.is_some();
+        if has_some && state.swept_by == Some(self.runtime) {
+            state.swept_by = None;
+        }
+    }
+}
+
+fn current() -> Option<Id> {
+    Handle::try_current().ok().map(|runtime| runtime.id())
+}

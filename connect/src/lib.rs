@@ -1,0 +1,27 @@
+//! Connections to one HTTP server.
+//!
+//! A [`Pool`] sends requests whose bodies are at hand and reads answers as they come. HTTP/1.1 is spoken by this crate
+//! itself, in the task of whoever sends the request and reads the body: a connection has no task, no channel and no
+//! buffers of its own, so that a chunk of an answer wakes one task, and an answer that is waited for holds a few hundred
+//! bytes. Where a server chooses HTTP/2 in the TLS handshake, the `hyper` crate speaks it.
+//!
+//! Neither redirects nor proxies nor retries: whoever needs them is above this crate.
+
+mod body;
+mod dial;
+mod error;
+mod h1;
+mod h2;
+mod idle;
+mod pool;
+mod socket;
+
+pub use self::body::Body;
+pub use self::error::Error;
+pub use self::pool::{Pool, Settings};
+
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    //! The entry point of the fuzz target. Not part of the API.
+    pub use crate::h1::fuzzing::answer;
+}

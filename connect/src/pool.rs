@@ -1,0 +1,156 @@
+//! The connections to a server that can be used again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use rustls::ClientConfig;
+
+use crate::body::Body;
+use crate::dial::{Dialed, Dialer};
+use crate::error::Error;
+use crate::h1::Connection;
+use crate::h2;
+use crate::idle::Idle;
+use crate::socket::Socket;
+
+/// How long a request waits for the connection that another one makes, before it makes its own.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How connections are made and kept.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Time limit for a new connection: the look-up of the name and the TLS handshake included.
+    pub connect_timeout: Duration,
+    /// Maximum number of unused connections that stay open; with 0, an HTTP/2 connection serves one request, too.
+    pub max_idle: usize,
+    /// How long an unused connection stays open.
+    pub idle_timeout: Duration,
+    /// Interval of TCP's keep-alive packets, so that a network that forgets quiet connections does not lose them.
+    pub keep_alive: Option<Duration>,
+    /// Interval of pings of an HTTP/2 connection with requests, and how long each may take.
+    pub ping: Duration,
+}
+
+/// The connections to one server. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    dialer: Dialer,
+    settings: Settings,
+    idle: Arc<Idle>,
+    /// Held while a connection is made on which the server may choose HTTP/2: whoever waits may use the same one.
+    choosing: tokio::sync::Mutex<Choice>,
+}
+
+/// What the server chose last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Unknown,
+    Http1,
+}
+
+/// Where a request can be sent.
+enum Way {
+    Http1(Connection<Socket>),
+    Http2(h2::Sender),
+}
+
+impl Pool {
+    /// A pool without connections. `server`: scheme, `http` or `https`, and authority; the rest does not count. `tls`:
+    /// without ALPN, which is set here.
+    pub fn new(server: Uri, tls: ClientConfig, settings: Settings) -> Self {
+        let dialer = Dialer::new(server, tls, settings.keep_alive);
+        let idle = Arc::new(Idle::new(settings.max_idle, settings.idle_timeout));
+        let choosing = tokio::sync::Mutex::new(Choice::Unknown);
+        Self { shared: Arc::new(Shared { dialer, settings, idle, choosing }) }
+    }
+
+    /// Whether these are connections to that server, made within that time.
+    pub fn serves(&self, server: &Uri, connect_timeout: Duration) -> bool {
+        let own = self.shared.dialer.server();
+        own.scheme() == server.scheme()
+            && own.authority() == server.authority()
+            && self.shared.settings.connect_timeout == connect_timeout
+    }
+
+    /// Sends a request and waits for the head of the answer. Of the request's address, path and query count. The body's
+    /// length and the other headers that frame a message are set here. Needs a Tokio runtime with I/O and time.
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
+        let shared = &*self.shared;
+        let server = shared.dialer.server();
+        let mut request = request;
+        let mut way = shared.at_hand();
+        loop {
+            let is_new = way.is_none();
+            let next = match way.take() {
+                Some(way) => way,
+                None => shared.connect().await?,
+            };
+            match next {
+                Way::Http1(connection) => {
+                    let (head, reading) = connection.send(request, server).await?;
+                    return Ok(Response::from_parts(head, Body::http1(reading, &shared.idle)?));
+                }
+                Way::Http2(sender) => match h2::send(sender, request, server).await {
+                    Ok(response) => return Ok(response.map(Body::http2)),
+                    // It had ended: a new one is made, once.
+                    Err(Ok(unsent)) if !is_new => request = unsent,
+                    Err(Ok(_)) => return Err(Error::Closed),
+                    Err(Err(error)) => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn at_hand(&self) -> Option<Way> {
+        let http2 = if self.dialer.is_tls() { self.idle.http2() } else { None };
+        http2.map(Way::Http2).or_else(|| self.idle.take().map(Way::Http1))
+    }
+
+    /// A new connection, or one that another request has made meanwhile.
+    async fn connect(&self) -> Result<Way, Error> {
+        if !self.dialer.is_tls() {
+            return self.dial().await;
+        }
+        let patience = PATIENCE.min(self.settings.connect_timeout);
+        let Ok(mut choice) = tokio::time::timeout(patience, self.choosing.lock()).await else {
+            return self.dial().await;
+        };
+        if let Some(way) = self.at_hand() {
+            return Ok(way);
+        }
+        if *choice == Choice::Http1 {
+            // Each request needs a connection of its own.
+            drop(choice);
+            return self.dial().await;
+        }
+        let way = self.dial().await?;
+        if let Way::Http1(_) = way {
+            *choice = Choice::Http1;
+        }
+        Ok(way)
+    }
+
+    async fn dial(&self) -> Result<Way, Error> {
+        let limit = self.settings.connect_timeout;
+        let dialing = async {
+            match self.dialer.dial().await? {
+                Dialed::Http1(socket) => Ok(Way::Http1(Connection::new(socket))),
+                Dialed::Http2(socket) => {
+                    let sender = h2::begin(socket, self.settings.ping).await?;
+                    self.idle.put_http2(sender.clone());
+                    Ok(Way::Http2(sender))
+                }
+            }
+        };
+        tokio::time::timeout(limit, dialing).await.unwrap_or(Err(Error::ConnectTimeout(limit)))
+    }
+}

@@ -1,0 +1,341 @@
+//! Pools against real servers on loopback: plain, with TLS, with HTTP/2.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use gatewright_connect::{Error, Pool, Settings};
+use http::{Method, Request, Uri};
+use http_body_util::BodyExt as _;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// A server and how many connections it has accepted.
+struct Server {
+    address: String,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Server {
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    fn uri(&self, scheme: &str) -> Uri {
+        format!("{scheme}://{}", self.address).parse().expect("an address")
+    }
+}
+
+/// Serves each connection with `serve`.
+async fn server<F: Future<Output = ()> + Send + 'static>(
+    serve: impl Fn(tokio::net::TcpStream) -> F + Send + 'static,
+) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(serve(socket));
+        }
+    });
+    Server { address, connections }
+}
+
+/// Answers `requests` requests with their path, then closes.
+async fn echo(mut socket: impl AsyncRead + AsyncWrite + Unpin, requests: usize) {
+    let mut received = Vec::new();
+    for _ in 0..requests {
+        let end = loop {
+            if let Some(end) = received.windows(4).position(|end| end == b"\r\n\r\n") {
+                break end + 4;
+            }
+            if socket.read_buf(&mut received).await.unwrap_or(0) == 0 {
+                return;
+            }
+        };
+        let head = String::from_utf8_lossy(&received[..end]).into_owned();
+        received.drain(..end);
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{path}", path.len());
+        if socket.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        connect_timeout: Duration::from_secs(5),
+        max_idle: 4,
+        idle_timeout: Duration::from_mins(1),
+        keep_alive: Some(Duration::from_mins(1)),
+        ping: Duration::from_secs(30),
+    }
+}
+
+fn client(roots: RootCertStore) -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    builder.expect("versions").with_root_certificates(roots).with_no_client_auth()
+}
+
+fn pool(server: &Server, settings: Settings) -> Pool {
+    Pool::new(server.uri("http"), client(RootCertStore::empty()), settings)
+}
+
+async fn ask(pool: &Pool, path: &str) -> Result<String, Error> {
+    let request = Request::builder().method(Method::GET).uri(path).body(Bytes::new()).expect("a request");
+    let body = pool.send(request).await?.into_body().collect().await?;
+    Ok(String::from_utf8(body.to_bytes().to_vec()).expect("text"))
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let server = server(|socket| echo(socket, 100)).await;
+    let pool = pool(&server, settings());
+    for path in ["/a", "/b?c=d", "/e"] {
+        assert_eq!(ask(&pool, path).await.expect("an answer"), path);
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn a_connection_is_not_used_in_another_runtime() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (serving, one, other) = (tokio::runtime::Runtime::new().expect("a runtime"), runtime(), runtime());
+    let server = serving.block_on(server(|socket| echo(socket, 100)));
+    let pool = pool(&server, settings());
+    // The first one is not driven any more, and a connection of it would never be ready.
+    for (runtime, connections) in [(&one, 1), (&other, 2), (&other, 2), (&one, 2)] {
+        let asked = async { tokio::time::timeout(Duration::from_secs(5), ask(&pool, "/")).await };
+        let answer = runtime.block_on(asked).expect("in time");
+        assert_eq!(answer.expect("an answer"), "/");
+        assert_eq!(server.connections(), connections);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_has_closed_is_not_used_again() {
+    let server = server(|socket| echo(socket, 1)).await;
+    let pool = pool(&server, settings());
+    for round in 1..=20 {
+        assert_eq!(ask(&pool, "/").await.expect("an answer"), "/");
+        assert_eq!(server.connections(), round);
+        // The end of the connection arrives.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_has_something_to_say_unasked_is_not_used_again() {
+    let server = server(|mut socket| async move {
+        let mut some = [0; 1024];
+        drop(socket.read(&mut some).await);
+        drop(socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n/").await);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        drop(socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil").await);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    })
+    .await;
+    let pool = pool(&server, settings());
+    for round in 1..=2 {
+        assert_eq!(ask(&pool, "/").await.expect("an answer"), "/");
+        assert_eq!(server.connections(), round);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn unused_connections_are_few_and_are_closed_after_their_time() {
+    let open = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&open);
+    let server = server(move |socket| {
+        let count = Arc::clone(&count);
+        async move {
+            count.fetch_add(1, Ordering::Relaxed);
+            echo(socket, 100).await;
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    })
+    .await;
+    let pool = pool(&server, Settings { idle_timeout: Duration::from_millis(200), ..settings() });
+    let asked = (0..10).map(|_| {
+        let pool = pool.clone();
+        tokio::spawn(async move {
+            let answer = pool.send(Request::new(Bytes::new())).await.expect("an answer");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            answer.into_body().collect().await.map(drop)
+        })
+    });
+    for one in asked.collect::<Vec<_>>() {
+        one.await.expect("no panic").expect("a body");
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(open.load(Ordering::Relaxed) <= 4, "{open:?}");
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if open.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+    }
+    panic!("{open:?} are still open");
+}
+
+#[tokio::test]
+async fn a_body_that_is_dropped_closes_its_connection() {
+    let (sender, closed) = tokio::sync::oneshot::channel();
+    let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+    let server = server(move |mut socket| {
+        let sender = Arc::clone(&sender);
+        async move {
+            drop(socket.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n").await);
+            let mut rest = Vec::new();
+            drop(socket.read_to_end(&mut rest).await);
+            if let Some(sender) = sender.lock().expect("the lock").take() {
+                sender.send(()).expect("the test waits");
+            }
+        }
+    })
+    .await;
+    let mut answer = pool(&server, settings()).send(Request::new(Bytes::new())).await.expect("an answer");
+    answer.body_mut().frame().await.expect("a frame").expect("data");
+    drop(answer);
+    tokio::time::timeout(Duration::from_secs(5), closed).await.expect("closed in time").expect("closed");
+}
+
+#[tokio::test]
+async fn who_cannot_be_reached_is_told_from_who_does_not_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    drop(listener);
+    let nobody = Server { address, connections: Arc::default() };
+    let failed = ask(&pool(&nobody, settings()), "/").await.expect_err("nobody listens");
+    assert!(failed.is_connect() && !failed.is_timeout(), "{failed:?}");
+
+    let silent = server(|socket| async move { drop(socket) }).await;
+    let failed = ask(&pool(&silent, settings()), "/").await.expect_err("it closes");
+    assert!(!failed.is_connect(), "{failed:?}");
+
+    // A handshake that never ends.
+    let mute = server(|socket| async move {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        drop(socket);
+    })
+    .await;
+    let brief = Settings { connect_timeout: Duration::from_millis(100), ..settings() };
+    let pool = Pool::new(mute.uri("https"), client(RootCertStore::empty()), brief);
+    let failed = ask(&pool, "/").await.expect_err("no handshake");
+    assert!(failed.is_connect() && failed.is_timeout(), "{failed:?}");
+}
+
+/// A server with TLS that offers these protocols, and a client's configuration that trusts it.
+async fn with_tls(protocols: &[&[u8]], requests: usize) -> (Server, ClientConfig) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.expect("versions").with_no_client_auth();
+    let mut config = builder.with_single_cert(vec![made.cert.der().clone()], key.into()).expect("a key");
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let mut server = server(move |socket| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(stream) = acceptor.accept(socket).await else { return };
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                serve_http2(stream).await;
+            } else {
+                echo(stream, requests).await;
+            }
+        }
+    })
+    .await;
+    server.address = server.address.replace("127.0.0.1", "localhost");
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).expect("a root");
+    (server, client(roots))
+}
+
+async fn serve_http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let answer = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async move {
+        let path = request.uri().path_and_query().map_or(String::new(), ToString::to_string);
+        Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(Bytes::from(path))))
+    });
+    let builder = hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new());
+    drop(builder.serve_connection(hyper_util::rt::TokioIo::new(stream), answer).await);
+}
+
+#[tokio::test]
+async fn over_tls_connections_are_used_again_too() {
+    let (server, tls) = with_tls(&[b"http/1.1"], 3).await;
+    let pool = Pool::new(server.uri("https"), tls, settings());
+    for _ in 0..3 {
+        assert_eq!(ask(&pool, "/a").await.expect("an answer"), "/a");
+    }
+    assert_eq!(server.connections(), 1);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(ask(&pool, "/b").await.expect("an answer"), "/b");
+    assert_eq!(server.connections(), 2, "the first one was closed by the server");
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_http_2_gets_one_connection_for_all() {
+    let (server, tls) = with_tls(&[b"h2", b"http/1.1"], 0).await;
+    let pool = Pool::new(server.uri("https"), tls, settings());
+    let asked: Vec<_> = (0..50)
+        .map(|number| {
+            let pool = pool.clone();
+            tokio::spawn(async move { ask(&pool, &format!("/{number}?x")).await })
+        })
+        .collect();
+    for (number, one) in asked.into_iter().enumerate() {
+        assert_eq!(one.await.expect("no panic").expect("an answer"), format!("/{number}?x"));
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_http_2_connection_is_given_up_when_it_has_been_unused_for_too_long() {
+    let (server, tls) = with_tls(&[b"h2"], 0).await;
+    let brief = Settings { idle_timeout: Duration::from_millis(200), ..settings() };
+    let pool = Pool::new(server.uri("https"), tls.clone(), brief);
+    for (pause, connections) in [(0, 1), (50, 1), (400, 2)] {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        assert_eq!(ask(&pool, "/").await.expect("an answer"), "/");
+        assert_eq!(server.connections(), connections);
+    }
+    let none = Pool::new(server.uri("https"), tls, Settings { max_idle: 0, ..settings() });
+    for connections in 3..5 {
+        assert_eq!(ask(&none, "/").await.expect("an answer"), "/");
+        assert_eq!(server.connections(), connections);
+    }
+}
+
+#[test]
+fn what_a_server_ends_while_nobody_drives_the_runtime_is_not_used_again() {
+    let serving = tokio::runtime::Runtime::new().expect("a runtime");
+    let ours = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (plain, (over_tls, tls)) = serving
+        .block_on(async { (server(|socket| echo(socket, 1)).await, with_tls(&[b"http/1.1"], 1).await) });
+    let over_tls_pool = Pool::new(over_tls.uri("https"), tls, settings());
+    for (server, pool) in [(&plain, pool(&plain, settings())), (&over_tls, over_tls_pool)] {
+        for connections in 1..=3 {
+            assert_eq!(ours.block_on(ask(&pool, "/")).expect("an answer"), "/");
+            assert_eq!(server.connections(), connections);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_refused() {
+    let (server, _) = with_tls(&[b"http/1.1"], 1).await;
+    let pool = Pool::new(server.uri("https"), client(RootCertStore::empty()), settings());
+    let failed = ask(&pool, "/").await.expect_err("nobody vouches");
+    assert!(failed.is_connect() && !failed.is_timeout(), "{failed:?}");
+}

@@ -2,7 +2,6 @@
 //! (generated); the raw front under them is here.
 
 mod builder;
-mod context;
 mod generated;
 mod typed;
 
@@ -19,7 +18,6 @@ use crate::transport::secret::Secrets;
 use crate::wire::error::Error;
 use crate::wire::redact::Redactor;
 
-pub use self::context::CallContext;
 pub use self::generated::builder::ClientBuilder;
 pub use self::generated::resources;
 pub use self::typed::TypedCall;
@@ -71,16 +69,16 @@ impl Client {
     ///
     /// Errors: every kind but StreamTruncated, Stream and TaskFailed.
     pub async fn call(&self, mut call: Call) -> Result<RawResponse, Error> {
-        call.options = call.options.over(&self.options);
-        self.transport.call(call).await
+        let options = std::mem::take(&mut call.options).over(&self.options);
+        self.transport.call(call, &options).await
     }
 
     /// Sends a call and opens the response as a stream. A streaming switch in the body is turned on.
     ///
     /// Errors: as [`Client::call`]; errors within the stream come from [`RawStream::next_batch`].
     pub async fn open(&self, mut call: Call) -> Result<RawStream, Error> {
-        call.options = call.options.over(&self.options);
-        self.transport.open(call).await.map(RawStream::new)
+        let options = std::mem::take(&mut call.options).over(&self.options);
+        self.transport.open(call, &options).await.map(RawStream::new)
     }
 
     pub(crate) fn transport(&self) -> &Transport {

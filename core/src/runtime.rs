@@ -9,7 +9,7 @@ pub use crate::api::operation::{
 };
 #[cfg(debug_assertions)]
 pub use crate::api::other_api::register;
-pub use crate::client::{CallContext, Client, TypedCall};
+pub use crate::client::{Client, TypedCall};
 pub use crate::stream::EventStream;
 pub use crate::transport::response::Response;
 pub use crate::wire::error::Error;

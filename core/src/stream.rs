@@ -16,6 +16,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod text;
+mod turns;
 mod typed;
 
 use std::fmt;
@@ -34,11 +35,13 @@ use tokio::time::{Instant, Sleep};
 pub use self::accumulate::Accumulator;
 use self::levels::Levels;
 use self::reading::{Reader, Ready};
+use self::turns::Turns;
 pub use self::typed::EventStream;
 use crate::api::operation::Operation;
 use crate::transport::clock::later;
-use crate::transport::exchange::{Body, Bounds, Opened, Silence};
+use crate::transport::exchange::{Bounds, HeldBody, Opened, Silence};
 use crate::transport::response::{Head, RawResponse};
+use crate::transport::route::HttpError;
 use crate::wire::error::{Error, ErrorKind, Received};
 use crate::wire::sse::{Frame, StreamEvent};
 
@@ -62,7 +65,7 @@ pub struct RawStream {
     head: Head,
     bounds: Bounds,
     /// None once the stream has ended for any reason: the connection is released with the body.
-    body: Option<Body>,
+    body: Option<HeldBody>,
     reader: Reader,
     levels: Levels,
     /// How the stream ends, once known; reported after the ready events.
@@ -72,8 +75,7 @@ pub struct RawStream {
     opened: Instant,
     last_byte: Instant,
     timer: Pin<Box<Sleep>>,
-    /// Whether the connection task has had a turn since the last packet.
-    yielded: bool,
+    turns: Turns,
 }
 
 impl RawStream {
@@ -92,8 +94,11 @@ impl RawStream {
             failure: None,
             opened: now,
             last_byte: now,
-            timer: Box::pin(tokio::time::sleep(bounds.silence.limit)),
-            yielded: false,
+            timer: Box::pin(tokio::time::sleep_until(later(
+                now,
+                bounds.silence.limit.min(bounds.event_idle),
+            ))),
+            turns: Turns::default(),
         }
     }
 
@@ -320,10 +325,10 @@ impl RawStream {
             }
             packets += 1;
             let Some(body) = &mut self.body else { break };
-            match body.as_mut().poll_next(context) {
+            match body.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(packet))) => {
                     self.last_byte = Instant::now();
-                    self.yielded = false;
+                    self.turns.packet();
                     self.levels.received.bytes += packet.len() as u64;
                     self.end = self.reader.take_packet(&packet, self.last_byte);
                 }
@@ -333,17 +338,14 @@ impl RawStream {
                     let silence = ready!(self.poll_silence(context));
                     self.end = Some(Err(silence));
                 }
-                Poll::Pending if may_yield && !self.yielded => {
-                    // The connection task delivers one chunk at a time and reads on once it is taken: let it run once,
-                    // so that chunks that arrived together are delivered together.
-                    self.yielded = true;
+                Poll::Pending if may_yield && self.turns.give() => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 Poll::Pending => break,
             }
         }
-        self.yielded = false;
+        self.turns.close();
         if self.end.is_some() {
             self.release_body();
         }
@@ -353,13 +355,17 @@ impl RawStream {
     /// Ready once the stream has been silent for too long.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Error> {
         let Silence { limit, option } = self.bounds.silence;
-        let by_bytes = later(self.last_byte, limit);
-        let by_events = later(self.reader.last_event, self.bounds.event_idle);
-        let until = by_bytes.min(by_events);
-        if self.timer.deadline() != until {
+        let (by_bytes, by_events) = loop {
+            // What arrives only puts the end off, so the timer need not follow before it has run out.
+            ready!(self.timer.as_mut().poll(context));
+            let by_bytes = later(self.last_byte, limit);
+            let by_events = later(self.reader.last_event, self.bounds.event_idle);
+            let until = by_bytes.min(by_events);
+            if until <= self.timer.deadline() {
+                break (by_bytes, by_events);
+            }
             self.timer.as_mut().reset(until);
-        }
-        ready!(self.timer.as_mut().poll(context));
+        };
         let message = if by_bytes <= by_events {
             format!("not a byte of the stream arrived for {limit:?} ({option})")
         } else {
@@ -400,6 +406,10 @@ impl RawStream {
         if matches!(self.end, Some(Ok(())))
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
+            // The end has usually come with the last event.
+            if !matches!(body.next().now_or_never(), Some(Some(Ok(_))) | None) {
+                return;
+            }
             runtime.spawn(async move {
                 let drained = async { while let Some(Ok(_)) = body.next().await {} };
                 // Both outcomes are fine: the body ended in time, or the drop closes the connection.
@@ -410,12 +420,13 @@ impl RawStream {
 }
 
 /// The error for a body that was cut off or cannot be decompressed.
-fn body_error(error: reqwest::Error) -> Error {
-    if !error.is_decode() || is_of_connection(&error) {
+fn body_error(error: HttpError) -> Error {
+    if !error.is_of_content() || is_of_connection(&error) {
         return crate::transport::exchange::body_error(error);
     }
-    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
-    let told = if source.is_some_and(|source| source.kind() == io::ErrorKind::UnexpectedEof) {
+    let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    let is_cut = |cause: &io::Error| cause.kind() == io::ErrorKind::UnexpectedEof;
+    let told = if causes.any(|cause| cause.downcast_ref().is_some_and(is_cut)) {
         Error::new(ErrorKind::StreamTruncated, "the stream ended inside its content encoding")
     } else {
         Error::new(ErrorKind::Decode, "the content encoding of the stream is broken")
@@ -429,6 +440,7 @@ fn is_of_connection(error: &(dyn std::error::Error + 'static)) -> bool {
     // `source` does not return the error that an I/O error wraps.
     let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     error.is::<hyper::Error>()
+        || error.is::<gatewright_connect::Error>()
         || inner.is_some_and(|inner| is_of_connection(inner))
         || error.source().is_some_and(is_of_connection)
 }

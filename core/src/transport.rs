@@ -13,6 +13,7 @@ pub(crate) mod middleware;
 pub(crate) mod options;
 pub(crate) mod response;
 pub(crate) mod retry;
+pub(crate) mod route;
 pub(crate) mod secret;
 pub(crate) mod tls;
 pub(crate) mod trace;

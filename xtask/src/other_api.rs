@@ -26,7 +26,7 @@ const HOME: Home = Home {
 };
 
 /// The modules of the Rust client, for the program that includes them.
-const RUST_ROOT: &str = "pub mod client;\npub mod operations;\npub mod resources;\npub mod types;\n";
+const RUST_ROOT: &str = "pub mod operations;\npub mod resources;\npub mod types;\n";
 
 /// Generates, compiles and calls.
 pub(crate) fn generate_and_call() -> Result<()> {

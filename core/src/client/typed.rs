@@ -1,90 +1,143 @@
-//! One typed call. A generated client builds its request and parses its value; this file combines the two again. The
-//! generated code can carry neither our errors nor the head of a response that it fails to parse: both travel in the
-//! context of the call.
+//! One typed call: collects what generated resources give, sends it as a raw call, and parses the answer.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::fmt;
 
 use bytes::Bytes;
-use progenitor_client::{ByteStream, ResponseValue};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::Client;
-use super::context::{CallContext, CallState};
 use crate::api::operation::Operation;
 use crate::stream::{EventStream, RawStream};
-use crate::transport::base_url::check_parameter;
-use crate::transport::exchange::Opened;
+use crate::transport::generated::options::RequestOptions;
+use crate::transport::options::Call;
 use crate::transport::response::{Head, RawResponse, Response};
-use crate::wire::error::Error;
+use crate::wire::error::{Error, ErrorKind};
 
-type GeneratedResult<T> = Result<T, progenitor_client::Error>;
-
-/// One typed call, as generated resources make it: build the request with a generated client on [`TypedCall::context`],
-/// then pass the response to the method for the wanted result.
+/// One typed call, as generated resources make it: its parameters and its body, then the method for the wanted result.
 #[derive(Debug)]
-pub struct TypedCall {
-    context: CallContext,
+#[must_use]
+pub struct TypedCall<'c> {
+    client: &'c Client,
+    call: Call,
+    /// Why a value cannot be sent.
+    failure: Option<Error>,
 }
 
-impl TypedCall {
-    /// A call of an operation. `path`: names and values of its path parameters. Errors: the value of a path parameter
-    /// could change the path around it (InvalidRequest).
-    pub fn new(client: &Client, operation: &'static Operation, path: &[(&str, &str)]) -> Result<Self, Error> {
-        for (name, value) in path {
-            check_parameter(operation, name, value).map_err(|error| error.with_operation(operation))?;
+impl<'c> TypedCall<'c> {
+    /// A call of an operation without parameters and without a body.
+    pub fn new(client: &'c Client, operation: &'static Operation) -> Self {
+        Self { client, call: Call::new(operation), failure: None }
+    }
+
+    /// Sets a path parameter.
+    pub fn path(mut self, name: &str, value: &impl fmt::Display) -> Self {
+        self.call = self.call.path(name, value.to_string());
+        self
+    }
+
+    /// Adds a query parameter: each value of a list by itself, and none for null.
+    pub fn query(mut self, name: &str, value: &impl Serialize) -> Self {
+        match serde_json::to_value(value) {
+            Ok(value) => push(&mut self.call.query, name, value),
+            Err(error) => self.fail(error),
         }
-        Ok(Self { context: CallContext { client: client.clone(), operation, state: Arc::default() } })
+        self
     }
 
-    /// The parts of a generated client: the gateway's address, the HTTP client and the context for its hooks.
-    pub fn context(&self) -> (&str, reqwest::Client, CallContext) {
-        let client = &self.context.client;
-        (client.base_url(), client.transport().http().clone(), self.context.clone())
+    /// Sets a header, as [`TypedCall::query`] adds parameters.
+    pub fn header(mut self, name: &str, value: &impl Serialize) -> Self {
+        match serde_json::to_value(value) {
+            Ok(value) => push(&mut self.call.options.extra_headers, name, value),
+            Err(error) => self.fail(error),
+        }
+        self
     }
 
-    /// The value with its head, or our error.
-    pub fn value<T>(self, answer: GeneratedResult<ResponseValue<T>>) -> Result<Response<T>, Error> {
-        let value = answer.map_err(|error| self.context.error(error))?;
-        let (head, _) = self.answered();
-        Ok(Response::new(value.into_inner(), head))
+    /// Sets the body.
+    pub fn body(mut self, body: &impl Serialize) -> Self {
+        match serde_json::to_vec(body) {
+            Ok(body) => self.call = self.call.object(body),
+            Err(error) => self.fail(error),
+        }
+        self
     }
 
-    /// The unparsed body with its head, or our error.
-    pub fn bytes(self, answer: GeneratedResult<ResponseValue<ByteStream>>) -> Result<Response<Bytes>, Error> {
-        answer.map_err(|error| self.context.error(error))?;
-        let (head, body) = self.answered();
+    fn fail(&mut self, error: serde_json::Error) {
+        let failure = Error::new(ErrorKind::InvalidRequest, "the request cannot be built")
+            .quoting(error)
+            .with_operation(self.call.operation)
+            .shown(&self.client.redactor());
+        self.failure.get_or_insert(failure);
+    }
+
+    /// The call and its options, if all that was given can be sent.
+    fn sound(mut self) -> Result<(&'c Client, Call, Cow<'c, RequestOptions>), Error> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let options = self.client.options();
+        if self.call.options.extra_headers.is_empty() {
+            return Ok((self.client, self.call, Cow::Borrowed(options)));
+        }
+        let own = std::mem::take(&mut self.call.options).over(options);
+        Ok((self.client, self.call, Cow::Owned(own)))
+    }
+
+    async fn send(self) -> Result<(&'static Operation, RawResponse), Error> {
+        let (client, call, options) = self.sound()?;
+        let operation = call.operation;
+        Ok((operation, client.transport().call(call, &options).await?))
+    }
+
+    /// The typed value.
+    pub async fn value<T: DeserializeOwned>(self) -> Result<Response<T>, Error> {
+        let (operation, raw) = self.send().await?;
+        raw.parse(operation)
+    }
+
+    /// The head of an answer without content.
+    pub async fn nothing(self) -> Result<Response<()>, Error> {
+        let (_, raw) = self.send().await?;
+        let (head, _) = apart(raw);
+        Ok(Response::new((), head))
+    }
+
+    /// The body as it is.
+    pub async fn bytes(self) -> Result<Response<Bytes>, Error> {
+        let (_, raw) = self.send().await?;
+        let (head, body) = apart(raw);
         Ok(Response::new(body, head))
     }
 
-    /// The body as text, with its head, or our error.
-    pub fn text(self, answer: GeneratedResult<ResponseValue<ByteStream>>) -> Result<Response<String>, Error> {
-        answer.map_err(|error| self.context.error(error))?;
-        let operation = self.context.operation;
-        let (head, body) = self.answered();
-        let raw = RawResponse::new(head.clone(), body);
-        Ok(Response::new(raw.text(operation)?.to_owned(), head))
+    /// The body as text.
+    pub async fn text(self) -> Result<Response<String>, Error> {
+        let (operation, raw) = self.send().await?;
+        let text = raw.text(operation)?.to_owned();
+        let (head, _) = apart(raw);
+        Ok(Response::new(text, head))
     }
 
-    /// The started stream, or our error.
-    pub fn stream<T: DeserializeOwned>(
-        self,
-        answer: GeneratedResult<ResponseValue<ByteStream>>,
-    ) -> Result<EventStream<T>, Error> {
-        let context = &self.context;
-        let value = answer.map_err(|error| context.error(error))?;
-        let CallState::Opened(head, hold) = context.take_state() else {
-            unreachable!("a stream comes of an answer that was left open");
-        };
-        let bounds = context.client.transport().stream_bounds(context.client.options());
-        let body = Box::pin(hold.over(value.into_inner_stream()));
-        let opened = Opened { operation: context.operation, head, body, bounds };
+    /// The started stream.
+    pub async fn stream<T: DeserializeOwned>(self) -> Result<EventStream<T>, Error> {
+        let (client, call, options) = self.sound()?;
+        let opened = client.transport().open(call, &options).await?;
         Ok(EventStream::new(RawStream::new(opened)))
     }
+}
 
-    fn answered(self) -> (Head, Bytes) {
-        let CallState::Answered(head, body) = self.context.take_state() else {
-            unreachable!("a value comes of an answer that was read whole");
-        };
-        (head, body)
+fn push(pairs: &mut Vec<(String, String)>, name: &str, value: Value) {
+    match value {
+        Value::Null => {}
+        Value::Array(values) => values.into_iter().for_each(|value| push(pairs, name, value)),
+        Value::String(text) => pairs.push((name.to_owned(), text)),
+        other => pairs.push((name.to_owned(), other.to_string())),
     }
+}
+
+fn apart(raw: RawResponse) -> (Head, Bytes) {
+    let RawResponse { status, headers, body, attempts, elapsed, secrets } = raw;
+    (Head { status, headers, attempts, elapsed, secrets }, body)
 }

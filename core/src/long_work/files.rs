@@ -20,6 +20,7 @@ use self::landing::Landing;
 use crate::client::Client;
 use crate::long_work::generated::options::SaveOptions;
 use crate::transport::exchange::{ERROR_BODY_TIME, cause_and_way_out, read_some};
+use crate::transport::route::Incoming;
 use crate::transport::secret::{Secrets, redacted_url};
 use crate::wire::error::{Error, ErrorKind};
 
@@ -123,7 +124,7 @@ impl Client {
             StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT
         ) {
             let headers = response.headers().clone();
-            let body = read_some(response, ERROR_BODY_TIME).await;
+            let body = read_some(Incoming::from(response).body, ERROR_BODY_TIME).await;
             let fallback = || format!("{shown} returned status {status}");
             return Err(Error::from_body(ErrorKind::from_status(status.as_u16()), body, fallback)
                 .with_status(status.as_u16())

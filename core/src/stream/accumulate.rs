@@ -75,8 +75,12 @@ impl Accumulator {
 
     /// Adds a chunk that equals the last one except for its text.
     pub(super) fn push_text(&mut self, text: &str) {
-        if let Document::Chat(completion) = &mut self.document {
-            completion.push_text(text);
+        match &mut self.document {
+            Document::Chat(completion) => completion.push_text(text),
+            Document::Responses(building) => building.push_text_again(text),
+            Document::Messages(building) => building.push_text(text),
+            Document::Native(content) => content.push_text(text),
+            Document::Last(_) => {}
         }
     }
 

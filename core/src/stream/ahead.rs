@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -109,12 +109,19 @@ impl<E: Send + 'static> ReadAhead<E> {
         Taken::Events(events)
     }
 
-    /// Blocks until [`ReadAhead::take`] has something to return or the limit has passed. Returns whether it has
-    /// something.
-    pub fn wait(&self, limit: Duration) -> bool {
-        let state = self.inbox.lock();
-        let waited = self.inbox.readable.wait_timeout_while(state, limit, |state| !state.is_readable());
-        waited.unwrap_or_else(PoisonError::into_inner).0.is_readable()
+    /// Waits until [`ReadAhead::take`] has something to return.
+    pub fn readable(&self) -> impl Future<Output = ()> + Send + use<E> {
+        let inbox = Arc::clone(&self.inbox);
+        async move {
+            loop {
+                let mut told = pin!(inbox.readable.notified());
+                told.as_mut().enable();
+                if inbox.lock().is_readable() {
+                    return;
+                }
+                told.await;
+            }
+        }
     }
 
     /// Runs `tell` once [`ReadAhead::take`] has something to return: either now or on the task.
@@ -156,8 +163,8 @@ impl<E: Send + 'static> fmt::Debug for ReadAhead<E> {
 /// What has been read and not yet taken.
 struct Inbox<E> {
     state: Mutex<State<E>>,
-    /// Signalled when there is something to take, for a blocked thread.
-    readable: Condvar,
+    /// Signalled when there is something to take.
+    readable: Notify,
     /// Signalled when something was taken, for the pump.
     space: Notify,
     /// Signalled when the stream has been returned, for the next reader.
@@ -210,7 +217,7 @@ impl<E> Default for Inbox<E> {
         };
         Self {
             state: Mutex::new(state),
-            readable: Condvar::new(),
+            readable: Notify::new(),
             space: Notify::new(),
             returned: Notify::new(),
             closing: Notify::new(),
@@ -242,7 +249,7 @@ impl<E> Inbox<E> {
     fn wake(&self, mut state: MutexGuard<'_, State<E>>) {
         let waiters = mem::take(&mut state.waiters);
         drop(state);
-        self.readable.notify_all();
+        self.readable.notify_waiters();
         for tell in waiters {
             tell();
         }

@@ -28,6 +28,8 @@ pub(super) struct Journal {
     operation: &'static Operation,
     /// Data of the unparsed events, each followed by a separator.
     unread: String,
+    /// The last event without its text, if it may differ from the last unparsed one elsewhere, too.
+    last: String,
     /// None once the document has exceeded its bound and was discarded.
     accumulator: Option<Accumulator>,
     /// Bound on the document's memory, in bytes, and therefore on its text.
@@ -46,6 +48,7 @@ impl Journal {
         Self {
             operation,
             unread: String::new(),
+            last: String::new(),
             accumulator: Some(Accumulator::new(operation)),
             max_bytes,
             measured: 0,
@@ -56,13 +59,28 @@ impl Journal {
 
     /// Keeps the data of a delivered event.
     pub(super) fn keep(&mut self, data: &str) {
+        self.keep_last();
         // An entry that begins with a quote is a text.
         self.append(if data.starts_with('"') { " " } else { "" }, data);
     }
 
-    /// Keeps an event that equals the last one except for its text, which is given as JSON.
-    pub(super) fn keep_text(&mut self, quoted: &str) {
+    /// Keeps an event that equals the last one except for its text, which is given as JSON. others: what surrounds the
+    /// text, if that differs, too, in values of which the document keeps the last.
+    pub(super) fn keep_text(&mut self, quoted: &str, others: Option<(&str, &str)>) {
         self.append("", quoted);
+        if let Some((before, after)) = others {
+            self.last.clear();
+            self.last.push_str(before);
+            self.last.push_str(after);
+        }
+    }
+
+    /// Keeps the last event once more, without a text, for what else it brought.
+    fn keep_last(&mut self) {
+        if !self.last.is_empty() {
+            let last = std::mem::take(&mut self.last);
+            self.append("", &last);
+        }
     }
 
     fn append(&mut self, mark: &str, entry: &str) {
@@ -79,6 +97,7 @@ impl Journal {
 
     /// The document so far as JSON; none if no event has arrived or the document has exceeded its bound.
     pub(super) fn partial(&mut self) -> Option<Bytes> {
+        self.keep_last();
         self.read();
         if !self.fits() {
             return None;
@@ -109,6 +128,7 @@ impl Journal {
         if self.measured > self.max_bytes {
             self.accumulator = None;
             self.unread = String::new();
+            self.last = String::new();
         }
         self.accumulator.is_some()
     }
@@ -169,9 +189,9 @@ mod tests {
     fn a_text_alone_goes_where_that_of_the_last_event_went() {
         let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, usize::MAX);
         journal.keep(&chunk("a"));
-        journal.keep_text(r#""\n""#);
+        journal.keep_text(r#""\n""#, None);
         journal.keep(r#""no chunk""#);
-        journal.keep_text(r#""b""#);
+        journal.keep_text(r#""b""#, None);
         assert_eq!(content(&journal.whole().expect("whole")), "a\nb");
     }
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::journal::Journal;
-use super::pattern::Pattern;
-use super::reading::Ready;
+use super::pattern::Like;
+use super::reading::{Chunk, Ready};
 use super::shape::{self, Mending};
 use super::{document, meaning, mend, text};
 use crate::api::form::Form;
@@ -23,8 +23,6 @@ pub(super) struct Levels {
     /// The form of a chunk.
     form: &'static Form,
     pub(super) journal: Journal,
-    /// The pattern of the last chunk that was read.
-    pattern: Pattern,
     pub(super) received: Received,
 }
 
@@ -34,29 +32,30 @@ impl Levels {
             protocol: operation.protocol,
             form: chunk_form(operation),
             journal: Journal::new(operation, max_body_bytes),
-            pattern: Pattern::default(),
             received: Received::default(),
         }
     }
 
     /// As delivered by [`RawStream::next_batch`](super::RawStream::next_batch).
     pub(super) fn chunk(&mut self, ready: Ready) -> Result<Option<StreamEvent>, Error> {
-        let Some(mut event) = ready.into_chunk() else { return Ok(None) };
-        if let Some(like) = self.pattern.like(&event.data) {
-            self.received.events += 1;
-            self.journal.keep_text(like.quoted);
-            if let Some(mended) = like.mended {
+        let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
+        if let Some(like) = like {
+            self.keep_like(&event.data, &like);
+            if let Some(mended) = like.mended(&event.data) {
                 event.data = mended;
             }
             return Ok(Some(event));
         }
         self.normalise(&mut event);
-        if shape::check(self.form, &event.data).is_ok() {
-            self.keep(&event.data, Some(&event.data));
+        let is_sound = shape::check(self.form, &event.data).is_ok();
+        let mended = if is_sound {
+            None
         } else {
             let mended = shape::mend_text(self.form, &event.data, Mending::Structure);
-            let mended = mended.map_err(|error| meaning::not_json(&event.data, error))?;
-            self.keep(&event.data, Some(&mended));
+            Some(mended.map_err(|error| meaning::not_json(&event.data, error))?)
+        };
+        self.keep(&event.data);
+        if let Some(mended) = mended {
             event.data = mended;
         }
         Ok(Some(event))
@@ -64,8 +63,10 @@ impl Levels {
 
     /// As delivered by [`EventStream`](super::EventStream).
     pub(super) fn typed<T: DeserializeOwned>(&mut self, ready: Ready) -> Result<Option<T>, Error> {
-        let Some(mut event) = ready.into_chunk() else { return Ok(None) };
-        self.normalise(&mut event);
+        let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
+        if like.is_none() {
+            self.normalise(&mut event);
+        }
         let value = serde_json::from_str(&event.data).or_else(|_| {
             let whole = shape::mend_text(self.form, &event.data, Mending::Whole)
                 .map_err(|error| meaning::not_json(&event.data, error))?;
@@ -75,61 +76,57 @@ impl Levels {
                 value.map_err(|_| of_another_form(&event.data, error))
             })
         })?;
-        self.keep_unseen(&event.data);
+        match like {
+            Some(like) => self.keep_like(&event.data, &like),
+            None => self.keep(&event.data),
+        }
         Ok(Some(value))
     }
 
     /// As delivered by [`RawStream::next_text`](super::RawStream::next_text).
     pub(super) fn text(&mut self, ready: Ready) -> Result<Option<String>, Error> {
-        let Some(mut event) = ready.into_chunk() else { return Ok(None) };
-        if let Some(like) = self.pattern.like(&event.data) {
-            self.received.events += 1;
-            self.journal.keep_text(like.quoted);
-            let text = like.is_first.then(|| like.text.into_owned());
-            return Ok(text.filter(|text| !text.is_empty()));
+        let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
+        if let Some(like) = like {
+            self.keep_like(&event.data, &like);
+            return Ok(like.first_text(&event.data));
         }
         self.normalise(&mut event);
         let text = text::text(self.protocol, &event.data);
         let text = text.map_err(|error| meaning::not_json(&event.data, error))?;
-        self.keep_unseen(&event.data);
+        self.keep(&event.data);
         Ok(text)
     }
 
     /// As delivered by [`RawStream::next_frames`](super::RawStream::next_frames). A chunk that cannot be read is
     /// delivered together with the error that ends the stream.
     pub(super) fn frame(&mut self, ready: Ready) -> (Option<Frame>, Result<(), Error>) {
-        let (frame, is_chunk) = match ready {
-            Ready::Chunk(event) => (Frame::from(event), true),
-            Ready::Element(event) => return (None, self.chunk(Ready::Chunk(event)).map(drop)),
-            Ready::Frame { frame, is_chunk } => (*frame, is_chunk),
+        let (frame, is_chunk, like) = match ready {
+            Ready::Chunk(Chunk { event, like }) => (Frame::from(event), true, like),
+            Ready::Element(chunk) => return (None, self.chunk(Ready::Chunk(chunk)).map(drop)),
+            Ready::Frame { frame, is_chunk, like } => (*frame, is_chunk, like),
         };
         let mut kept = Ok(());
-        if is_chunk && let Some(data) = &frame.data {
-            let event = StreamEvent { event: frame.event.clone(), data: data.clone(), id: None };
-            kept = self.chunk(Ready::Chunk(event)).map(drop);
+        match (&frame.data, like) {
+            (Some(data), Some(like)) => self.keep_like(data, &like),
+            (Some(data), None) if is_chunk => {
+                let event = StreamEvent { event: frame.event.clone(), data: data.clone(), id: None };
+                kept = self.chunk(Ready::Chunk(Chunk { event, like: None })).map(drop);
+            }
+            _ => {}
         }
         (Some(frame), kept)
     }
 
-    /// Keeps a chunk for the document. handed: the chunk as delivered, if that is known.
-    fn keep(&mut self, data: &str, handed: Option<&str>) {
+    /// Keeps a chunk for the document.
+    fn keep(&mut self, data: &str) {
         self.received.events += 1;
         self.journal.keep(data);
-        match handed {
-            Some(handed) if self.protocol == Protocol::Chat => self.pattern.learn(data, handed),
-            _ => self.pattern.forget(),
-        }
     }
 
-    /// Keeps a chunk that a level has read in its own way and that needs no mending for it.
-    fn keep_unseen(&mut self, data: &str) {
-        if let Some(like) = self.pattern.like(data) {
-            self.received.events += 1;
-            self.journal.keep_text(like.quoted);
-        } else {
-            let is_as_handed = shape::check(self.form, data).is_ok();
-            self.keep(data, is_as_handed.then_some(data));
-        }
+    /// Keeps a chunk that is like the last one.
+    fn keep_like(&mut self, data: &str, like: &Like) {
+        self.received.events += 1;
+        self.journal.keep_text(like.quoted(data), like.others(data));
     }
 
     /// Mends what needs no parsing, so that the data is the same at every level and in every language.

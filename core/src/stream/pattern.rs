@@ -1,210 +1,241 @@
-//! Makes long streams cheap. Nearly every chunk of a chat stream equals the previous one except for its text. Such a
-//! chunk is recognized by comparing bytes: it need not be parsed, and only its text has to be kept.
+//! Makes long streams cheap. Nearly every chunk equals the previous one except for its text, and in some protocols for
+//! a number or a word beside it. Such a chunk is recognized by comparing bytes: its meaning is known, it need not be
+//! parsed, and only its text has to be kept.
+
+mod places;
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
 
+use memchr::memchr2;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+
+use self::places::{Place, Vary, places};
+use super::mend;
+use super::shape::{self, Mending};
+use crate::api::form::Form;
+use crate::api::generated::forms::chunk_form;
+use crate::api::operation::{Operation, Protocol};
+use crate::wire::sse::StreamEvent;
 
 /// Number of consecutive mismatches after which no more patterns are learned.
 const MAX_MISSES: u32 = 16;
+/// Digits of a number that may differ: all such numbers are integers of every language.
+const MAX_DIGITS: usize = 15;
 
-/// The last chunk that was read, if the next one may differ in its text alone.
-#[derive(Debug, Default)]
-pub(super) struct Pattern {
-    /// The chunk as it arrived: the parts before and after the text.
-    came: Option<(String, String)>,
-    /// The chunk as it was delivered, if that differs.
-    handed: Option<(String, String)>,
-    /// Whether the text is that of the first choice.
-    is_first: bool,
+/// Recognizes chunks that equal the last one except for what may differ.
+#[derive(Debug)]
+pub(super) struct Patterns {
+    protocol: Protocol,
+    /// The form of a chunk.
+    form: &'static Form,
+    /// The last chunk, if the next one may be like it.
+    last: Option<Arc<Pattern>>,
     misses: u32,
 }
 
-/// A chunk that matches the previous one.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Like<'a> {
-    /// The text as JSON.
-    pub(super) quoted: &'a str,
-    pub(super) text: Cow<'a, str>,
+/// A chunk without what may differ.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    /// The name of the event.
+    name: Option<String>,
+    /// As it arrived.
+    came: Pieces,
+    /// As it is delivered, if that differs.
+    handed: Option<Pieces>,
     /// Whether the text is that of the first choice.
-    pub(super) is_first: bool,
-    /// The chunk as it is to be delivered, if that differs from what arrived.
-    pub(super) mended: Option<String>,
+    is_first: bool,
+}
+
+/// The constant parts of a chunk.
+#[derive(Debug)]
+struct Pieces {
+    /// Each is followed by what may differ.
+    before: Vec<(String, Vary)>,
+    end: String,
+}
+
+/// How a chunk differs from the pattern that it matches.
+#[derive(Debug)]
+pub(super) struct Like {
+    pattern: Arc<Pattern>,
+    /// The text within its quotes.
+    text: Range<usize>,
+    /// Whether the text has no escapes.
+    is_plain: bool,
+}
+
+impl Patterns {
+    pub(super) fn new(operation: &Operation) -> Self {
+        Self { protocol: operation.protocol, form: chunk_form(operation), last: None, misses: 0 }
+    }
+
+    /// Says how the chunk differs from the last one, if it does so only where it may.
+    pub(super) fn like(&mut self, event: &StreamEvent) -> Option<Like> {
+        let pattern = self.last.as_ref().filter(|pattern| pattern.name == event.event)?;
+        let text = pattern.came.text_of(&event.data)?;
+        let is_plain = is_plain(&event.data[text.clone()]);
+        if !is_plain {
+            // A string that cannot be read is for others to report or to mend.
+            parsed(&event.data, &text)?;
+        }
+        self.misses = 0;
+        Some(Like { pattern: Arc::clone(pattern), text, is_plain })
+    }
+
+    /// Learns from a chunk that was not like the last one.
+    pub(super) fn learn(&mut self, event: &StreamEvent) {
+        self.last = None;
+        if self.misses < MAX_MISSES {
+            self.misses += 1;
+            self.last = Pattern::of(self.protocol, self.form, event).map(Arc::new);
+        }
+    }
+
+    /// Notes an event that the next one cannot be compared with.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
+    }
 }
 
 impl Pattern {
-    /// The chunk's text, if the chunk equals the last one except for its text.
-    pub(super) fn like<'a>(&mut self, data: &'a str) -> Option<Like<'a>> {
-        #[derive(Deserialize)]
-        struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        let (before, after) = self.came.as_ref()?;
-        let middle = data.strip_prefix(before.as_str())?.strip_suffix(after.as_str())?;
-        let quoted = &data[before.len() - 1..=before.len() + middle.len()];
-        let Text(text) = serde_json::from_str(quoted).ok()?;
-        let mended = self.handed.as_ref().map(|(before, after)| [before, middle, after].concat());
-        self.misses = 0;
-        Some(Like { quoted, text, is_first: self.is_first, mended })
-    }
-
-    /// Learns from a chunk that did not match the last one: as it arrived and as it was delivered.
-    pub(super) fn learn(&mut self, came: &str, handed: &str) {
-        self.came = None;
-        self.handed = None;
-        if self.misses >= MAX_MISSES {
-            return;
+    fn of(protocol: Protocol, form: &'static Form, event: &StreamEvent) -> Option<Self> {
+        let data = &event.data;
+        if matches!(mend::surrogates(data), Cow::Owned(_)) {
+            return None;
         }
-        self.misses += 1;
-        let Some((index, around)) = split(came) else { return };
-        if came != handed {
-            let Some((_, around)) = split(handed) else { return };
-            self.handed = Some(around);
+        let (is_first, found) = places(protocol, data)?;
+        let came = Pieces::of(data, &found);
+        let handed = if shape::check(form, data).is_ok() {
+            None
+        } else {
+            let mended = shape::mend_text(form, data, Mending::Structure).ok()?;
+            let (_, found) = places(protocol, &mended)?;
+            Some(Pieces::of(&mended, &found)).filter(|handed| handed.varies_as(&came)).map(Some)?
+        };
+        Some(Self { name: event.event.clone(), came, handed, is_first })
+    }
+}
+
+impl Pieces {
+    fn of(data: &str, places: &[Place]) -> Self {
+        let mut copied = 0;
+        let mut before = Vec::with_capacity(places.len());
+        for Place { range, vary } in places {
+            before.push((data[copied..range.start].to_owned(), *vary));
+            copied = range.end;
         }
-        self.is_first = index == 0;
-        self.came = Some(around);
+        Self { before, end: data[copied..].to_owned() }
     }
 
-    /// Notes a chunk that the next one cannot be compared with.
-    pub(super) fn forget(&mut self) {
-        self.came = None;
+    fn varies_as(&self, other: &Self) -> bool {
+        self.before.iter().map(|(_, vary)| vary).eq(other.before.iter().map(|(_, vary)| vary))
+    }
+
+    /// The text of a chunk that differs only where it may.
+    fn text_of(&self, data: &str) -> Option<Range<usize>> {
+        let mut text = None;
+        let rest = self.split(data, |range, vary| {
+            if vary == Vary::Text {
+                text = Some(range);
+            }
+        })?;
+        text.filter(|_| rest == self.end)
+    }
+
+    /// Tells each part that may differ, and returns what follows the last of them.
+    fn split<'a>(&self, data: &'a str, mut tell: impl FnMut(Range<usize>, Vary)) -> Option<&'a str> {
+        let mut at = 0;
+        for (before, vary) in &self.before {
+            let rest = data[at..].strip_prefix(before.as_str())?;
+            at += before.len();
+            let length = vary.length(rest)?;
+            tell(at..at + length, *vary);
+            at += length;
+        }
+        Some(&data[at..])
     }
 }
 
-/// A chunk that has one choice with a text, and nothing else that adds up with the next chunk.
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    choices: [Choice<'a>; 1],
+impl Vary {
+    /// The length of such a part at the beginning of a text; none if there is no such part.
+    fn length(self, text: &str) -> Option<usize> {
+        let bytes = text.as_bytes();
+        match self {
+            Self::Text => {
+                let mut at = 0;
+                loop {
+                    at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
+                    if bytes[at] == b'"' {
+                        return Some(at);
+                    }
+                    at += 2;
+                }
+            }
+            Self::Word => {
+                let length = memchr2(b'"', b'\\', bytes)?;
+                (length > 0 && is_plain(&text[..length])).then_some(length)
+            }
+            Self::Number => {
+                let length = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                let is_number = length == 1 || (length <= MAX_DIGITS && bytes.first() != Some(&b'0'));
+                (length > 0 && is_number).then_some(length)
+            }
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Choice<'a> {
-    index: Option<u64>,
-    #[serde(borrow)]
-    delta: Delta<'a>,
-    #[serde(default, rename = "finish_reason")]
-    _finish_reason: (),
-    #[serde(default, rename = "logprobs")]
-    _logprobs: (),
+impl Like {
+    /// The text as JSON.
+    pub(super) fn quoted<'a>(&self, data: &'a str) -> &'a str {
+        &data[self.text.start - 1..=self.text.end]
+    }
+
+    /// The new text of the first choice, if it is not empty.
+    pub(super) fn first_text(&self, data: &str) -> Option<String> {
+        if !self.pattern.is_first || self.text.is_empty() {
+            return None;
+        }
+        if self.is_plain {
+            return Some(data[self.text.clone()].to_owned());
+        }
+        parsed(data, &self.text).map(Cow::into_owned)
+    }
+
+    /// The chunk without its text, before and after it, if more than the text may differ.
+    pub(super) fn others<'a>(&self, data: &'a str) -> Option<(&'a str, &'a str)> {
+        let has_others = self.pattern.came.before.len() > 1;
+        has_others.then(|| (&data[..self.text.start], &data[self.text.end..]))
+    }
+
+    /// The chunk as it is to be delivered, if that differs from what arrived.
+    pub(super) fn mended(&self, data: &str) -> Option<String> {
+        let handed = self.pattern.handed.as_ref()?;
+        let mut mended = String::with_capacity(data.len());
+        let mut constant = handed.before.iter();
+        self.pattern.came.split(data, |range, _| {
+            mended.extend(constant.next().map(|(before, _)| before.as_str()));
+            mended.push_str(&data[range]);
+        })?;
+        mended.push_str(&handed.end);
+        Some(mended)
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Delta<'a> {
-    /// Borrowed, and therefore without escapes.
-    content: &'a str,
-    #[serde(default, rename = "role")]
-    _role: IgnoredAny,
-    #[serde(default, rename = "refusal")]
-    _refusal: (),
-    #[serde(default, rename = "reasoning_content")]
-    _reasoning_content: (),
-    #[serde(default, rename = "reasoning")]
-    _reasoning: (),
-    #[serde(default, rename = "tool_calls")]
-    _tool_calls: (),
-    #[serde(default, rename = "function_call")]
-    _function_call: (),
+/// Whether the inside of a JSON string stands for itself.
+fn is_plain(text: &str) -> bool {
+    // Counted to the end, so that many bytes are compared at once.
+    text.bytes().filter(|byte| *byte < b' ' || *byte == b'\\').count() == 0
 }
 
-/// The index of the choice, and the chunk before and after its text.
-fn split(data: &str) -> Option<(u64, (String, String))> {
-    let Chunk { choices: [Choice { index, delta, .. }] } = serde_json::from_str(data).ok()?;
-    let begin = (delta.content.as_ptr() as usize).checked_sub(data.as_ptr() as usize)?;
-    let (before, rest) = data.split_at_checked(begin)?;
-    Some((index.unwrap_or(0), (before.to_owned(), rest.strip_prefix(delta.content)?.to_owned())))
+fn parsed<'a>(data: &'a str, text: &Range<usize>) -> Option<Cow<'a, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    let Text(text) = serde_json::from_str(&data[text.start - 1..=text.end]).ok()?;
+    Some(text)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn learnt(came: &str, handed: &str) -> Pattern {
-        let mut pattern = Pattern::default();
-        pattern.learn(came, handed);
-        pattern
-    }
-
-    fn chunk(content: &str) -> String {
-        format!(
-            r#"{{"id":"c","choices":[{{"index":0,"delta":{{"content":{content}}},"finish_reason":null}}]}}"#
-        )
-    }
-
-    #[test]
-    fn a_chunk_with_another_text_is_like_the_last_one() {
-        let mut pattern = learnt(&chunk(r#""a""#), &chunk(r#""a""#));
-        for (quoted, text) in
-            [(r#""b""#, "b"), (r#""""#, ""), (r#""\n\u00e9\"""#, "\né\""), (r#""é🙂""#, "é🙂")]
-        {
-            let data = chunk(quoted);
-            assert_eq!(
-                pattern.like(&data),
-                Some(Like { quoted, text: text.into(), is_first: true, mended: None })
-            );
-        }
-    }
-
-    #[test]
-    fn a_chunk_that_differs_elsewhere_or_is_no_json_is_not() {
-        let mut pattern = learnt(&chunk(r#""a""#), &chunk(r#""a""#));
-        let others = [
-            chunk("null"),
-            chunk(r#""a","role":"x""#),
-            chunk(r#""a"b""#),
-            chunk(r#""\ud800""#),
-            chunk("\"a\nb\""),
-            chunk(r#""a\""#),
-            chunk(r#""b""#).replace("null", "\"stop\""),
-            chunk(r#""b""#).replace("\"c\"", "\"d\""),
-            String::new(),
-        ];
-        for other in others {
-            assert_eq!(pattern.like(&other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_chunk_that_was_mended_is_handed_over_mended_again() {
-        let mut pattern = learnt(
-            r#"{"choices":[{"delta":{"content":"a","tool_calls":null}}]}"#,
-            r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#,
-        );
-        let like = pattern.like(r#"{"choices":[{"delta":{"content":"\n","tool_calls":null}}]}"#);
-        assert_eq!(
-            like.and_then(|like| like.mended).as_deref(),
-            Some(r#"{"choices":[{"index":0,"delta":{"content":"\n"}}]}"#)
-        );
-    }
-
-    #[test]
-    fn chunks_that_add_more_than_a_text_are_no_pattern() {
-        for more in [r#""mood":"x""#, r#""reasoning_content":"x""#, r#""tool_calls":[{}]"#] {
-            let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"a",{more}}}}}]}}"#);
-            assert_eq!(learnt(&chunk, &chunk).like(&chunk), None, "{chunk}");
-        }
-        for choices in [
-            r#"{"delta":{"content":"a"}},{"delta":{}}"#,
-            r#"{"delta":{"content":"a"},"finish_reason":"stop"}"#,
-            r#"{"delta":{"content":"a"},"logprobs":{"content":[1]}}"#,
-            r#"{"delta":{"content":"\n"}}"#,
-            r#"{"delta":{}}"#,
-        ] {
-            let chunk = format!(r#"{{"choices":[{choices}]}}"#);
-            assert_eq!(learnt(&chunk, &chunk).like(&chunk), None, "{chunk}");
-        }
-    }
-
-    #[test]
-    fn a_stream_without_patterns_is_not_searched_for_them_for_ever() {
-        let mut pattern = Pattern::default();
-        for number in 0..=MAX_MISSES {
-            let data = chunk(r#""a""#).replace("\"c\"", &number.to_string());
-            assert_eq!(pattern.like(&data), None);
-            pattern.learn(&data, &data);
-        }
-        assert!(pattern.came.is_none());
-    }
-}
+mod tests;

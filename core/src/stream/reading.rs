@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::document::{self, Elements, Kind};
 use super::meaning::{self, Meaning};
 use super::mend;
+use super::pattern::{Like, Patterns};
 use crate::api::operation::Operation;
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::json_weight::{self, TooHeavy};
@@ -53,15 +54,22 @@ impl Reading {
 
 /// An item that is ready for delivery.
 pub(super) enum Ready {
-    Chunk(StreamEvent),
+    Chunk(Chunk),
     /// A chunk that arrived in an array with others. At the level of frames, the frame of the whole array has already
     /// been delivered.
-    Element(StreamEvent),
+    Element(Chunk),
     /// Used if frames are requested.
     Frame {
         frame: Box<Frame>,
         is_chunk: bool,
+        like: Option<Like>,
     },
+}
+
+/// A chunk, and how it differs from the last one if it does so only where it may.
+pub(super) struct Chunk {
+    pub(super) event: StreamEvent,
+    pub(super) like: Option<Like>,
 }
 
 /// Reads a body packet by packet.
@@ -77,6 +85,7 @@ pub(super) struct Reader {
     /// How often this JSON was checked for its end.
     pub(super) stray_looks: u32,
     pub(super) ready: VecDeque<Ready>,
+    patterns: Patterns,
     /// How the response ends, according to the body.
     end: Option<Result<(), Error>>,
     /// Whether the body has contained a chunk.
@@ -104,6 +113,7 @@ impl Reader {
             stray: String::new(),
             stray_looks: 0,
             ready: VecDeque::new(),
+            patterns: Patterns::new(operation),
             end: None,
             begun: false,
             complete: false,
@@ -172,7 +182,7 @@ impl Reader {
                         let event = StreamEvent { event: frame.event.clone(), data, id: frame.id.clone() };
                         self.take_event(event, Some(frame))?;
                     }
-                    None => self.ready.push_back(Ready::Frame { frame: Box::new(frame), is_chunk: false }),
+                    None => self.take_frame(frame, false, None),
                 },
                 Item::Unknown(line) => self.take_stray(&line)?,
             }
@@ -192,12 +202,17 @@ impl Reader {
     /// ready: how a chunk without a frame is delivered.
     fn take_event_as(
         &mut self,
-        ready: fn(StreamEvent) -> Ready,
+        ready: fn(Chunk) -> Ready,
         event: StreamEvent,
         frame: Option<Frame>,
     ) -> Result<(), Error> {
         json_weight::check(event.data.as_bytes())
             .map_err(|heavy| too_heavy("an event of the stream", heavy))?;
+        if let Some(like) = self.patterns.like(&event) {
+            self.last_event = self.now;
+            self.push(ready, event, frame, Some(like));
+            return Ok(());
+        }
         let meaning = meaning::meaning(self.operation, &event);
         let is_of_answer = matches!(meaning, Meaning::Chunk | Meaning::Finish | Meaning::Terminal);
         if is_of_answer {
@@ -208,13 +223,17 @@ impl Reader {
         if matches!(meaning, Meaning::List) {
             return self.take_list(ready, &event, frame);
         }
+        if matches!(meaning, Meaning::Chunk) {
+            self.patterns.learn(&event);
+        } else if is_chunk {
+            self.patterns.forget();
+        }
         match frame {
-            Some(frame) => {
-                let frame = Box::new(Frame { data: Some(event.data), ..frame });
-                self.ready.push_back(Ready::Frame { frame, is_chunk });
+            Some(frame) if !is_chunk => {
+                self.take_frame(Frame { data: Some(event.data), ..frame }, false, None);
             }
-            None if is_chunk => self.ready.push_back(ready(event)),
-            None => {}
+            frame if is_chunk => self.push(ready, event, frame, None),
+            _ => {}
         }
         match meaning {
             Meaning::Chunk | Meaning::Aside | Meaning::List | Meaning::Nothing => {}
@@ -232,18 +251,35 @@ impl Reader {
         Ok(())
     }
 
+    /// Makes a chunk ready. frame: its frame without its data, if frames are requested.
+    fn push(
+        &mut self,
+        ready: fn(Chunk) -> Ready,
+        event: StreamEvent,
+        frame: Option<Frame>,
+        like: Option<Like>,
+    ) {
+        match frame {
+            Some(frame) => self.take_frame(Frame { data: Some(event.data), ..frame }, true, like),
+            None => self.ready.push_back(ready(Chunk { event, like })),
+        }
+    }
+
+    fn take_frame(&mut self, frame: Frame, is_chunk: bool, like: Option<Like>) {
+        self.ready.push_back(Ready::Frame { frame: Box::new(frame), is_chunk, like });
+    }
+
     /// Handles an event that contains several: each is treated as if it had arrived by itself.
     fn take_list(
         &mut self,
-        ready: fn(StreamEvent) -> Ready,
+        ready: fn(Chunk) -> Ready,
         list: &StreamEvent,
         frame: Option<Frame>,
     ) -> Result<(), Error> {
         let ready = if frame.is_some() { Ready::Element } else { ready };
         let mut elements = Elements::of(list.data.trim().strip_prefix('[').unwrap_or_default());
         if let Some(frame) = frame {
-            let frame = Box::new(Frame { data: Some(list.data.clone()), ..frame });
-            self.ready.push_back(Ready::Frame { frame, is_chunk: false });
+            self.take_frame(Frame { data: Some(list.data.clone()), ..frame }, false, None);
         }
         while let Some(element) = elements.next().map_err(|error| meaning::not_json(&list.data, error))? {
             // The name belongs to the list; each element has its own type.
@@ -319,12 +355,12 @@ impl Reader {
 }
 
 impl Ready {
-    pub(super) fn into_chunk(self) -> Option<StreamEvent> {
+    pub(super) fn into_chunk(self) -> Option<Chunk> {
         match self {
-            Self::Chunk(event) | Self::Element(event) => Some(event),
-            Self::Frame { frame, is_chunk } => {
+            Self::Chunk(chunk) | Self::Element(chunk) => Some(chunk),
+            Self::Frame { frame, is_chunk, like } => {
                 let Frame { event, data, id, .. } = *frame;
-                data.filter(|_| is_chunk).map(|data| StreamEvent { event, data, id })
+                data.filter(|_| is_chunk).map(|data| Chunk { event: StreamEvent { event, data, id }, like })
             }
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::reading::{MAX_PREFIX_BYTES, MAX_STRAY_LOOKS};
 use super::shape::{self, Mending};
-use super::{Accumulator, Body, Bounds, MAX_PACKETS_A_TURN, Opened, RawStream, Silence};
+use super::{Accumulator, Bounds, HeldBody, MAX_PACKETS_A_TURN, Opened, RawStream, Silence};
 use crate::api::form::Form;
 use crate::api::generated::forms::{chunk_form, whole_form};
 use crate::api::operation::Operation;
@@ -20,6 +20,7 @@ use crate::api::operations::{
 };
 use crate::api::types;
 use crate::transport::response::Head;
+use crate::transport::route::Body;
 use crate::wire::error::{Error, ErrorKind};
 
 const OPERATIONS: [&Operation; 4] =
@@ -45,7 +46,7 @@ fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
         event_idle: silence,
         max_body_bytes: 1 << 20,
     };
-    RawStream::new(Opened { operation, head, body, bounds })
+    RawStream::new(Opened { operation, head, body: HeldBody::free(body), bounds })
 }
 
 /// What a level delivers, and how the stream ends.
@@ -144,6 +145,74 @@ async fn white_space_before_the_first_event_is_passed_over_once_and_is_bounded()
         assert_eq!(error.kind(), ErrorKind::Decode);
         let read = usize::try_from(stream.received().bytes).expect("few");
         assert!(read <= MAX_PREFIX_BYTES + size, "{read} bytes were read");
+    }
+}
+
+/// Streams whose chunks are alike, with an odd one among them and what ends them.
+fn alike() -> [(&'static Operation, Vec<String>); 4] {
+    let texts = ["", "a", "b\\n", "\\\"", "c", "é", "\\ud800", "d"];
+    let each = |chunk: fn(usize, &str) -> String| {
+        texts.iter().enumerate().map(|(number, text)| chunk(number, text)).collect::<Vec<_>>()
+    };
+    let chat = each(|number, text| {
+        format!(
+            r#"{{"id":"c","choices":[{{"index":{},"delta":{{"content":"{text}"}}}}],"obfuscation":"{number}x"}}"#,
+            usize::from(number == 4)
+        )
+    });
+    let responses = each(|number, text| {
+        format!(
+            r#"{{"type":"response.output_text.delta","sequence_number":{},"output_index":0,"delta":"{text}","obfuscation":"{text}"}}"#,
+            number + 7
+        )
+    });
+    let native = each(|number, text| {
+        format!(
+            r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}},"index":0}}],"usageMetadata":{{"totalTokenCount":{}}}}}"#,
+            number * number
+        )
+    });
+    let messages = each(|number, text| {
+        format!(
+            r#"{{"type":"content_block_delta","index":{},"delta":{{"type":"text_delta","text":"{text}"}}}}"#,
+            usize::from(number == 4)
+        )
+    });
+    let ended = |mut chunks: Vec<String>, end: &str| {
+        chunks.push(end.to_owned());
+        chunks
+    };
+    [
+        (&CREATE_CHAT_COMPLETION, ended(chat, r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#)),
+        (
+            &CREATE_RESPONSE,
+            ended(responses, r#"{"type":"response.incomplete","response":{"id":"r","output":[]}}"#),
+        ),
+        (&STREAM_GENERATE_CONTENT, ended(native, r#"{"candidates":[{"finishReason":"STOP"}]}"#)),
+        (&CREATE_MESSAGE, ended(messages, r#"{"type":"message_stop"}"#)),
+    ]
+}
+
+#[tokio::test]
+async fn chunks_that_are_alike_add_up_to_what_each_adds_by_itself() {
+    for (operation, chunks) in alike() {
+        let events: Vec<_> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+        let body = events.concat();
+        let whole = stream(operation, &[body.as_bytes()]).finish().await.expect("whole").body;
+        let mut one_by_one = Accumulator::new(operation);
+        for chunk in &chunks {
+            one_by_one.push_json(chunk).expect("JSON");
+        }
+        let expected = one_by_one.document();
+        assert_eq!(serde_json::from_slice::<Value>(&whole).ok(), expected, "{}", operation.id);
+        let (texts, end) = read(stream(operation, &[body.as_bytes()]), RawStream::next_text).await;
+        assert!(end.is_none());
+        let mut texts_one_by_one = Vec::new();
+        for event in &events {
+            texts_one_by_one
+                .extend(read(stream(operation, &[event.as_bytes()]), RawStream::next_text).await.0);
+        }
+        assert_eq!(texts, texts_one_by_one, "{}", operation.id);
     }
 }
 

@@ -7,6 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use url::Url;
 
 use crate::api::operation::Operation;
+use crate::api::operations;
 use crate::wire::error::{Error, ErrorKind};
 
 /// Characters that a path segment need not escape (RFC 3986, unreserved).
@@ -18,6 +19,8 @@ pub(crate) struct BaseUrl {
     url: Url,
     /// The address as text, without a trailing slash; operation paths are appended to it.
     text: String,
+    /// The URLs of operations without path parameters, by path.
+    plain: Vec<(&'static str, Url)>,
 }
 
 impl BaseUrl {
@@ -42,7 +45,14 @@ impl BaseUrl {
         let path = path.trim_end_matches('/').to_owned();
         url.set_path(&path);
         let text = url.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { url, text })
+        let base = Self { url, text, plain: Vec::new() };
+        let plain: Result<Vec<_>, Error> = operations::ALL
+            .iter()
+            .filter(|operation| operation.path_parameters.is_empty())
+            .map(|operation| Ok((operation.path, base.join(operation, &[])?)))
+            .collect();
+        let plain = plain.map_err(|error| refuse("leads to no operation").with_source(error))?;
+        Ok(Self { plain, ..base })
     }
 
     /// The address without a trailing slash.
@@ -62,6 +72,9 @@ impl BaseUrl {
             parameters.iter().find(|(name, _)| !operation.path_parameters.contains(&name.as_str()))
         {
             return Err(Error::new(ErrorKind::InvalidRequest, format!("unknown path parameter {name:?}")));
+        }
+        if let Some((_, url)) = self.plain.iter().find(|(path, _)| *path == operation.path) {
+            return Ok(url.clone());
         }
         let mut text = self.text.clone();
         for piece in template_pieces(operation.path) {

@@ -5,11 +5,19 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use url::{Host, Url};
+use gatewright_connect::{Pool, Settings};
+use http::Uri;
+use hyper_util::client::proxy::matcher::Matcher;
+use url::{Host, Position, Url};
 
 use crate::transport::secret;
 use crate::transport::tls::Tls;
 use crate::wire::error::{Error, ErrorKind};
+
+/// Interval of keep-alive packets, so that a network that forgets quiet connections does not lose them.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Interval of pings of an HTTP/2 connection with requests, and how long each may take.
+const PING: Duration = Duration::from_secs(30);
 
 /// The options of a client that concern its connections.
 #[derive(Debug, Clone)]
@@ -64,6 +72,33 @@ impl Connecting {
             Proxy::Environment | Proxy::Direct => builder.no_proxy(),
             Proxy::Through(url) => builder.proxy(url.proxy()?),
         })
+    }
+
+    /// Connections of our own to `target`; none where a proxy stands between.
+    ///
+    /// Errors (Configuration): TLS cannot be set up.
+    pub(crate) fn pool(&self, target: &Url) -> Result<Option<Pool>, Error> {
+        let Ok(server) = target[..Position::BeforePath].parse::<Uri>() else { return Ok(None) };
+        let is_direct = match &self.proxy {
+            Proxy::Direct => true,
+            Proxy::Environment => {
+                is_this_machine(target) || Matcher::from_system().intercept(&server).is_none()
+            }
+            Proxy::Through(_) => false,
+        };
+        if !is_direct {
+            return Ok(None);
+        }
+        let mut tls = self.tls.config(target.scheme() == "https")?;
+        tls.alpn_protocols.clear();
+        let settings = Settings {
+            connect_timeout: self.connect_timeout,
+            max_idle: self.max_idle_connections,
+            idle_timeout: self.idle_connection_timeout,
+            keep_alive: Some(KEEP_ALIVE),
+            ping: PING,
+        };
+        Ok(Some(Pool::new(server, tls, settings)))
     }
 
     /// " through the proxy …" for messages, if one was given.

@@ -8,12 +8,10 @@ mod pool;
 mod request;
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::Stream;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use tracing::Instrument as _;
@@ -27,13 +25,14 @@ use crate::transport::middleware::{Attempt, Middleware};
 use crate::transport::options::Call;
 use crate::transport::response::{Head, RawResponse};
 use crate::transport::retry;
+use crate::transport::route::{Body, Route};
 use crate::transport::secret::{self, ApiKeyProvider, KeySource, KnownKeys, Secrets};
 use crate::transport::trace::CallSpan;
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::panics::may_panic_on_purpose;
 
 use self::attempt::Failed;
-pub(crate) use self::held::Held;
+pub(crate) use self::held::HeldBody;
 use self::pool::{Lease, Pool};
 
 #[cfg(fuzzing)]
@@ -58,9 +57,11 @@ pub(crate) struct Settings {
 
 /// One gateway, one key, one pool of connections.
 pub(crate) struct Transport {
-    http: reqwest::Client,
+    route: Route,
     base: BaseUrl,
     key: KeySource,
+    /// The header with a key that is fixed.
+    authorization: Option<HeaderValue>,
     user_agent: HeaderValue,
     pool: Pool,
     settings: Settings,
@@ -74,25 +75,22 @@ pub(crate) enum Form {
 }
 
 /// A successful response.
-pub(crate) struct Answer {
-    pub(crate) head: Head,
-    pub(crate) body: AnswerBody,
+struct Answer {
+    head: Head,
+    body: AnswerBody,
 }
 
-pub(crate) enum AnswerBody {
+enum AnswerBody {
     Whole(Bytes),
     /// The body has not been read.
-    Open(reqwest::Response, Held),
+    Open(HeldBody),
 }
-
-/// The bytes of a body. The stream that reads them converts the transport's errors to ours.
-pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send + Sync>>;
 
 /// A response whose body is still open: the source of a stream.
 pub(crate) struct Opened {
     pub(crate) operation: &'static Operation,
     pub(crate) head: Head,
-    pub(crate) body: Body,
+    pub(crate) body: HeldBody,
     pub(crate) bounds: Bounds,
 }
 
@@ -117,7 +115,7 @@ pub(crate) struct Bounds {
 /// A successful attempt: a document with its body, or a stream with its place in the pool.
 enum Success {
     Whole(Bytes),
-    Open(reqwest::Response, Lease),
+    Open(Body, Lease),
 }
 
 /// How long one call may take, and when it began.
@@ -133,21 +131,13 @@ impl Transport {
             Error::new(ErrorKind::Configuration, "the user agent cannot be sent as a header")
                 .with_source(error)
         })?;
-        let http = settings
-            .connecting
-            .client_builder(base.url())?
-            // An API does not redirect; following a redirect would send the key to wherever a proxy points.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| {
-                Error::new(ErrorKind::Configuration, "the HTTP client cannot be set up").with_source(error)
-            })?;
+        let route = Route::new(&settings.connecting, base.url())?;
         let pool = Pool::new(settings.settled.max_connections, settings.settled.pool_timeout)?;
-        Ok(Self { http, base, key, user_agent, pool, settings })
-    }
-
-    pub(crate) fn http(&self) -> &reqwest::Client {
-        &self.http
+        let authorization = match &key {
+            KeySource::Fixed(key) => Some(key.authorization()),
+            KeySource::Provider(_) => None,
+        };
+        Ok(Self { route, base, key, authorization, user_agent, pool, settings })
     }
 
     pub(crate) fn base(&self) -> &BaseUrl {
@@ -200,25 +190,26 @@ impl Transport {
     }
 
     /// Sends a raw call and reads the whole response.
-    pub(crate) async fn call(&self, call: Call) -> Result<RawResponse, Error> {
+    pub(crate) async fn call(&self, call: Call, options: &RequestOptions) -> Result<RawResponse, Error> {
         may_panic_on_purpose!(Call);
-        self.whole(call).await.map_err(|error| self.shown(error))
+        Box::pin(self.whole(call, options)).await.map_err(|error| self.shown(error))
     }
 
-    async fn whole(&self, call: Call) -> Result<RawResponse, Error> {
-        let (operation, options) = (call.operation, call.options.clone());
-        let request = self.build(call, Form::Document).map_err(|error| error.with_operation(operation))?;
-        let answer = self.exchange(request, operation, Form::Document, &options).await?;
+    async fn whole(&self, call: Call, options: &RequestOptions) -> Result<RawResponse, Error> {
+        let operation = call.operation;
+        let request =
+            self.build(call, Form::Document, options).map_err(|error| error.with_operation(operation))?;
+        let answer = self.exchange(request, operation, Form::Document, options).await?;
         let AnswerBody::Whole(body) = answer.body else {
             unreachable!("a document is read whole by exchange");
         };
         let response = RawResponse::new(answer.head, body);
-        self.accept(&response, operation, &options).map(|()| response)
+        self.accept(&response, operation, options).map(|()| response)
     }
 
     /// Rejects a body that cannot be the operation's response and, with `validate`, a response that lacks required
     /// members.
-    pub(crate) fn accept(
+    fn accept(
         &self,
         response: &RawResponse,
         operation: &Operation,
@@ -232,7 +223,7 @@ impl Transport {
     }
 
     /// How long a stream may be silent, and how much it may hold.
-    pub(crate) fn stream_bounds(&self, options: &RequestOptions) -> Bounds {
+    fn stream_bounds(&self, options: &RequestOptions) -> Bounds {
         Bounds {
             silence: self.silence(options),
             event_idle: options.event_timeout.unwrap_or(self.settings.settled.event_timeout),
@@ -241,25 +232,25 @@ impl Transport {
     }
 
     /// Sends a raw call and leaves the response open, to be read as a stream.
-    pub(crate) async fn open(&self, call: Call) -> Result<Opened, Error> {
+    pub(crate) async fn open(&self, call: Call, options: &RequestOptions) -> Result<Opened, Error> {
         may_panic_on_purpose!(Call);
-        self.opened(call).await.map_err(|error| self.shown(error))
+        Box::pin(self.opened(call, options)).await.map_err(|error| self.shown(error))
     }
 
-    async fn opened(&self, call: Call) -> Result<Opened, Error> {
-        let (operation, options) = (call.operation, call.options.clone());
-        let request = self.build(call, Form::Stream).map_err(|error| error.with_operation(operation))?;
-        let answer = self.exchange(request, operation, Form::Stream, &options).await?;
-        let AnswerBody::Open(response, held) = answer.body else {
+    async fn opened(&self, call: Call, options: &RequestOptions) -> Result<Opened, Error> {
+        let operation = call.operation;
+        let request =
+            self.build(call, Form::Stream, options).map_err(|error| error.with_operation(operation))?;
+        let answer = self.exchange(request, operation, Form::Stream, options).await?;
+        let AnswerBody::Open(body) = answer.body else {
             unreachable!("a stream is left open by exchange");
         };
-        let body = Box::pin(held.over(response.bytes_stream()));
-        Ok(Opened { operation, head: answer.head, body, bounds: self.stream_bounds(&options) })
+        Ok(Opened { operation, head: answer.head, body, bounds: self.stream_bounds(options) })
     }
 
     /// Sends a prepared request until it succeeds, fails permanently, or the deadline passes. A stream's body is left
     /// unread: nothing is retried once it has begun.
-    pub(crate) async fn exchange(
+    async fn exchange(
         &self,
         request: reqwest::Request,
         operation: &'static Operation,
@@ -277,9 +268,7 @@ impl Transport {
                 span.answered(&head, &body);
                 AnswerBody::Whole(body)
             }
-            Success::Open(response, lease) => {
-                AnswerBody::Open(response, Held::new(lease, span.opened(&head)))
-            }
+            Success::Open(body, lease) => AnswerBody::Open(HeldBody::new(body, lease, span.opened(&head))),
         };
         Ok(Answer { head, body })
     }

@@ -17,6 +17,8 @@ pub struct Call {
     pub query: Vec<(String, String)>,
     /// The JSON body, for operations that have one.
     pub body: Option<Bytes>,
+    /// Whether the body is certainly one JSON object, so that it need not be read to make sure.
+    pub is_object: bool,
     /// Options of this call.
     pub options: RequestOptions,
 }
@@ -29,6 +31,7 @@ impl Call {
             path: Vec::new(),
             query: Vec::new(),
             body: None,
+            is_object: false,
             options: RequestOptions::default(),
         }
     }
@@ -52,6 +55,13 @@ impl Call {
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Some(body.into());
         self
+    }
+
+    /// Sets the body to one JSON object, as a serializer wrote it.
+    #[must_use]
+    pub fn object(mut self, body: impl Into<Bytes>) -> Self {
+        self.is_object = true;
+        self.body(body)
     }
 
     /// Sets the options.

@@ -8,7 +8,7 @@ pub(crate) struct Home {
     pub rust_api: &'static str,
     /// Path of their parent module, from the client's modules.
     pub rust_api_module: &'static str,
-    /// Folder of the Rust modules that call it: `client`, `resources`.
+    /// Folder of the Rust modules that call it: `resources`.
     pub rust_client: &'static str,
     /// The module of another crate with everything that they use; none if they are part of that crate.
     pub rust_runtime: Option<&'static str>,
@@ -37,7 +37,6 @@ pub(crate) const GATEWRIGHT: Home = Home {
 /// The modules of this workspace's own crate that generated Rust uses; `runtime.rs` exports the same names to others.
 const OWN: &[(&str, &str)] = &[
     ("Bytes", "bytes"),
-    ("CallContext", "crate::client"),
     ("Client", "crate::client"),
     ("Conversation", "crate::api::operation"),
     ("Error", "crate::wire::error"),

@@ -513,8 +513,7 @@ impl Lowering<'_> {
             None => None,
         };
         let event_body = content("text/event-stream").map(|_| json!({"schema": {"type": "string"}}));
-        // progenitor generates one form per operation. The stream gets a separate path, whose `//` is folded when the
-        // request is built.
+        // progenitor knows one form per operation. The stream gets a path of its own, which nothing else uses.
         let both = json_body.is_some();
         let forms = [
             (json_body, "application/json", id.to_owned(), path.to_owned()),

@@ -143,7 +143,9 @@ fn an_operation_that_is_renamed_keeps_its_place_on_the_client() {
     assert_eq!(methods(before.file(rust)), methods(after.file(rust)));
     // What is called by id follows it everywhere.
     for path in ["bindings-python/python/gatewright/generated/resources.py", rust] {
-        assert!(!after.file(path).contains("retrieve_line"), "{path}");
-        assert!(after.file(path).contains("look_a_line_up"), "{path}");
+        // In Rust by the name of a constant.
+        let code = after.file(path).to_lowercase();
+        assert!(!code.contains("retrieve_line"), "{path}");
+        assert!(code.contains("look_a_line_up"), "{path}");
     }
 }

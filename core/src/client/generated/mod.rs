@@ -5,7 +5,4 @@
 pub(crate) mod builder;
 
 #[rustfmt::skip]
-pub(crate) mod client;
-
-#[rustfmt::skip]
 pub mod resources;

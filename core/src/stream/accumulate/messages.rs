@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{index_of, members_memory, merge_members};
+use super::{index_of, members_memory, merge_member, merge_members};
 use crate::api::generated::forms;
 use crate::stream::mend;
 use crate::stream::shape::{self, Mending};
@@ -22,6 +22,8 @@ pub(super) struct Building {
     message: Map<String, Value>,
     /// The blocks by `index`, which need not arrive in order.
     content: BTreeMap<u64, Block>,
+    /// The block that the last piece added to.
+    last: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -48,10 +50,17 @@ impl Building {
                 let last = || self.content.last_key_value().map_or(0, |(last, _)| *last);
                 let index = index_of(&event, "index").unwrap_or_else(last);
                 self.content.entry(index).or_default().push(delta);
+                self.last = index;
             }
             "message_delta" => self.settle(event),
             _ => {}
         }
+    }
+
+    /// Adds the last piece once more, with another text.
+    pub(super) fn push_text(&mut self, text: &str) {
+        let members = &mut self.content.entry(self.last).or_default().members;
+        merge_member(members, "text".to_owned(), text.into());
     }
 
     /// Begins the message. A server that does not stream sends it whole.

@@ -12,6 +12,8 @@ pub(super) struct Content {
     members: Map<String, Value>,
     /// The candidates by index.
     candidates: IndexMap<u64, Candidate>,
+    /// The candidate that the last chunk added to.
+    last: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -34,6 +36,15 @@ impl Content {
             let Value::Object(candidate) = candidate else { continue };
             let index = index_of(&candidate, "index").unwrap_or(place as u64);
             self.candidates.entry(index).or_default().push(candidate);
+            self.last = index;
+        }
+    }
+
+    /// Adds the last chunk once more, with another text.
+    pub(super) fn push_text(&mut self, text: &str) {
+        let parts = self.candidates.entry(self.last).or_default().parts.last_mut();
+        if let Some(Value::String(last)) = parts.and_then(|part| part.get_mut("text")) {
+            last.push_str(text);
         }
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Building {
     ended: bool,
     /// The items by `output_index`.
     output: BTreeMap<u64, Item>,
+    /// Where the last event added to a text.
+    last: Map<String, Value>,
 }
 
 /// An item of the output. Its parts are kept by index, which need not arrive in order.
@@ -40,6 +42,9 @@ enum Place {
     Content(&'static str, &'static str),
     Summary,
 }
+
+/// The members of an event that say what it adds to.
+const PLACE: &[&str] = &["content_index", "item_id", "output_index"];
 
 impl Building {
     pub(super) fn push(&mut self, event: Value) {
@@ -79,9 +84,21 @@ impl Building {
                     merge_members(part, Map::from_iter([("annotations".to_owned(), json!([annotation]))]));
                 }
             }
-            Some((subject, action @ ("delta" | "done"))) => self.push_text(subject, action, &mut event),
+            Some((subject, action @ ("delta" | "done"))) => {
+                self.push_text(subject, action, &mut event);
+                event.retain(|name, _| PLACE.contains(&name.as_str()));
+                self.last = event;
+            }
             _ => {}
         }
+    }
+
+    /// Adds the last event, which added to an output text, once more with another text.
+    pub(super) fn push_text_again(&mut self, text: &str) {
+        let mut event = std::mem::take(&mut self.last);
+        event.insert("delta".to_owned(), text.into());
+        self.push_text("output_text", "delta", &mut event);
+        self.last = event;
     }
 
     fn set_item(&mut self, event: &mut Map<String, Value>, done: bool) {
@@ -194,7 +211,7 @@ impl Building {
         let items = self.output.values().map(|item| {
             size_of::<Item>() + members_memory(&item.members) + parts(&item.content) + parts(&item.summary)
         });
-        members_memory(&self.response) + items.sum::<usize>()
+        members_memory(&self.response) + members_memory(&self.last) + items.sum::<usize>()
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Deadline, Form, Success, Transport, request};
 use crate::transport::generated::options::RequestOptions;
 use crate::transport::middleware::{Answered, Attempt, Outcome};
 use crate::transport::response::{Head, request_id};
+use crate::transport::route::{Body, HttpError, Incoming};
 use crate::transport::secret::Secrets;
 use crate::transport::{retry, tls};
 use crate::wire::error::{Error, ErrorKind};
@@ -116,7 +117,7 @@ impl Transport {
         let first_byte = options.first_byte_timeout.or(self.settings.settled.first_byte_timeout);
         let remaining = deadline.remaining();
         let limit = first_byte.map_or(remaining, |first_byte| first_byte.min(remaining));
-        let response = match timeout(limit, self.http.execute(request)).await {
+        let response = match timeout(limit, self.route.send(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.send_error(error)),
             Err(_) if limit < remaining => {
@@ -125,24 +126,25 @@ impl Transport {
             }
             Err(_) => return Err(deadline.passed()),
         };
+        let Incoming { status, headers, body } = response;
         let head = Head {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
+            status: status.as_u16(),
+            headers,
             attempts: 0,
             elapsed: Duration::ZERO,
             secrets: secrets.clone(),
         };
-        if !response.status().is_success() {
-            let body = read_some(response, deadline.remaining().min(ERROR_BODY_TIME)).await;
+        if !status.is_success() {
+            let body = read_some(body, deadline.remaining().min(ERROR_BODY_TIME)).await;
             let now = deadline.clock.system_time();
             let retry_after = retry::retry_after(&head.headers, now);
             return Err(status_error(head, body).with_retry_after(retry_after));
         }
         if form == Form::Stream {
-            return Ok((head, Success::Open(response, lease)));
+            return Ok((head, Success::Open(body, lease)));
         }
         let idle = self.silence(options).limit;
-        let reading = read_whole(response, idle, self.settings.settled.max_body_bytes);
+        let reading = read_whole(body, idle, self.settings.settled.max_body_bytes);
         let read = timeout(deadline.remaining(), reading).await.unwrap_or_else(|_| Err(deadline.passed()));
         match read {
             Ok(body) => Ok((head, Success::Whole(body))),
@@ -153,10 +155,10 @@ impl Transport {
         }
     }
 
-    fn send_error(&self, error: reqwest::Error) -> Error {
+    fn send_error(&self, error: HttpError) -> Error {
         let kind = if error.is_timeout() {
             ErrorKind::Timeout
-        } else if error.is_builder() {
+        } else if error.is_of_request() {
             ErrorKind::InvalidRequest
         } else {
             ErrorKind::Connection
@@ -184,8 +186,7 @@ fn check_framing(attempt: &Attempt) -> Result<(), Failed> {
 }
 
 /// Reads a body to its end. Errors: it exceeds the limit (Decode), breaks off (Connection) or falls silent (Timeout).
-async fn read_whole(response: reqwest::Response, idle: Duration, limit: usize) -> Result<Bytes, Error> {
-    let mut stream = response.bytes_stream();
+async fn read_whole(mut stream: Body, idle: Duration, limit: usize) -> Result<Bytes, Error> {
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     loop {
@@ -216,8 +217,7 @@ async fn read_whole(response: reqwest::Response, idle: Duration, limit: usize) -
 }
 
 /// Reads an error's body until its end, its size limit or the time limit, whichever comes first.
-pub(crate) async fn read_some(response: reqwest::Response, within: Duration) -> Bytes {
-    let mut stream = response.bytes_stream();
+pub(crate) async fn read_some(mut stream: Body, within: Duration) -> Bytes {
     let mut body = BytesMut::new();
     let reading = async {
         while let Some(Ok(packet)) = stream.next().await {
@@ -235,14 +235,14 @@ pub(crate) async fn read_some(response: reqwest::Response, within: Duration) -> 
 }
 
 /// The error for a body that was cut off or could not be decompressed.
-pub(crate) fn body_error(error: reqwest::Error) -> Error {
+pub(crate) fn body_error(error: HttpError) -> Error {
     Error::new(ErrorKind::Connection, "the connection broke while the answer was arriving")
         .quoting(root_cause(&error))
         .caused_by(error.without_url())
 }
 
 /// Why a request could not be sent and, if known, what to do about it.
-pub(crate) fn cause_and_way_out(error: &reqwest::Error) -> String {
+pub(crate) fn cause_and_way_out(error: &(dyn std::error::Error + 'static)) -> String {
     let cause = root_cause(error);
     tls::way_out(error).map_or(cause.clone(), |way_out| format!("{cause}: {way_out}"))
 }

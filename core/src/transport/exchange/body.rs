@@ -24,31 +24,51 @@ pub(super) fn with_members(body: &[u8], members: &Map<String, Value>) -> Result<
         object.extend(members.clone());
         return serde_json::to_vec(&object).map(Some).map_err(not_an_object);
     }
-    let start = 1 + memchr::memchr(b'{', body).expect("it was read as an object");
-    let is_empty = body[start..].trim_ascii_start().starts_with(b"}");
-    let mut edited = body[..start].to_vec();
-    for (index, (name, value)) in changed.iter().enumerate() {
-        if index > 0 {
-            edited.push(b',');
-        }
-        edited.extend_from_slice(format!("{}:{value}", Value::from(name.as_str())).as_bytes());
-    }
-    if !is_empty {
-        edited.push(b',');
-    }
-    edited.extend_from_slice(&body[start..]);
-    Ok(Some(edited))
+    let more = changed.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())));
+    Ok(Some(begun_with(body, &more.collect::<Vec<_>>().join(","))))
 }
 
-/// The body with its streaming switch set as wanted; none if it already is. A missing switch means off.
+/// The body with its streaming switch set as wanted; none if it already is. A missing switch means off. is_object:
+/// whether the body is certainly one JSON object, which then need not be read to make sure.
 ///
 /// Errors: as [`with_members`].
-pub(super) fn with_switch(body: &[u8], member: &str, wanted: bool) -> Result<Option<Vec<u8>>, Error> {
+pub(super) fn with_switch(
+    body: &[u8],
+    is_object: bool,
+    member: &str,
+    wanted: bool,
+) -> Result<Option<Vec<u8>>, Error> {
+    if is_object && certainly_lacks(body, member) {
+        return Ok(wanted.then(|| begun_with(body, &format!("\"{member}\":true"))));
+    }
     let members = Map::from_iter([(member.to_owned(), Value::from(wanted))]);
     if !wanted && present(body, &members)?.is_empty() {
         return Ok(None);
     }
     with_members(body, &members)
+}
+
+/// Whether no object of the body has a member of this name, as a look at the bytes tells. A name may be written with
+/// escapes, and those of the letters of members begin alike.
+fn certainly_lacks(body: &[u8], member: &str) -> bool {
+    let quoted = format!("\"{member}\"");
+    [quoted.as_bytes(), b"\\u005", b"\\u006", b"\\u007"]
+        .iter()
+        .all(|word| memchr::memmem::find(body, word).is_none())
+}
+
+/// An object with more members before its own.
+fn begun_with(body: &[u8], members: &str) -> Vec<u8> {
+    let start = 1 + memchr::memchr(b'{', body).expect("it was read as an object");
+    let is_empty = body[start..].trim_ascii_start().starts_with(b"}");
+    let mut begun = Vec::with_capacity(body.len() + members.len() + 1);
+    begun.extend_from_slice(&body[..start]);
+    begun.extend_from_slice(members.as_bytes());
+    if !is_empty {
+        begun.push(b',');
+    }
+    begun.extend_from_slice(&body[start..]);
+    begun
 }
 
 /// The subset of these members that the body has, with the body's values; other members are skipped without being
@@ -121,6 +141,25 @@ mod tests {
     fn what_is_so_already_is_left_alone() {
         assert_eq!(edited(r#"{"a":[1,"x"],"b":2}"#, &json!({"a": [1, "x"]})), None);
         assert_eq!(edited("{}", &json!({})), None);
+    }
+
+    #[test]
+    fn a_switch_is_found_however_its_name_is_written() {
+        for body in
+            [r#"{"stream":false}"#, r#"{"\u0073tream":false}"#, r#"{"strea\u006d":false,"a":"\u00e9"}"#]
+        {
+            let switched = with_switch(body.as_bytes(), true, "stream", true).expect("an object");
+            let switched: Value = serde_json::from_slice(&switched.expect("edited")).expect("JSON");
+            assert_eq!(switched["stream"], true, "{body}");
+            assert_eq!(with_switch(body.as_bytes(), true, "stream", false).expect("an object"), None);
+        }
+        let missing = r#"{"a":"\u00e9 stream"}"#;
+        let edited = with_switch(missing.as_bytes(), true, "stream", true).expect("an object");
+        assert_eq!(edited.as_deref(), Some(r#"{"stream":true,"a":"\u00e9 stream"}"#.as_bytes()));
+        for is_object in [true, false] {
+            let left = with_switch(missing.as_bytes(), is_object, "stream", false).expect("an object");
+            assert_eq!(left, None);
+        }
     }
 
     #[test]

@@ -7,38 +7,36 @@ use bytes::Bytes;
 use futures_util::Stream;
 
 use super::pool::Lease;
+use crate::transport::route::{Body, HttpError};
 use crate::transport::trace::StreamSpan;
 
-/// The resources that are released when a stream is over.
-#[derive(Debug)]
-pub(crate) struct Held {
-    _lease: Lease,
+/// A body and the resources that are released when it is over.
+pub(crate) struct HeldBody {
+    body: Body,
+    /// None for a body that came over no connection.
+    _lease: Option<Lease>,
     /// None if nobody subscribes.
     span: Option<StreamSpan>,
 }
 
-impl Held {
-    pub(super) fn new(lease: Lease, span: Option<StreamSpan>) -> Self {
-        Self { _lease: lease, span }
+impl HeldBody {
+    pub(super) fn new(body: Body, lease: Lease, span: Option<StreamSpan>) -> Self {
+        Self { body, _lease: Some(lease), span }
     }
 
-    pub(crate) fn over<S>(self, body: S) -> HeldBody<S> {
-        HeldBody { body, held: self }
+    /// A body that came over no connection.
+    #[cfg(test)]
+    pub(crate) fn free(body: Body) -> Self {
+        Self { body, _lease: None, span: None }
     }
 }
 
-/// A body and the resources it holds.
-pub(crate) struct HeldBody<S> {
-    body: S,
-    held: Held,
-}
-
-impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for HeldBody<S> {
-    type Item = reqwest::Result<Bytes>;
+impl Stream for HeldBody {
+    type Item = Result<Bytes, HttpError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let packet = ready!(Pin::new(&mut self.body).poll_next(context));
-        if let Some(span) = &mut self.held.span {
+        let packet = ready!(self.body.as_mut().poll_next(context));
+        if let Some(span) = &mut self.span {
             match &packet {
                 Some(Ok(packet)) => span.packet(packet),
                 Some(Err(_)) => span.broken(),

@@ -8,21 +8,23 @@ use super::{Form, Transport, body};
 use crate::api::operation::{Method, Operation, StreamMode};
 use crate::transport::generated::options::RequestOptions;
 use crate::transport::options::Call;
-use crate::transport::secret::KeySource;
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::limits;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Added by the generated client; the version is part of the path (section 9).
-const API_VERSION: HeaderName = HeaderName::from_static("api-version");
 
 /// Headers that define how the message is framed; callers must not set them.
 const FRAMING_HEADERS: &[&str] =
     &["connection", "content-length", "host", "te", "transfer-encoding", "upgrade"];
 
 impl Transport {
-    pub(super) fn build(&self, call: Call, form: Form) -> Result<reqwest::Request, Error> {
-        let Call { operation, path, query, body, options } = call;
+    pub(super) fn build(
+        &self,
+        call: Call,
+        form: Form,
+        options: &RequestOptions,
+    ) -> Result<reqwest::Request, Error> {
+        let Call { operation, path, query, body, is_object, .. } = call;
         let mut url = self.base.join(operation, &path)?;
         for (name, value) in &query {
             if !operation.query_parameters.contains(&name.as_str()) {
@@ -40,23 +42,20 @@ impl Transport {
                 return Err(Error::new(ErrorKind::InvalidRequest, "the operation takes no body"));
             }
         }
-        self.prepare(&mut request, operation, form, &options)?;
+        self.prepare(&mut request, operation, is_object, form, options)?;
         Ok(request)
     }
 
-    /// Prepares a request: checks that its URL belongs to the operation and that its body is within the limits, and
-    /// sets everything that all requests carry.
-    pub(crate) fn prepare(
+    /// Prepares a request: checks that its body is within the limits, and sets everything that all requests carry.
+    /// is_object: whether the body is certainly one JSON object.
+    fn prepare(
         &self,
         request: &mut reqwest::Request,
         operation: &Operation,
+        is_object: bool,
         form: Form,
         options: &RequestOptions,
     ) -> Result<(), Error> {
-        let path = self.base.check(operation, request.url())?;
-        if request.url().path() != path {
-            request.url_mut().set_path(&path);
-        }
         let invalid = |message: String| Error::new(ErrorKind::InvalidRequest, message);
         match (form, operation.stream) {
             (Form::Stream, StreamMode::Never) => {
@@ -72,14 +71,14 @@ impl Transport {
             edit_body(request, |body| body::with_members(body, extra))?;
         }
         if let StreamMode::Parameter(name) = operation.stream {
-            edit_body(request, |body| body::with_switch(body, name, form == Form::Stream))?;
+            let wanted = form == Form::Stream;
+            edit_body(request, |body| body::with_switch(body, is_object, name, wanted))?;
         }
         if options.validate.unwrap_or(self.settings.validate) {
             check_limits(request, operation)?;
         }
-        let present: Vec<String> = request.url().query_pairs().map(|(name, _)| name.into_owned()).collect();
         for (name, value) in operation.fixed_query {
-            if !present.iter().any(|present| present == name) {
+            if !request.url().query_pairs().any(|(present, _)| present == *name) {
                 request.url_mut().query_pairs_mut().append_pair(name, value);
             }
         }
@@ -88,10 +87,9 @@ impl Transport {
         }
         let has_body = request.body().is_some();
         let headers = request.headers_mut();
-        headers.remove(API_VERSION);
         // A provider is asked for its key when the call is made.
-        if let KeySource::Fixed(key) = &self.key {
-            headers.insert(AUTHORIZATION, key.authorization());
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
         }
         headers.insert(USER_AGENT, self.user_agent.clone());
         let accept = match form {

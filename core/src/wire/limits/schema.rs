@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
+use gatewright_safe::uri::is_uri;
 use indexmap::IndexMap;
-use jsonschema::{PatternOptions, Validator};
+use regex::Regex;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// `requests.schema.json`.
 #[derive(Debug, Deserialize)]
@@ -84,8 +85,8 @@ pub(super) struct Schema {
     pub(super) exclusive_maximum: Option<f64>,
     pub(super) min_length: Option<usize>,
     pub(super) max_length: Option<usize>,
-    pub(super) pattern: Option<Text>,
-    pub(super) format: Option<Text>,
+    pub(super) pattern: Option<Pattern>,
+    pub(super) format: Option<Format>,
     pub(super) items: Option<Box<Schema>>,
     pub(super) min_items: Option<usize>,
     pub(super) max_items: Option<usize>,
@@ -154,31 +155,45 @@ impl Type {
     }
 }
 
-/// A `pattern` or a `format`, with the meaning defined by JSON Schema; compiled on first use.
+/// A `pattern`, compiled on first use.
 #[derive(Debug, Deserialize)]
 #[serde(from = "String")]
-pub(super) struct Text {
+pub(super) struct Pattern {
     pub(super) name: String,
-    compiled: OnceLock<Validator>,
+    compiled: OnceLock<Regex>,
 }
 
-impl From<String> for Text {
+impl From<String> for Pattern {
     fn from(name: String) -> Self {
         Self { name, compiled: OnceLock::new() }
     }
 }
 
-impl Text {
-    /// Whether a string satisfies it; `keyword` says which of the two it is.
-    pub(super) fn admits(&self, keyword: &str, value: &Value) -> bool {
-        let compile = || {
-            jsonschema::options()
-                .should_validate_formats(true)
-                .with_pattern_options(PatternOptions::regex())
-                .build(&json!({ keyword: self.name }))
-                .expect("the generator writes patterns that compile")
-        };
-        self.compiled.get_or_init(compile).is_valid(value)
+impl Pattern {
+    pub(super) fn admits(&self, value: &Value) -> bool {
+        let compile = || Regex::new(&self.name).expect("the generator writes patterns that compile");
+        value.as_str().is_none_or(|text| self.compiled.get_or_init(compile).is_match(text))
+    }
+}
+
+/// A `format`. Another one is an error, so that none is silently ignored.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Format {
+    Uri,
+}
+
+impl Format {
+    pub(super) fn admits(self, value: &Value) -> bool {
+        match self {
+            Self::Uri => value.as_str().is_none_or(is_uri),
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Uri => "uri",
+        }
     }
 }
 
@@ -207,6 +222,8 @@ fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Erro
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -222,17 +222,17 @@ impl Walk {
             );
         }
         if let Some(pattern) = &schema.pattern
-            && !pattern.admits("pattern", value)
+            && !pattern.admits(value)
         {
             self.find(schema, "pattern", at, section, || {
                 format!("{} is {}, not of the form {}", at.name(), brief(value), pattern.name)
             });
         }
-        if let Some(format) = &schema.format
-            && !format.admits("format", value)
+        if let Some(format) = schema.format
+            && !format.admits(value)
         {
             self.find(schema, "format", at, section, || {
-                format!("{} is {}, not a valid {}", at.name(), brief(value), format.name)
+                format!("{} is {}, not a valid {}", at.name(), brief(value), format.name())
             });
         }
     }

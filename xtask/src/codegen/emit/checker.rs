@@ -21,7 +21,11 @@ pub(crate) fn emit(checker: &Checker) -> File {
         enumeration("A member, or an item of a list, with a word or an integer.", "Place", &places.0),
         configured(checker),
     );
-    _ = write!(code, "{WATCH}{}", DECIDE.replace("ROOT", root));
+    let branches: Vec<String> = (checker.objects.keys().zip(&objects))
+        .map(|(name, variant)| format!("        Object::{variant} => checker.{name}()?,\n"))
+        .collect();
+    let decide = DECIDE.replace("ROOT", root).replace("        BRANCHES\n", &branches.concat());
+    _ = write!(code, "{WATCH}{decide}");
     let functions: Vec<String> = (checker.objects.iter())
         .map(|(name, form)| object(name, form))
         .chain(checker.lists.iter().map(|(name, form)| list(name, form)))
@@ -62,6 +66,20 @@ pub(crate) fn decide(document: &[u8], names: &Names, watch: &mut impl Watch) -> 
     let mut checker = Checker { scan: Scan::new(document), names, watch };
     checker.ROOT()?;
     checker.scan.end()
+}
+
+/// Reads an object at the beginning of a text. Returns its length, if it follows the schema.
+pub(crate) fn decide_object(
+    text: &[u8],
+    object: Object,
+    names: &Names,
+    watch: &mut impl Watch,
+) -> Option<usize> {
+    let mut checker = Checker { scan: Scan::new(text), names, watch };
+    match object {
+        BRANCHES
+    };
+    Some(text.len() - checker.scan.remaining())
 }
 
 struct Checker<'a, 'n, W> {

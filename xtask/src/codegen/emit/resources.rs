@@ -1,10 +1,10 @@
-//! Emits the Rust facade: a struct per resource, a method per operation, thin over the generated client.
+//! Emits the Rust facade: a struct per resource, a method per operation, thin over the transport.
 
 use std::fmt::Write as _;
 
 use super::rust::{Signature, Signatures};
 use super::{comment, header};
-use crate::codegen::model::{Api, File, Operation, Parameter, Plain, Resource, Stream, Type};
+use crate::codegen::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
 use crate::codegen::names;
 
 /// The root of another API: its resources on a client.
@@ -26,9 +26,8 @@ impl<'c> Resources<'c> {
 /// `resources.rs`.
 pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
     let mut code = format!(
-        "// {}\n//! The places on the client and their methods. Each is thin: the generated client builds the request and\n\
-         //! reads the answer, the transport does what lies between.\n\n\
-         use super::client;\n\
+        "// {}\n//! The places on the client and their methods. Each is thin: it gives what the request is made of and says\n\
+         //! what the answer is; the transport does what lies between.\n\n\
          use {}::{{operations, types}};\n{}",
         header("spec/openapi.yaml"),
         api.home.rust_api_module,
@@ -131,7 +130,8 @@ fn method(signatures: &Signatures, operation: &Operation) -> String {
     let (answer, read) = match &operation.plain {
         Some(Plain::Text(_)) => ("String", "text"),
         Some(Plain::Bytes(_)) => ("Bytes", "bytes"),
-        Some(Plain::Nothing) | None => (function.answer.as_str(), "value"),
+        Some(Plain::Nothing) => ("()", "nothing"),
+        None => (function.answer.as_str(), "value"),
     };
     let result = format!("Response<{answer}>");
     body(function, operation, documentation(operation, ""), &names::rust(&operation.name), &result, read)
@@ -150,7 +150,7 @@ fn streaming(signatures: &Signatures, operation: &Operation, stream: &Stream, na
     body(function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
 }
 
-/// A method: the call, its request built and its answer read.
+/// A method: what the request is made of, and what the answer is read as.
 fn body(
     function: &Signature,
     operation: &Operation,
@@ -159,36 +159,31 @@ fn body(
     result: &str,
     read: &str,
 ) -> String {
-    // An argument may have the name of what the method keeps.
-    let fresh = |name: &str| {
-        let is_taken = function.parameters.iter().any(|(known, _)| known == name);
-        if is_taken { format!("{name}_") } else { name.to_owned() }
-    };
-    let (call, answer) = (fresh("call"), fresh("answer"));
     let mut code = documentation;
     _ = write!(
         code,
         "    pub async fn {name}(&self{}) -> Result<{result}, Error> {{\n\
-         \x20       let {call} = TypedCall::new(self.client, &operations::{}, &[{}])?;\n\
-         \x20       let {answer} = client::Client::of(&{call}).{}({}).await;\n\
-         \x20       {call}.{read}({answer})\n    }}\n",
+         \x20       TypedCall::new(self.client, &operations::{}){}.{read}().await\n    }}\n",
         function.parameters(),
         names::constant(&operation.id),
-        path_values(operation),
-        function.name,
-        function.arguments(),
+        given(operation),
     );
     code
 }
 
-/// Name and value of each path parameter, for the transport to refuse what must not be in a path.
-fn path_values(operation: &Operation) -> String {
-    let value = |parameter: &Parameter| match parameter.ty {
-        Type::String => names::rust(&parameter.name),
-        _ => format!("&{}.to_string()", names::rust(&parameter.name)),
+/// The calls that hand over the arguments.
+fn given(operation: &Operation) -> String {
+    let given = |way: &str, parameter: &Parameter| {
+        format!(".{way}({:?}, &{})", parameter.name, names::rust(&parameter.name))
     };
-    let values = operation.path_parameters().map(|p| format!("({:?}, {})", p.name, value(p)));
-    values.collect::<Vec<_>>().join(", ")
+    let mut code: String = operation.path_parameters().map(|parameter| given("path", parameter)).collect();
+    code.extend(operation.free_parameters().map(|parameter| {
+        given(if parameter.location == Location::Header { "header" } else { "query" }, parameter)
+    }));
+    if operation.request.is_some() {
+        code.push_str(".body(body)");
+    }
+    code
 }
 
 fn documentation(operation: &Operation, note: &str) -> String {

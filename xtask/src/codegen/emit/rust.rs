@@ -1,9 +1,9 @@
-//! Emits the Rust types and the client below the facade, from the lowered document by typify and progenitor.
+//! Emits the Rust types from the lowered document by typify and progenitor, which also says what operations take.
 
-mod client;
 mod fields;
 mod paths;
 mod setters;
+mod signatures;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -12,27 +12,25 @@ mod words;
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
-use progenitor_impl::{GenerationSettings, Generator, HooksMode, InterfaceStyle};
-use quote::quote;
+use progenitor_impl::{GenerationSettings, Generator, InterfaceStyle};
 
-pub(crate) use self::client::{Signature, Signatures};
+pub(crate) use self::signatures::{Signature, Signatures};
 use super::header;
-use crate::codegen::home::Home;
 use crate::codegen::lower::Lowered;
 use crate::codegen::model::{Api, File};
 
 const SOURCE: &str = "spec/openapi.yaml";
 
-/// `types.rs`, `client.rs` and the lists of their modules, and the signatures of the client's functions.
+/// `types.rs` and the lists of the modules, and what the operations take and answer.
 pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signatures)> {
     let document: openapiv3::OpenAPI =
         serde_json::from_value(lowered.document.clone()).context("the lowered document is no OpenAPI 3.0")?;
     let home = &api.home;
-    let tokens = Generator::new(&settings(home)?).generate_tokens(&document)?;
+    let tokens = Generator::new(&settings()).generate_tokens(&document)?;
     let whole: syn::File = syn::parse2(tokens).context("progenitor's output does not parse")?;
     let types = types::emit(&whole, api, lowered)?;
-    let (client, signatures) = client::emit(home, whole)?;
-    let mut files = vec![types, client];
+    let signatures = signatures::signatures(&whole);
+    let mut files = vec![types];
     // Another crate writes its root itself.
     if home.is_own_crate() {
         files.push(module(
@@ -52,7 +50,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
         files.push(module(
             home.rust_client,
             "The client's methods, as the specification lists them. Nothing here is edited by hand.",
-            &[("builder", "pub(crate)"), ("client", "pub(crate)"), ("resources", "pub")],
+            &[("builder", "pub(crate)"), ("resources", "pub")],
         ));
     }
     Ok((files, signatures))
@@ -68,15 +66,12 @@ fn module(folder: &str, doc: &str, modules: &[(&str, &str)]) -> File {
     File { path: format!("{folder}/mod.rs"), contents: code }
 }
 
-/// The positional style has a third of the size of the builder style, and no builders for types, which get our setters.
-fn settings(home: &Home) -> Result<GenerationSettings> {
-    let context: syn::Path = syn::parse_str(&home.rust_path("CallContext"))?;
+/// The positional style needs no builders; types get our setters.
+fn settings() -> GenerationSettings {
     let mut settings = GenerationSettings::new();
     settings
         .with_interface(InterfaceStyle::Positional)
-        .with_hooks(HooksMode::Expected)
-        .with_inner_type(quote!(#context))
         .with_map_type("::indexmap::IndexMap")
         .with_derive("PartialEq");
-    Ok(settings)
+    settings
 }

@@ -83,7 +83,7 @@ fn the_catalog_becomes_data_with_what_is_not_stated_as_none() {
 }
 
 #[test]
-fn resources_are_thin_over_the_generated_client() {
+fn resources_are_thin_over_the_transport() {
     let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
     assert_snapshot!(file(&resources::emit(&api(), &signatures), "resources.rs"));
 }

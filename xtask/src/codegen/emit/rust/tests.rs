@@ -9,16 +9,16 @@ use crate::codegen::fixture::{edited, sources};
 use crate::codegen::load::Sources;
 use crate::codegen::lower::lower;
 
-fn generated(sources: &Sources, end: &str) -> (String, Signatures) {
+fn generated(sources: &Sources) -> (String, Signatures) {
     let api = build(sources).expect("the fixture builds");
     let lowered = lower(&sources.openapi, &api).expect("the fixture lowers");
     let (files, signatures) = emit(&api, &lowered).expect("the fixture generates");
-    let file = files.into_iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it");
+    let file = files.into_iter().find(|file| file.path.ends_with("types.rs")).expect("the emitter writes it");
     (file.contents, signatures)
 }
 
 fn types(sources: &Sources) -> String {
-    generated(sources, "types.rs").0
+    generated(sources).0
 }
 
 #[test]
@@ -55,11 +55,8 @@ fn a_schema_with_the_name_of_a_type_of_the_language_hides_it_from_nothing() {
 }
 
 #[test]
-fn the_client_has_a_function_per_form_and_no_constructor_with_a_total_timeout() {
-    let (code, signatures) = generated(&sources(), "client.rs");
+fn each_form_of_an_operation_has_a_signature() {
+    let (_, signatures) = generated(&sources());
     let functions: Vec<&str> = signatures.keys().map(String::as_str).collect();
     assert_eq!(functions, ["create_line", "create_line_stream", "retrieve_line", "stream_write"]);
-    assert!(!code.contains("pub fn new("));
-    // The double slash under which the stream was lowered is folded.
-    assert!(!code.contains("//v1/lines\""));
 }

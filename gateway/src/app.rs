@@ -9,14 +9,14 @@ use gatewright::webhook::Secret;
 use http::header;
 
 use crate::access::{ApiKey, Changed, Data, Gatekeeper, Registry, Writer, start};
-use crate::bounds::room::Room;
+use crate::bounds::room::{Room, Share};
 use crate::config::Config;
 use crate::keys::random_key;
 use crate::observe::Metrics;
 use crate::outgoing::{Deliveries, Fetcher, random_secret};
 use crate::routing::{InvalidRoutes, Routes};
 use crate::store::{Files, History, PlaceKeeper, Replays, Tasks};
-use crate::usage::Ledger;
+use crate::usage::{Caller, Ledger};
 use crate::wire::Call;
 use crate::work::Workshop;
 
@@ -108,6 +108,16 @@ impl App {
     /// told at the start; `None`: there was no such key, and a new one could be told to nobody.
     pub(crate) fn key_of<'k>(&'k self, config: &'k Config) -> Option<&'k ApiKey> {
         config.key.as_ref().or_else(|| self.config.key.is_none().then_some(&self.key))
+    }
+
+    /// A share of the memory of answers, of nothing yet.
+    pub(crate) fn share_of(&self, caller: &Caller) -> Share {
+        self.room.share_of(caller.held(), self.hundredths_of_key())
+    }
+
+    /// How much one key may take of what all share, in hundredths: all of it while there is no other key.
+    pub(crate) fn hundredths_of_key(&self) -> u8 {
+        if self.gatekeeper.has_other_keys() { self.config.max_percent_per_key } else { 100 }
     }
 
     /// Scheme, host and port for file URLs: as configured, else as the client called the gateway.

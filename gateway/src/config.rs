@@ -98,6 +98,9 @@ pub struct Config {
     /// Maximum memory of all answers under way, whole ones and events that have to be read to their end; requests whose
     /// answers need more fail. Default: 512 MiB.
     pub max_held_bytes: usize,
+    /// How much one API key may take of `max_held_bytes` and of the places of video tasks while the gateway has other
+    /// keys, in percent, from 1 to 100. Default: 50.
+    pub max_percent_per_key: u8,
     /// Secret that signs webhooks. Default: a new random one, see
     /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
     pub webhook_secret: Option<Secret>,
@@ -138,6 +141,7 @@ impl Default for Config {
             video_timeout: Duration::from_hours(1),
             max_file_bytes: 256 * 1024 * 1024,
             max_held_bytes: 512 * 1024 * 1024,
+            max_percent_per_key: 50,
             webhook_secret: None,
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::tree;
-use crate::store::{Documents, Known, LONGEST};
+use crate::store::{Documents, Known, LONGEST, Untold};
 use crate::wire::json::{limit, text};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
@@ -184,6 +184,12 @@ pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<Known, ApiErr
     look_up(app, call, id).ok_or_else(|| unread(app).unwrap_or_else(|| previous_not_found(NOT_KEPT)))
 }
 
+/// Learns what the store knows of a response of the caller. Errors: the store does not say.
+pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiError> {
+    let sought = app.places.seek(call.caller.id(), id).await;
+    sought.map_err(|Untold| unread(app).unwrap_or_else(untold))
+}
+
 /// The response that an operation asks for.
 pub(crate) fn found(app: &App, call: &Call) -> Result<Known, ApiError> {
     look_up(app, call, call.path("response_id")).ok_or_else(|| unread(app).unwrap_or_else(not_found))
@@ -191,9 +197,12 @@ pub(crate) fn found(app: &App, call: &Call) -> Result<Known, ApiError> {
 
 /// The error while it is not known yet which responses there are.
 fn unread(app: &App) -> Option<ApiError> {
+    (!app.history.is_complete()).then(untold)
+}
+
+fn untold() -> ApiError {
     let message = "the gateway cannot read yet which responses are stored; try again soon";
-    let error = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1);
-    (!app.history.is_complete()).then(error)
+    ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)
 }
 
 fn copy(app: &App, call: &Call) -> Result<Documents, ApiError> {

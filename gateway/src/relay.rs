@@ -16,6 +16,7 @@ mod frames;
 mod held;
 mod next;
 mod observer;
+mod packing;
 mod passing;
 mod peek;
 mod pictures;
@@ -29,37 +30,29 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use gatewright::ErrorCode;
-use gatewright::limits::Rules;
 use gatewright::operations::Operation;
 use gatewright::redact::Redactor;
-use http::HeaderValue;
-use serde_json::{Value, json};
 
 use self::asked::Asked;
 use self::attempt::Answered;
-use self::compaction::Form;
-use self::continued::{Keeper, Whole};
 pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
 pub(crate) use self::held::answer as answer_stored;
+use self::packing::{Luggage, Parcel};
 use self::passing::Framing;
 pub(crate) use self::translation::DROPPED_HEADER;
-use self::translation::{Translated, Translation};
 pub(crate) use self::videos::{Accepted, Content, Order, Remote, submit};
 use crate::access::refused;
 use crate::app::App;
-use crate::bounds::budget::Budget;
-use crate::bounds::room::NoRoom;
 use crate::config::ModelKind;
 use crate::conversation::{Protocol, Usage};
 use crate::observe::Origin;
-use crate::routing::{Claim, Destination, Plan, Route};
+use crate::routing::{Claim, Plan, Route};
 use crate::store::{Documents, Known};
 use crate::upstream::Action;
 use crate::usage::Charge;
-use crate::wire::{ApiError, Call, Response, held_json, json_response};
-use crate::{kept, models, protocols};
+use crate::wire::{ApiError, Call, Response, held_json};
+use crate::{kept, models};
 
 /// Bodies longer than this are checked on a thread of their own: others do not wait for them.
 const LONG_BODY: usize = 64 * 1024;
@@ -75,51 +68,6 @@ struct Journey<'a> {
     route: Arc<Route>,
     /// Estimated number of tokens of the request.
     input: u64,
-}
-
-/// What is known of the request after the first attempt.
-#[derive(Default)]
-struct Luggage {
-    translation: Option<Translation>,
-    /// The response that the request continues, unless the upstream that stores it has forgotten it.
-    previous: Option<Known>,
-    /// Set where the request was checked for upstreams of its protocol: whether for the one that stores the previous
-    /// response.
-    relayed_there: Option<bool>,
-    /// The request in other bytes than the client's.
-    rewritten: Option<Asked>,
-    /// Stores an answer that is relayed.
-    keeper: Option<Keeper>,
-    /// Whether a request for images keeps to the limits of the model.
-    pictures_checked: bool,
-}
-
-/// The request in the words of one upstream.
-struct Parcel {
-    protocol: Protocol,
-    body: Bytes,
-    /// What its protocol has no words for.
-    dropped: Option<HeaderValue>,
-    /// What a translated answer repeats of the request.
-    asked: Option<Arc<protocols::Asked>>,
-    /// Stores the answer.
-    keeper: Option<Keeper>,
-    /// How the client asks for a compaction that the gateway makes.
-    compacts: Option<Form>,
-    /// Whether the upstream has to know the response that the request continues, and could do without.
-    may_be_forgotten: bool,
-}
-
-impl Parcel {
-    fn new(protocol: Protocol, body: Bytes) -> Self {
-        let (dropped, asked, keeper, compacts) = (None, None, None, None);
-        Self { protocol, body, dropped, asked, keeper, compacts, may_be_forgotten: false }
-    }
-}
-
-/// The rules for models that the configuration names: the catalog says nothing about them.
-fn own_models() -> Rules {
-    Rules::default().own_models(true)
 }
 
 /// Answers a request of a text or image model. Images are asked for in the protocol of chat: the upstreams that speak it
@@ -198,12 +146,12 @@ impl<'a> Journey<'a> {
         let is_bound = responses && !self.route.model.translate_responses;
         let only = (is_bound || self.action == Action::CountTokens).then_some(self.protocol);
         let mut plan = self.route.plan(only);
-        let mut luggage = Luggage { previous: self.previous()?, ..Luggage::default() };
-        let mut share = self.app.room.share();
+        let mut luggage = Luggage { previous: self.previous().await?, ..Luggage::default() };
+        let mut share = self.app.share_of(&self.call.caller);
         if let Some(previous) = &luggage.previous {
             continued::lead(previous, &mut plan)?;
             let copy = previous.documents.as_ref().map_or(0, Documents::weight);
-            share.hold(copy).map_err(|NoRoom| Fault::no_room(&Redactor::default()).into_error())?;
+            share.hold(copy).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
         }
         let mut fault: Option<Fault> = None;
         while let Some(claim) = plan.next(Instant::now(), rand::random()) {
@@ -225,106 +173,11 @@ impl<'a> Journey<'a> {
     }
 
     /// What is known of the response that the request continues. Errors: it is none of the caller's.
-    fn previous(&self) -> Result<Option<Known>, ApiError> {
+    async fn previous(&self) -> Result<Option<Known>, ApiError> {
         let id = self.asked.previous.as_ref().filter(|_| self.protocol == Protocol::Responses);
-        id.map(|id| kept::previous(self.app, self.call, id)).transpose()
-    }
-
-    /// Counts the tokens of a request whose upstreams do not.
-    async fn estimate(&self) -> Result<Response, ApiError> {
-        let (from, model) = (self.protocol, self.asked.model.clone());
-        let count = move |call: &Call| {
-            let mut request = call.checked_body_by(own_models())?;
-            if let inner @ Value::Object(_) = request["generateContentRequest"].take() {
-                request = inner;
-            }
-            Ok(estimate::of(&Translation::read(call, from, request, &model, false)?))
-        };
-        let tokens = self.unless_long(count).await?;
-        Ok(json_response(&match from {
-            Protocol::Native => json!({ "totalTokens": tokens }),
-            _ => json!({ "input_tokens": tokens }),
-        }))
-    }
-
-    /// The request in the words of an upstream.
-    async fn pack(&self, luggage: &mut Luggage, destination: &Destination) -> Result<Parcel, ApiError> {
-        let protocol = destination.protocol_for(self.protocol);
-        let model = &destination.model;
-        if self.action == Action::Image {
-            return self.pack_for_pictures(luggage, model).await;
-        }
-        if protocol == self.protocol {
-            return self.relayed(luggage, destination).await;
-        }
-        let mut translation = match luggage.translation.take() {
-            Some(translation) => translation,
-            None => self.read().await?,
-        };
-        let (asked, keeper, compacts) =
-            (Some(translation.asked()), translation.keeper(), translation.compacts());
-        let model = Arc::clone(model);
-        let write = move |_: &Call| {
-            let written = translation.request_for(protocol, &model)?;
-            Ok((translation, written))
-        };
-        let (translation, Translated { body, dropped }) = self.unless_long(write).await?;
-        luggage.translation = Some(translation);
-        Ok(Parcel { dropped, asked, keeper, compacts, ..Parcel::new(protocol, body) })
-    }
-
-    /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.
-    async fn pack_for_pictures(&self, luggage: &mut Luggage, model: &str) -> Result<Parcel, ApiError> {
-        if !luggage.pictures_checked {
-            let limits = self.route.model.limits.clone();
-            let check = move |call: &Call| call.checked_body_of(limits.as_deref(), Rules::default());
-            self.unless_long(check).await?;
-            luggage.pictures_checked = true;
-        }
-        Ok(Parcel::new(Protocol::Chat, self.asked.named(Protocol::Chat, model)))
-    }
-
-    /// Checks the request, and reads it into the neutral form.
-    async fn read(&self) -> Result<Translation, ApiError> {
-        let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
-        let (model, app) = (self.asked.model.clone(), Arc::clone(self.app));
-        let read = move |call: &Call| {
-            let mut share = app.room.share();
-            let weight = gatewright::json_weight(&call.body);
-            share.hold(2 * weight).map_err(|NoRoom| Fault::no_room(&Redactor::default()).into_error())?;
-            let mut request = call.checked_body_by(own_models())?;
-            // Answers of no other protocol repeat the request, and none its input.
-            let (mut whole, request) = match from {
-                Protocol::Responses => {
-                    let whole = continued::whole(&app, call, &request)?;
-                    request["input"].take();
-                    (whole, request)
-                }
-                _ => (Whole::of(request), Value::Null),
-            };
-            let conversation = Translation::read(call, from, whole.request.take(), &model, stream)?;
-            Ok((conversation, request, share, whole))
-        };
-        let (conversation, request, share, whole) = self.unless_long(read).await?;
-        Ok(Translation::new(self, conversation, request, share).continued(whole))
-    }
-
-    /// Works on the request: here, or for one that is long, or that continues one of any length, on a thread of its own,
-    /// so that others do not wait for it.
-    async fn unless_long<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Call) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        if self.call.body.len() <= LONG_BODY && self.asked.previous.is_none() {
-            return work(self.call);
-        }
-        let (call, mut share) = (Arc::clone(self.call), self.app.room.share());
-        let work = move |_: &Budget| {
-            let weight = gatewright::json_weight(&call.body);
-            share.hold(weight).map_err(|NoRoom| Fault::no_room(&Redactor::default()).into_error())?;
-            work(&call)
-        };
-        self.app.workshop.work(work).await
+        let Some(id) = id else { return Ok(None) };
+        kept::seek(self.app, self.call, id).await?;
+        kept::previous(self.app, self.call, id).map(Some)
     }
 
     /// Asks one upstream, with each of its keys if need be. Errors: the request's own.

@@ -14,6 +14,7 @@ mod origins;
 mod rate_headers;
 mod request;
 mod request_id;
+mod rounds;
 mod route_match;
 mod tls;
 
@@ -43,6 +44,7 @@ pub use self::route_match::{Match, match_route};
 use self::connection::{Peers, Socket};
 use self::head_error::WithBody;
 use self::listening::{Accepted, Listening};
+use self::rounds::Rounds;
 use self::tls::{Certificate, Handshakes, OverTls};
 use crate::access::ApiKey;
 use crate::config::Config;
@@ -159,8 +161,9 @@ impl Gateway {
             let connection = connections.serve(socket, peer.presence().clone(), is_tls);
             let present = Present::new(&app.metrics.connections);
             tokio::spawn(async move {
+                let connection = std::pin::pin!(connection);
                 tokio::select! {
-                    ended = connection => if let Err(error) = ended {
+                    ended = Rounds::of(connection) => if let Err(error) = ended {
                         tracing::debug!(%error, "connection ended");
                     },
                     () = peer.gone() => tracing::debug!("the client has gone"),

@@ -15,7 +15,7 @@ pub(crate) use self::durable::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, Spe
 pub(crate) use self::files::{Files, Kind, LIFETIME, PREFIX, Room};
 pub(crate) use self::history::{Documents, History, Holder, Known, LONGEST};
 pub(crate) use self::memory::MemoryStore;
-pub(crate) use self::places::PlaceKeeper;
-pub(crate) use self::replays::{Begun, REPLAYED_HEADER, Replays, fingerprint};
+pub(crate) use self::places::{PlaceKeeper, Untold};
+pub(crate) use self::replays::{Begun, REPLAYED_HEADER, Replays, UnderWay, fingerprint};
 pub(crate) use self::sqlite::SqliteStore;
 pub(crate) use self::tasks::{Ahead, Output, STOPPED, State, Task, Tasks};

@@ -12,16 +12,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gatewright::redact::Redactor;
+use gatewright_connect::Pool;
 use http::{HeaderName, HeaderValue, Uri, header};
-use http_body_util::Full;
-use hyper::body::Incoming;
 use ring::digest::{SHA256, digest};
 
 pub(crate) use self::look_up::LookUp;
 pub(crate) use self::request::{AboutStored, Action, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
-use self::connections::Connections;
 use crate::config::{Kind, Upstream};
 
 /// Header with the key, in the messages protocol.
@@ -48,7 +46,7 @@ pub(crate) struct Endpoint {
     /// Knows the keys.
     pub(crate) redactor: Redactor,
     /// None for the embedded provider.
-    connections: Option<Connections>,
+    connections: Option<Pool>,
 }
 
 /// Without the keys.
@@ -85,14 +83,16 @@ impl Endpoint {
         let invalid = |why: String| InvalidUpstream { name: upstream.name.clone(), why };
         let label = HeaderValue::try_from(&upstream.name)
             .map_err(|_| invalid("its name must be visible ASCII".to_owned()))?;
-        let connections = match (upstream.kind, before) {
-            (Kind::Simulator, _) => None,
-            (_, Some(before)) if before.connections.is_some() => before.connections.clone(),
-            _ => Some(connections::open(upstream.connect_timeout).map_err(invalid)?),
+        let connections = if upstream.kind == Kind::Simulator {
+            None
+        } else {
+            let server = server(&upstream.base_url).map_err(invalid)?;
+            let before = before.and_then(|before| before.connections.as_ref());
+            Some(match before.filter(|pool| pool.serves(&server, upstream.connect_timeout)) {
+                Some(pool) => pool.clone(),
+                None => connections::open(server, upstream.connect_timeout).map_err(invalid)?,
+            })
         };
-        if connections.is_some() {
-            check_base(&upstream.base_url).map_err(invalid)?;
-        }
         let (key_header, scheme) = match upstream.kind {
             Kind::Messages => (MESSAGES_KEY_HEADER, ""),
             Kind::Native => (NATIVE_KEY_HEADER, ""),
@@ -138,7 +138,7 @@ impl Endpoint {
         &self,
         request: Request<'_>,
         key: Option<usize>,
-    ) -> Result<http::Response<Incoming>, NoAnswer> {
+    ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         self.exchange(request.build(self, key).map_err(NoAnswer::Broken)?, self.timeout).await
     }
 
@@ -148,7 +148,7 @@ impl Endpoint {
         &self,
         about: AboutStored<'_>,
         mark: Option<i64>,
-    ) -> Result<http::Response<Incoming>, NoAnswer> {
+    ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let key = mark.and_then(|mark| self.key_marked(mark)).or(Some(0));
         self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout).await
     }
@@ -161,27 +161,30 @@ impl Endpoint {
         look_up: LookUp<'_>,
         mark: Option<i64>,
         id: &str,
-    ) -> Result<http::Response<Incoming>, NoAnswer> {
+    ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let key = mark.map(|mark| self.key_marked(mark).unwrap_or(self.keys.len().saturating_sub(1)));
         let request = look_up.build(self, key, id).map_err(NoAnswer::Broken)?;
         self.exchange(request, self.timeout.min(look_up::TIMEOUT)).await
     }
 
     /// Asks for a page of the models that the upstream offers. `after`: what the page before says of this one.
-    pub(crate) async fn models(&self, after: Option<&str>) -> Result<http::Response<Incoming>, NoAnswer> {
+    pub(crate) async fn models(
+        &self,
+        after: Option<&str>,
+    ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let request = request::model_list(self, after).map_err(NoAnswer::Broken)?;
         self.exchange(request, self.timeout).await
     }
 
     async fn exchange(
         &self,
-        request: http::Request<Full<Bytes>>,
+        request: http::Request<Bytes>,
         timeout: Duration,
-    ) -> Result<http::Response<Incoming>, NoAnswer> {
+    ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let Some(connections) = &self.connections else {
             return Err(NoAnswer::Broken("it has no address".to_owned()));
         };
-        match tokio::time::timeout(timeout, connections.request(request)).await {
+        match tokio::time::timeout(timeout, connections.send(request)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 let reason = connections::reason(&error);
@@ -198,7 +201,8 @@ fn mark(key: &str) -> i64 {
     digest.as_ref().first_chunk().map_or(0, |beginning| i64::from_be_bytes(*beginning))
 }
 
-fn check_base(base: &str) -> Result<(), String> {
+/// The server of a `base_url`. Errors: it cannot be used.
+fn server(base: &str) -> Result<Uri, String> {
     let uri: Uri = base.parse().map_err(|error| format!("its base_url is not a URL: {error}"))?;
     let authority = uri.authority().ok_or("its base_url has no host")?;
     match uri.scheme_str() {
@@ -210,7 +214,7 @@ fn check_base(base: &str) -> Result<(), String> {
     }
     match uri.query() {
         Some(_) => Err("its base_url must not have a query".to_owned()),
-        None => Ok(()),
+        None => Ok(uri),
     }
 }
 

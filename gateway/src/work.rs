@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 use crate::bounds::budget::Budget;
 use crate::wire::ApiError;
 
-/// The pool for long work.
-#[derive(Debug)]
+/// The pool for long work, shared by its clones.
+#[derive(Debug, Clone)]
 pub(crate) struct Workshop {
     places: Arc<Semaphore>,
 }

@@ -1,8 +1,11 @@
 //! `gatewright config`, and a gateway that runs by a configuration file.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -197,6 +200,63 @@ fn a_hangup_reads_the_file_again_and_other_signals_stop() {
     assert!(gateway.says().contains("was read again"));
     signal("-TERM");
     assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
+}
+
+/// Asks the gateway again and again until told to stop. Gives how many answers came; each is whole.
+#[cfg(unix)]
+fn ask_until(over: &AtomicBool, address: &str) -> usize {
+    let body = r#"{"model":"mine","messages":[{"role":"user","content":"Say hi"}]}"#;
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer sk-canary-1\r\n\
+         content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut count = 0;
+    while !over.load(Ordering::Relaxed) {
+        let mut socket = TcpStream::connect(address).expect("it listens");
+        socket.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("a whole answer");
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with('}'), "{answer}");
+        count += 1;
+    }
+    count
+}
+
+#[cfg(unix)]
+#[test]
+fn hangups_under_load_take_the_new_file_and_fail_no_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT).expect("written");
+    let gateway = ByFile::start(&file, &[]);
+    let address = gateway.url().strip_prefix("http://").expect("plain").to_owned();
+    let over = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let (over, address) = (Arc::clone(&over), address.clone());
+            std::thread::spawn(move || ask_until(&over, &address))
+        })
+        .collect();
+    let id = gateway.child.id().to_string();
+    let mut text = RIGHT.to_owned();
+    for number in 1..=10 {
+        let model =
+            format!("[models.more-{number}]\ntargets = [{{ upstream = \"one\", model = \"model-sol\" }}]\n");
+        text.push_str(&model);
+        std::fs::write(&file, &text).expect("written");
+        assert!(
+            std::process::Command::new("kill").args(["-HUP", &id]).status().expect("kill runs").success()
+        );
+        // The change of the file may have been seen before the signal.
+        let told = format!("{} model(s)", number + 1);
+        while !gateway.says().contains(&told) {}
+    }
+    over.store(true, Ordering::Relaxed);
+    for client in clients {
+        assert!(client.join().expect("no request failed") > 0);
+    }
+    assert!(gateway.models("sk-canary-1").contains("more-10"));
 }
 
 /// Both ways of a changed key: a file of a secret that is watched, and a signal.

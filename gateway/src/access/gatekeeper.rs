@@ -89,6 +89,11 @@ impl Gatekeeper {
         }
     }
 
+    /// Whether there are keys beside that of the configuration.
+    pub(crate) fn has_other_keys(&self) -> bool {
+        self.keyring.has_others()
+    }
+
     /// Whether there is an admin key.
     pub(crate) fn has_admin(&self) -> bool {
         self.keyring.configured().admin.is_some()

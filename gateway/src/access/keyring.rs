@@ -89,6 +89,11 @@ impl Keyring {
         self.keys.swap(Arc::new(Keys { stored, configured })).configured
     }
 
+    /// Whether there are keys beside that of the configuration.
+    pub(super) fn has_others(&self) -> bool {
+        !self.keys.load().stored.is_empty()
+    }
+
     /// Whether all of these keys have an account.
     pub(super) fn knows(&self, records: &[KeyRecord]) -> bool {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);

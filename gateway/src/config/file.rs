@@ -87,6 +87,10 @@ pub(super) struct Limits {
     pub(super) max_files: Option<Size>,
     /// Maximum memory of all answers under way: what has to be read to its end before it is passed on. Default: "512MiB".
     pub(super) max_held: Option<Size>,
+    /// How much one key may take of max_held and of the places of video tasks while the gateway has other keys, in
+    /// percent. Default: 50.
+    #[schemars(range(min = 1, max = 100))]
+    pub(super) max_percent_per_key: Option<u8>,
     /// Maximum number of open connections; further ones wait. Default: 1024.
     #[schemars(range(min = 1, max = 4_294_967_295_u32))]
     pub(super) max_connections: Option<u32>,

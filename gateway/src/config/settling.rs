@@ -123,6 +123,7 @@ impl<'f> Settling<'f> {
         self.size(&mut config.max_body_bytes, limits.max_body, &at.to("max_body"));
         self.size(&mut config.max_file_bytes, limits.max_files, &at.to("max_files"));
         self.size(&mut config.max_held_bytes, limits.max_held, &at.to("max_held"));
+        config.max_percent_per_key = limits.max_percent_per_key.unwrap_or(config.max_percent_per_key);
         config.max_connections = limits.max_connections.map_or(config.max_connections, count);
         config.max_connections_per_peer =
             limits.max_connections_per_peer.map_or(config.max_connections_per_peer, count);

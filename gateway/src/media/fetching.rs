@@ -1,8 +1,11 @@
 //! Fetches the file of a finished video into the files of the gateway: no byte of it is taken without room for it.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use gatewright::redact::Redactor;
 use http_body_util::BodyExt as _;
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::protocols::Finished;
@@ -12,6 +15,13 @@ use crate::wire::ApiError;
 
 /// The beginning of a file that tells its format.
 const BEGINNING: usize = 12;
+/// A file that comes more slowly is given up, in bytes a second: few are fetched at once.
+const LEAST_RATE: usize = 8 * 1024;
+/// The time over which the rate is counted, or the longest silence where that is longer.
+const LEAST_WINDOW: Duration = Duration::from_mins(1);
+
+/// How much of a silence counts: an upstream may be silent for its idle timeout.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Why a file is not here.
 #[derive(Debug)]
@@ -57,7 +67,7 @@ async fn read(content: Content, room: &mut Room, redactor: &Redactor) -> Result<
         claim(room, length)?;
         file.reserve_exact(length);
     }
-    let mut kind = None;
+    let (mut kind, mut pace) = (None, Pace::new(idle_timeout.max(LEAST_WINDOW)));
     loop {
         let packet = match tokio::time::timeout(idle_timeout, next_packet(&mut body)).await {
             Err(_) => return Err(Unfetched::Failed(Fault::silent(idle_timeout, redactor))),
@@ -65,6 +75,9 @@ async fn read(content: Content, room: &mut Room, redactor: &Redactor) -> Result<
             Ok(Ok(None)) => break,
             Ok(Ok(Some(packet))) => packet,
         };
+        if pace.is_slow(packet.len()) {
+            return Err(broken("comes too slowly"));
+        }
         claim(room, file.len() + packet.len())?;
         file.extend_from_slice(&packet);
         if kind.is_none() && file.len() >= BEGINNING {
@@ -74,6 +87,36 @@ async fn read(content: Content, room: &mut Room, redactor: &Redactor) -> Result<
     // Without a length, it has taken more than it holds.
     file.shrink_to_fit();
     Ok((kind.ok_or_else(|| broken("is no video"))?, file))
+}
+
+/// How fast a file comes.
+struct Pace {
+    window: Duration,
+    /// When the last packet came.
+    last: Instant,
+    /// The time that the bytes took: of each silence, only its beginning.
+    taken: Duration,
+    bytes: usize,
+}
+
+impl Pace {
+    fn new(window: Duration) -> Self {
+        Self { window, last: Instant::now(), taken: Duration::ZERO, bytes: 0 }
+    }
+
+    /// Counts bytes. True if fewer came than should have.
+    fn is_slow(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.taken += self.last.elapsed().min(LONGEST_PAUSE);
+        self.last = Instant::now();
+        if self.taken < self.window {
+            return false;
+        }
+        let seconds = usize::try_from(self.taken.as_secs()).unwrap_or(usize::MAX);
+        let is_slow = self.bytes < LEAST_RATE.saturating_mul(seconds);
+        *self = Self::new(self.window);
+        is_slow
+    }
 }
 
 async fn next_packet(body: &mut Body) -> Result<Option<bytes::Bytes>, axum::Error> {
@@ -105,6 +148,7 @@ fn kind_of(file: &[u8]) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Files;
 
     #[test]
     fn formats_are_known_by_their_beginning() {
@@ -113,5 +157,45 @@ mod tests {
         for other in [&b""[..], b"<html><body>", b"{\"error\":{}}", b"ftypisomftyp"] {
             assert_eq!(kind_of(other), None);
         }
+    }
+
+    /// Reads a file that comes in pieces of so many bytes, each after this time.
+    async fn fetched(piece: usize, pause: Duration) -> Result<usize, Unfetched> {
+        fetched_with(piece, move |_| pause).await
+    }
+
+    /// The same with the time before each piece.
+    async fn fetched_with(
+        piece: usize,
+        pause: impl Fn(u64) -> Duration + Copy + Send + 'static,
+    ) -> Result<usize, Unfetched> {
+        let pieces = futures_util::stream::unfold(0, move |count| async move {
+            tokio::time::sleep(pause(count)).await;
+            let mut bytes = vec![0; piece];
+            if count == 0 {
+                bytes[4..8].copy_from_slice(b"ftyp");
+            }
+            (count < 600).then_some((Ok::<_, std::convert::Infallible>(bytes), count + 1))
+        });
+        let files = std::sync::Arc::new(Files::new(64 * 1024 * 1024));
+        let mut room = files.reserve(0).expect("room");
+        let idle_timeout = Duration::from_mins(2);
+        let content = Content { length: None, body: Body::from_stream(pieces), idle_timeout };
+        read(content, &mut room, &Redactor::default()).await.map(|(_, file)| file.len())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_dribbles_holds_no_place_for_long() {
+        let begun = Instant::now();
+        let slow = fetched(16, Duration::from_secs(1)).await.expect_err("too slow");
+        assert!(format!("{slow:?}").contains("comes too slowly"), "{slow:?}");
+        assert!(begun.elapsed() < Duration::from_mins(3), "{:?}", begun.elapsed());
+        // A silence that the upstream may make is no fault, whatever came before it.
+        let paused =
+            fetched_with(64 * 1024, |count| Duration::from_secs(if count == 1 { 119 } else { 0 })).await;
+        assert_eq!(paused.ok(), Some(600 * 64 * 1024));
+        // Slow, but not too slow; and fast.
+        assert_eq!(fetched(LEAST_RATE + 1, Duration::from_secs(1)).await.ok(), Some(600 * (LEAST_RATE + 1)));
+        assert_eq!(fetched(64 * 1024, Duration::from_millis(1)).await.ok(), Some(600 * 64 * 1024));
     }
 }

@@ -46,7 +46,7 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
         state: State::Pending,
     };
     // Before anybody is asked: a video without a task would be lost.
-    app.tasks.add(task.clone())?;
+    app.tasks.add(task.clone(), app.hundredths_of_key())?;
     let public = app.public_url(&order.call);
     let work = Work { app: Arc::clone(app), wanted, public, delivery, task };
     let (told, answer) = oneshot::channel();

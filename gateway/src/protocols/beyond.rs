@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::members::unescaped;
+use super::members::{escaped, is_empty, unescaped};
 use crate::conversation::{Answer, End, Given, Media, PartKind, Place, Protocol, Source};
 
 /// Name of the member, in every protocol.
@@ -167,6 +167,15 @@ impl Kept {
         let at = format!("/parts/{}", self.others);
         self.others += 1;
         self.extra(Given::new(value, at));
+    }
+
+    /// Keeps what nobody reads of an object. `own`: names of members that say nothing to another protocol.
+    pub(super) fn unread(&mut self, members: Map<String, Value>, at: &str, own: &[&str]) {
+        for (name, value) in members {
+            if !is_empty(&value) && !own.contains(&name.as_str()) {
+                self.extra(Given::new(value, format!("{at}/{}", escaped(&name))));
+            }
+        }
     }
 
     /// Gives what was kept.

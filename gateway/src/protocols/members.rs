@@ -155,13 +155,11 @@ impl Rest {
     pub(super) fn keep(&mut self, members: Members, own: &[&str]) {
         let at = members.at;
         for (name, value) in members.members {
-            let is_empty = match &value {
-                Value::Null => true,
-                Value::Array(values) => values.is_empty(),
-                Value::Object(members) => members.is_empty(),
-                _ => false,
+            let kept = if is_empty(&value) || own.contains(&name.as_str()) {
+                &mut self.own
+            } else {
+                &mut self.extra
             };
-            let kept = if is_empty || own.contains(&name.as_str()) { &mut self.own } else { &mut self.extra };
             kept.push(Given::new(value, format!("{at}/{}", escaped(&name))));
         }
     }
@@ -281,6 +279,16 @@ impl<'a> Writer<'a> {
         let left: Vec<Place> = left.map(|given| given.at.clone()).collect();
         self.dropped.extend(left);
         Outgoing { body: Value::Object(body), dropped: self.dropped }
+    }
+}
+
+/// Whether a member says nothing.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(values) => values.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
     }
 }
 

@@ -9,12 +9,13 @@ use http_body_util::{BodyExt as _, Limited};
 use super::continued::Keeper;
 use super::failure::Fault;
 use super::observer::Observer;
+use super::packing::Parcel;
 use super::passing::{Events, Passing};
 use super::stream::Stream;
 use super::translating::Translating;
 use super::translation::Answering;
-use super::{Journey, LONG_BODY, Parcel, document, pictures, translation};
-use crate::bounds::room::{NoRoom, Share};
+use super::{Journey, LONG_BODY, document, pictures, translation};
+use crate::bounds::room::Share;
 use crate::conversation::{Protocol, Usage};
 use crate::routing::Claim;
 use crate::upstream::{Action, NoAnswer, Request};
@@ -109,7 +110,7 @@ pub(super) async fn passed(
     let redactor = &endpoint.redactor;
     let streams = journey.action == Action::Answer { stream: true };
     if !(is_stream && streams) {
-        let mut share = journey.app.room.share();
+        let mut share = journey.app.share_of(&journey.call.caller);
         let most = document::MOST_BYTES;
         let document = document::read(body, most, endpoint.idle_timeout, redactor, &mut share).await?;
         let passed = passed_document(journey, parcel, claim, document, share).await;
@@ -144,8 +145,9 @@ pub(super) async fn passed(
             Box::new(if parcel.compacts.is_some() { events.compacting() } else { events })
         }
     };
-    let share = journey.app.room.share();
-    let mut stream = Stream::new(body, events, presence, endpoint.idle_timeout, redactor.clone(), share);
+    let share = journey.app.share_of(&journey.call.caller);
+    let (patience, workshop) = (endpoint.idle_timeout, journey.app.workshop.clone());
+    let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, workshop);
     if !is_embedded {
         stream.begin().await?;
     }
@@ -199,7 +201,7 @@ async fn passed_document(
             let document = document::passed(&document, &mut observer, &redactor, &mut share)?;
             if document.as_ptr() == came {
                 // With the room that it was read into.
-                share.hold(taken).map_err(|NoRoom| Fault::no_room(&redactor))?;
+                share.hold(taken).map_err(|why| Fault::no_room(why, &redactor))?;
                 keep(keeper.as_ref(), &document);
                 return Ok(Answered::Document { document, usage: observer.usage, share });
             }
@@ -207,7 +209,7 @@ async fn passed_document(
             (document, observer.usage)
         };
         // What it was made of is gone.
-        share.hold(document.len()).map_err(|NoRoom| Fault::no_room(&redactor))?;
+        share.hold(document.len()).map_err(|why| Fault::no_room(why, &redactor))?;
         Ok(Answered::Document { document, usage, share })
     };
     if !is_long {

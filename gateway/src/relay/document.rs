@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use super::failure::Fault;
 use super::observer::Observer;
 use super::peek::spliced;
-use crate::bounds::room::{NoRoom, Share};
+use crate::bounds::room::Share;
 
 /// Maximum size of an answer: room for pictures in base64.
 pub(crate) const MOST_BYTES: usize = 128 * 1024 * 1024;
@@ -24,7 +24,7 @@ pub(crate) async fn read(
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<Bytes, Fault> {
-    let no_room = |NoRoom| Fault::no_room(redactor);
+    let no_room = |why| Fault::no_room(why, redactor);
     let mut body = body;
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     loop {
@@ -66,7 +66,7 @@ pub(crate) fn passed(
     share: &mut Share,
 ) -> Result<Bytes, Fault> {
     // For the copy with another name.
-    share.hold(2 * document.len()).map_err(|NoRoom| Fault::no_room(redactor))?;
+    share.hold(2 * document.len()).map_err(|why| Fault::no_room(why, redactor))?;
     let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
     match observer.document(text) {
         Ok(None) => Ok(document.clone()),

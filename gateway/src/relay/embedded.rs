@@ -7,7 +7,8 @@ use http::header;
 
 use super::attempt::Answered;
 use super::failure::Fault;
-use super::{Journey, Parcel, attempt};
+use super::packing::Parcel;
+use super::{Journey, attempt};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;

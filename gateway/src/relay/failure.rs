@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::observer::Observer;
+use crate::bounds::room::NoRoom;
 use crate::clock::{unix_seconds, whole_seconds};
 use crate::conversation::{Failure, FailureKind, Protocol};
 use crate::protocols::code_of;
@@ -132,11 +133,19 @@ impl Fault {
     }
 
     /// The gateway has no room for the answer.
-    pub(crate) fn no_room(redactor: &Redactor) -> Self {
-        let message =
-            "the answers under way take all the memory that the gateway has for them; try again soon"
-                .to_owned();
-        let failure = Failure { kind: FailureKind::Overloaded, message, code: None, param: None };
+    pub(crate) fn no_room(why: NoRoom, redactor: &Redactor) -> Self {
+        let (kind, message) = match why {
+            NoRoom::Whole => (
+                FailureKind::Overloaded,
+                "the answers under way take all the memory that the gateway has for them; try again soon",
+            ),
+            NoRoom::Part => (
+                FailureKind::RateLimited,
+                "the answers under way of this API key take all the memory that the gateway has for those of one key; try \
+                 again when one has ended",
+            ),
+        };
+        let failure = Failure { kind, message: message.to_owned(), code: None, param: None };
         let fault = Self::of_event(failure, redactor);
         Self { verdict: Verdict::Gateway, retry_after: Some(NO_ROOM_WAIT), ..fault }
     }

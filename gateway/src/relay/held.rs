@@ -37,6 +37,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
         let message = "a stored response cannot be streamed; leave stream out";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
     }
+    kept::seek(app, &call, call.path("response_id")).await?;
     let known = kept::found(app, &call)?;
     let Some(holder) = known.holder else { return own(app, call, action).await };
     let has_copy = known.documents.is_some();
@@ -92,7 +93,7 @@ async fn ask(
         return Err(Refused::Fault(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));
     };
     let endpoint = &provider.endpoint;
-    let mut share = app.room.share();
+    let mut share = app.share_of(&call.caller);
     let reading = read(endpoint, call, action, holder, &mut share);
     let document = if has_copy && action != Stored::Delete {
         let silent = || Refused::Fault(Fault::silent(PATIENCE, &endpoint.redactor).into_error());

@@ -1,13 +1,15 @@
 //! Reads of an answer what the gateway has to know, event by event and without a tree: usage, model, the end, errors.
 //! Writes the model as the client called it.
 
+mod choices;
+mod events;
+
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::choices::{Choice, Choices};
 use super::counted;
 use super::peek::{self, members};
 use crate::conversation::{Failure, Protocol, Usage};
@@ -66,40 +68,6 @@ pub(crate) enum Seen {
     Error(Failure),
     /// It only shows that the connection lives.
     Ping,
-}
-
-/// A choice of chat or a candidate of native.
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow)]
-    index: Option<&'a RawValue>,
-    #[serde(alias = "finishReason")]
-    finish_reason: Option<IgnoredAny>,
-}
-
-/// The choices of a stream, a bit for each; those after the last bit share it.
-#[derive(Debug, Default)]
-struct Choices {
-    begun: u128,
-    finished: u128,
-}
-
-impl Choices {
-    fn note(&mut self, choices: &[Choice<'_>]) {
-        for (place, choice) in (0..).zip(choices) {
-            let index: Option<u32> = choice.index.and_then(|index| index.get().parse().ok());
-            let bit = 1 << index.unwrap_or(place).min(u128::BITS - 1);
-            self.begun |= bit;
-            if choice.finish_reason.is_some() {
-                self.finished |= bit;
-            }
-        }
-    }
-
-    /// Whether as many as the client wants have finished, and each that has begun.
-    fn have_finished(&self, wanted: u32) -> bool {
-        self.begun == self.finished && self.finished.count_ones() >= wanted.clamp(1, u128::BITS)
-    }
 }
 
 impl Observer {
@@ -171,128 +139,6 @@ impl Observer {
         Ok(self.rename(document, model))
     }
 
-    fn chunk(&mut self, data: &str) -> serde_json::Result<Seen> {
-        let (mut model, mut usage, mut error, mut choices) = (None, None, None, None);
-        members(data, |name, value| match name {
-            "model" => model = Some(value),
-            "usage" => usage = Some(value),
-            "error" => error = Some(value),
-            "choices" => choices = Some(value),
-            _ => {}
-        })?;
-        if is_given(error) {
-            return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
-        }
-        let choices: Vec<Choice<'_>> =
-            choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
-        self.pieces += u64::from(!choices.is_empty());
-        self.note(&choices);
-        if self.take_usage(usage) && self.hide_usage && choices.is_empty() {
-            return Ok(Seen::Hide);
-        }
-        Ok(self.renamed(data, model))
-    }
-
-    fn response_event(&mut self, data: &str) -> serde_json::Result<Seen> {
-        let (mut kind, mut response, mut number, mut error) = (None, None, None, None);
-        members(data, |name, value| match name {
-            "type" => kind = peek::string(value),
-            "error" => error = Some(value),
-            "response" => response = Some(value),
-            "sequence_number" => number = serde_json::from_str(value.get()).ok(),
-            _ => {}
-        })?;
-        self.sequence_number = number.or(self.sequence_number);
-        let kind = kind.as_deref().unwrap_or_default();
-        self.pieces += u64::from(kind.rsplit('.').next() == Some("delta"));
-        if kind == "error" || kind.is_empty() && is_given(error) {
-            return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
-        }
-        let Some(response) = response else { return Ok(Seen::Pass) };
-        let (mut model, mut usage) = (None, None);
-        members(response.get(), |name, value| match name {
-            "model" => model = Some(value),
-            "usage" => usage = Some(value),
-            _ => {}
-        })?;
-        self.take_usage(usage);
-        match kind {
-            "response.completed" | "response.incomplete" => {
-                self.progress = Progress::Ended;
-                self.ended_with = Some(peek::place(data, response));
-            }
-            "response.failed" => {
-                let error = self.protocol.failure_in(STREAMED, response.get().as_bytes());
-                let seen = self.failed(error);
-                // The stream has its last word.
-                self.progress = Progress::Ended;
-                return Ok(seen);
-            }
-            _ if self.begun.is_none() && response.get().len() <= MOST_KEPT_BYTES => {
-                self.begun = Some(response.to_owned());
-            }
-            _ => {}
-        }
-        Ok(self.renamed(data, model))
-    }
-
-    fn message_event(&mut self, data: &str) -> serde_json::Result<Seen> {
-        let (mut kind, mut message, mut usage, mut error) = (None, None, None, None);
-        members(data, |name, value| match name {
-            "type" => kind = peek::string(value),
-            "error" => error = Some(value),
-            "message" => message = Some(value),
-            "usage" => usage = Some(value),
-            _ => {}
-        })?;
-        self.take_usage(usage);
-        match kind.as_deref().unwrap_or_default() {
-            "ping" => return Ok(Seen::Ping),
-            "error" => return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes()))),
-            // Servers in front of others tell errors in the form of chat.
-            "" if is_given(error) => {
-                return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
-            }
-            "content_block_delta" => self.pieces += 1,
-            "message_stop" => self.progress = self.progress.max(Progress::Ended),
-            _ => {}
-        }
-        let Some(message) = message else { return Ok(Seen::Pass) };
-        let (mut model, mut usage) = (None, None);
-        members(message.get(), |name, value| match name {
-            "model" => model = Some(value),
-            "usage" => usage = Some(value),
-            _ => {}
-        })?;
-        self.take_usage(usage);
-        Ok(self.renamed(data, model))
-    }
-
-    fn native_document(&mut self, data: &str) -> serde_json::Result<Seen> {
-        let (mut model, mut usage, mut error, mut candidates, mut blocked) = (None, None, None, None, false);
-        members(data, |name, value| match name {
-            "modelVersion" => model = Some(value),
-            "usageMetadata" => usage = Some(value),
-            "error" => error = Some(value),
-            "candidates" => candidates = Some(value),
-            "promptFeedback" => blocked = value.get().contains("blockReason"),
-            _ => {}
-        })?;
-        if is_given(error) {
-            return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
-        }
-        self.take_usage(usage);
-        let candidates: Vec<Choice<'_>> =
-            candidates.and_then(|candidates| serde_json::from_str(candidates.get()).ok()).unwrap_or_default();
-        self.pieces += u64::from(!candidates.is_empty());
-        // No last word follows in this protocol.
-        self.note(&candidates);
-        if blocked {
-            self.progress = self.progress.max(Progress::Finished);
-        }
-        Ok(self.renamed(data, model))
-    }
-
     /// A stream is finished with its last choice, and no longer if another one begins.
     fn note(&mut self, choices: &[Choice<'_>]) {
         if choices.is_empty() || self.progress > Progress::Finished {
@@ -326,10 +172,6 @@ impl Observer {
         let model = model.filter(|model| model.get().starts_with('"') && model.get() != self.model)?;
         Some(peek::place(data, model))
     }
-}
-
-fn is_given(member: Option<&RawValue>) -> bool {
-    member.is_some_and(|member| member.get() != "null")
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::Journey;
 use super::asked::Asked;
 use super::continued::{self, Relayed};
-use super::{Journey, Luggage, Parcel, own_models};
+use super::packing::{Luggage, Parcel, own_models};
 use crate::conversation::Protocol;
 use crate::routing::Destination;
 use crate::wire::{ApiError, Call};

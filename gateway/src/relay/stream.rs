@@ -1,6 +1,10 @@
 //! A stream on its way from an upstream to a client: event by event, kept alive in silence, ended in the words of its
 //! protocol when the upstream dies, and given up when the client leaves.
 
+mod account;
+mod beginning;
+mod taking;
+
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -10,15 +14,14 @@ use gatewright::redact::Redactor;
 use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
 
+pub(crate) use self::account::Account;
 use super::failure::{Fault, Verdict};
-use super::frames::{Frames, TooLong};
+use super::frames::Frames;
 use super::observer::Progress;
-use super::passing::{Events, Framing, Passed};
+use super::passing::{Events, Framing};
 use crate::bounds::room::Share;
-use crate::conversation::Usage;
-use crate::routing::Claim;
-use crate::usage::Charge;
 use crate::wire::{Presence, Response};
+use crate::work::Workshop;
 
 /// Silence after which a comment tells the client that its answer is still under way.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -36,6 +39,8 @@ pub(crate) struct Stream {
     redactor: Redactor,
     /// The memory that it takes.
     share: Share,
+    /// Where long events are read.
+    workshop: Workshop,
     /// Written and not sent.
     out: BytesMut,
     /// How long the upstream has sent nothing.
@@ -48,14 +53,6 @@ pub(crate) struct Stream {
     /// Whether the upstream failed.
     failed: bool,
     account: Option<Account>,
-}
-
-/// Who answers, and what it takes.
-pub(crate) struct Account {
-    pub(crate) claim: Claim,
-    pub(crate) charge: Charge,
-    /// Estimated number of tokens of the request.
-    pub(crate) input: u64,
 }
 
 /// The client closed its side before the end of the stream.
@@ -92,6 +89,7 @@ impl Stream {
         idle_timeout: Duration,
         redactor: Redactor,
         share: Share,
+        workshop: Workshop,
     ) -> Self {
         Self {
             body,
@@ -102,6 +100,7 @@ impl Stream {
             keep_alive: KEEP_ALIVE,
             redactor,
             share,
+            workshop,
             out: BytesMut::new(),
             silent: Duration::ZERO,
             then: Then::Listen,
@@ -109,45 +108,6 @@ impl Stream {
             complete: false,
             failed: false,
             account: None,
-        }
-    }
-
-    /// Waits for the first event, but no longer than a client waits without a sign of life. Errors: the upstream failed
-    /// before its first event, so that another one can be asked.
-    pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
-        let begun = Instant::now();
-        loop {
-            let Some(rest) = self.keep_alive.min(self.idle_timeout).checked_sub(begun.elapsed()) else {
-                return Ok(());
-            };
-            let (packet, ended) = match self.wait(rest).await {
-                Waited::Packet(packet) => (packet, false),
-                // A last event may lack its blank line.
-                Waited::End => (self.frames.last().unwrap_or_default(), true),
-                Waited::Broken => return Err(Fault::broken("broke off", &self.redactor)),
-                Waited::Silence if self.idle_timeout < self.keep_alive => {
-                    return Err(Fault::silent(self.idle_timeout, &self.redactor));
-                }
-                Waited::Silence | Waited::Gone => return Ok(()),
-            };
-            match self.take(packet) {
-                (false, Some(fault)) => return Err(fault),
-                (true, Some(fault)) => {
-                    self.fail(&fault);
-                    return Ok(());
-                }
-                (has_content, None) if ended => {
-                    self.complete = self.events.end(&mut self.out);
-                    match (has_content, self.complete) {
-                        (_, true) => self.then = Then::End,
-                        (true, false) => self.fail(&Fault::broken("ended early", &self.redactor)),
-                        (false, false) => return Err(Fault::broken("ended before it began", &self.redactor)),
-                    }
-                    return Ok(());
-                }
-                (true, None) => return Ok(()),
-                (false, None) => {}
-            }
         }
     }
 
@@ -188,7 +148,7 @@ impl Stream {
             }
             let last_word = self.last_word();
             if last_word == Some(Duration::ZERO) {
-                self.end();
+                self.end().await;
                 continue;
             }
             let ended = last_word.is_some();
@@ -198,12 +158,12 @@ impl Stream {
             match self.wait(patience).await {
                 Waited::Packet(packet) => {
                     self.silent = Duration::ZERO;
-                    if let (_, Some(fault)) = self.take(packet) {
+                    if let (_, Some(fault)) = self.take(packet).await {
                         self.fail(&fault);
                     }
                 }
-                Waited::End => self.end(),
-                Waited::Broken | Waited::Silence if ended => self.end(),
+                Waited::End => self.end().await,
+                Waited::Broken | Waited::Silence if ended => self.end().await,
                 Waited::Broken => {
                     let fault = Fault::broken("broke off", &self.redactor);
                     self.fail(&fault);
@@ -248,40 +208,11 @@ impl Stream {
         }
     }
 
-    /// Takes a packet of the upstream. Returns whether it held an event of the answer, and what ends the stream: an error
-    /// that the upstream told, or that its events cannot be read.
-    fn take(&mut self, packet: Bytes) -> (bool, Option<Fault>) {
-        let Self { frames, events, out, share, .. } = self;
-        let (mut content, mut failed, mut has_room) = (false, None, true);
-        let pushed = frames.push(packet, |block| {
-            // Before it is read: what is made of an event takes more than its text.
-            has_room = has_room && share.hold(share.bytes().saturating_add(events.weight(&block))).is_ok();
-            if failed.is_some() || !has_room {
-                return;
-            }
-            match events.block(&block, out) {
-                Passed::Content => content = true,
-                Passed::Life => {}
-                Passed::Error(failure) => failed = Some(failure),
-            }
-        });
-        self.note_usage();
-        let held = self.frames.begun() + self.out.len() + self.events.kept();
-        has_room = has_room && self.share.hold(held).is_ok();
-        let fault = match (failed, pushed) {
-            (Some(failure), _) => Some(Fault::of_event(failure, &self.redactor)),
-            (None, _) if !has_room => Some(Fault::no_room(&self.redactor)),
-            (None, Err(TooLong)) => Some(Fault::broken("holds an event that is too long", &self.redactor)),
-            (None, Ok(())) => None,
-        };
-        (content, fault)
-    }
-
     /// The upstream ended the connection.
-    fn end(&mut self) {
+    async fn end(&mut self) {
         // A last event may lack its blank line.
         if let Some(last) = self.frames.last()
-            && let (_, Some(fault)) = self.take(last)
+            && let (_, Some(fault)) = self.take(last).await
         {
             return self.fail(&fault);
         }
@@ -298,123 +229,7 @@ impl Stream {
         self.events.fail(fault.failure(), &mut self.out);
         self.failed = fault.verdict == Verdict::Upstream;
     }
-
-    fn note_usage(&mut self) {
-        if let (Some(account), Some(usage)) = (&mut self.account, self.events.usage()) {
-            account.charge.told(usage);
-        }
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.note_usage();
-        if let Some(account) = &mut self.account {
-            if self.failed {
-                account.claim.failed(Instant::now());
-            }
-            // An event is about a token.
-            let output = Some(self.events.pieces());
-            account.charge.estimated(Usage { input: Some(account.input), output, ..Usage::default() });
-            if self.complete {
-                account.charge.complete();
-            }
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use super::super::observer::Observer;
-    use super::super::passing::Passing;
-    use super::super::translating::Translating;
-    use super::*;
-    use crate::bounds::room::Room;
-    use crate::conversation::Protocol;
-
-    fn stream_of(body: Body) -> Stream {
-        let observer = Observer::new(Protocol::Chat, "m", false);
-        let events = Box::new(Passing::new(Protocol::Chat, Framing::Events, observer));
-        let share = Room::new(1024 * 1024).share();
-        Stream::new(body, events, Presence::default(), Duration::from_mins(1), Redactor::default(), share)
-    }
-
-    #[tokio::test]
-    async fn an_only_event_without_its_blank_line_is_an_answer() {
-        let event = r#"data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
-        let mut stream = stream_of(Body::from(event));
-        stream.begin().await.expect("an answer");
-        let mut text = Vec::new();
-        while let Some(bytes) = stream.next().await {
-            text.extend_from_slice(&bytes.expect("an upstream that is heard"));
-        }
-        assert_eq!(String::from_utf8(text).expect("text"), format!("{event}\n\ndata: [DONE]\n\n"));
-        assert!(stream.complete);
-        let half = stream_of(Body::from("data: {\"choices\":[")).begin().await;
-        assert!(half.is_err());
-    }
-
-    /// The text of a stream, up to the first packet that is not a sign of life, and the number of those before it.
-    async fn after_signs_of_life(mut stream: Stream) -> (usize, String) {
-        stream.keep_alive = Duration::from_millis(10);
-        let mut signs = 0;
-        loop {
-            let bytes = stream.next().await.expect("more").expect("an upstream that is heard");
-            if bytes != Framing::Events.keep_alive() {
-                return (signs, String::from_utf8(bytes.to_vec()).expect("text"));
-            }
-            signs += 1;
-        }
-    }
-
-    #[tokio::test]
-    async fn silence_counts_on_while_the_client_gets_signs_of_life() {
-        let silence = stream::pending::<Result<Bytes, Infallible>>();
-        let mut stream = stream_of(Body::from_stream(silence));
-        stream.idle_timeout = Duration::from_millis(100);
-        let (signs, text) = after_signs_of_life(stream).await;
-        assert!(signs > 0);
-        assert!(text.contains("upstream_timeout"), "{text}");
-    }
-
-    #[tokio::test]
-    async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it() {
-        let asked = crate::protocols::Asked {
-            model: "m".to_owned(),
-            request: serde_json::Value::Null,
-            include_usage: false,
-            id: "c".to_owned(),
-            created: 0,
-        };
-        let pings = stream::unfold(0, |count| async move {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-            let ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
-            let start = "data: {\"type\":\"message_start\",\"message\":{}}\n\n";
-            let event = if count < 100 { ping } else { start };
-            Some((Ok::<_, Infallible>(Bytes::from_static(event.as_bytes())), count + 1))
-        });
-        let mut stream = stream_of(Body::from_stream(pings));
-        stream.events =
-            Box::new(Translating::new(Protocol::Messages, Protocol::Chat, Framing::Events, asked, None));
-        let (signs, text) = after_signs_of_life(stream).await;
-        assert!(signs >= 1 && text.contains("chat.completion.chunk"), "{signs}: {text}");
-    }
-
-    #[tokio::test]
-    async fn an_upstream_that_goes_on_after_its_last_event_is_not_listened_to() {
-        let events = stream::unfold(0, |count| async move {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            let event: &[u8] = match count {
-                0 => b"data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
-                _ => b": still here\n\n",
-            };
-            Some((Ok::<_, Infallible>(Bytes::from_static(event)), count + 1))
-        });
-        let mut stream = stream_of(Body::from_stream(events));
-        let whole = async { while stream.next().await.is_some() {} };
-        tokio::time::timeout(Duration::from_secs(20), whole).await.expect("an end");
-        assert!(stream.complete);
-    }
-}
+mod tests;

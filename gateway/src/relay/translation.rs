@@ -14,7 +14,7 @@ use super::Journey;
 use super::compaction::{self, Form, compacted};
 use super::continued::{Keeper, Origin, Whole};
 use super::failure::Fault;
-use crate::bounds::room::{NoRoom, Share};
+use crate::bounds::room::Share;
 use crate::clock::unix_seconds;
 use crate::conversation::{Conversation, Place, Protocol, Usage};
 use crate::protocols::{Asked, Defaults};
@@ -213,7 +213,7 @@ pub(super) fn document(
 ) -> Result<(Bytes, Option<Usage>), Fault> {
     let Answering { from, to, asked, keeper, compacts } = *answering;
     let taken = document.len().saturating_add(weight(document));
-    share.hold(taken).map_err(|NoRoom| Fault::no_room(redactor))?;
+    share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let broken = |why: &str| Fault::broken(why, redactor);
     let value: Value = serde_json::from_slice(document).map_err(|_| broken("is not a JSON document"))?;
     let is_answer = ["choices", "output", "content", "candidates"].iter().any(|name| !value[name].is_null());

@@ -185,7 +185,7 @@ impl Remote {
 async fn report(
     provider: &Provider,
     form: VideoForm,
-    answer: Result<http::Response<hyper::body::Incoming>, NoAnswer>,
+    answer: Result<http::Response<gatewright_connect::Body>, NoAnswer>,
 ) -> Result<Report, Fault> {
     let endpoint = &provider.endpoint;
     let redactor = &endpoint.redactor;

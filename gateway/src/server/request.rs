@@ -13,7 +13,8 @@ use gatewright::{ErrorCode, limits};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use percent_encoding::percent_decode_str;
-use tracing::Instrument as _;
+use tokio::sync::oneshot;
+use tracing::{Instrument as _, Span};
 
 use super::body::{discard_rest, read_body};
 use super::request_id::{new_request_id, sign};
@@ -26,7 +27,7 @@ use crate::fault::Faults;
 use crate::generated::routes::dispatch;
 use crate::media::files;
 use crate::observe;
-use crate::store::{Begun, PREFIX, fingerprint};
+use crate::store::{Begun, PREFIX, UnderWay, fingerprint};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Presence, Response, hold};
 
@@ -182,10 +183,21 @@ async fn route(
     // Faults are applied after this: the stored response is intact.
     let response = match begun {
         Begun::Again(response) => response,
+        // A video may be paid for: its submission goes on when the client leaves, and a repeated one gets its answer.
+        Begun::First(turn) if operation.id == "create_video" => outlast(app, turn, call).await?,
         Begun::First(turn) => turn.answered(dispatch(app, call).await),
         Begun::Unkeyed => dispatch(app, call).await,
     };
     Ok(faults.distort(operation, response))
+}
+
+/// Calls an operation to its end, whether or not the client waits.
+async fn outlast(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response, ApiError> {
+    let (told, answer) = oneshot::channel();
+    let worker = Arc::clone(app);
+    let work = async move { _ = told.send(turn.answered(dispatch(&worker, call).await)) };
+    app.tasks.spawn(work.instrument(Span::current()));
+    answer.await.map_err(|_| ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed"))
 }
 
 /// The methods of a path, for people and programs that ask.

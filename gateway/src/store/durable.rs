@@ -47,6 +47,9 @@ pub(crate) trait Places {
     /// All places, the oldest first. Their number is bounded.
     fn places(&self) -> Stored<'_, Vec<Place>>;
 
+    /// The place of one response of an API key.
+    fn place<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Place>>;
+
     /// Takes changes over, in their order.
     fn change_places<'s>(&'s self, changes: &'s [Change]) -> Stored<'s, ()>;
 }

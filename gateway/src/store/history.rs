@@ -161,7 +161,7 @@ impl History {
     ) {
         let documents = documents.filter(|documents| documents.size() <= LONGEST);
         // It becomes part of a path at the upstream, and places have to be small.
-        let holder = holder.filter(|_| id.len() <= LONGEST_ID && id.bytes().all(is_plain));
+        let holder = holder.filter(|_| is_id(&id));
         if documents.is_none() && holder.is_none() {
             return;
         }
@@ -200,6 +200,11 @@ impl History {
             self.forget(&mut kept, id);
         }
         is_theirs
+    }
+
+    /// Whether a response is known, of whatever API key.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.lock().responses.contains_key(id)
     }
 
     /// What is known of a response of an API key; its documents are shared and not copied.
@@ -254,6 +259,11 @@ impl Kept {
             self.responses.remove(&id);
         }
     }
+}
+
+/// Whether an id may become part of a path at the upstream, and is small.
+pub(super) fn is_id(id: &str) -> bool {
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
 /// Whether an id may hold a byte.

@@ -1,21 +1,26 @@
 //! Where upstreams store responses, kept beyond the process: a client goes on with its conversation after a restart, and
-//! no key gets at what is another's. Requests read memory only.
+//! no key gets at what is another's. Requests read memory; only one for a response that memory does not know asks the
+//! store, where another gateway with the same folder may have written it since.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use super::durable::{Places, Store, StoreError, Stored};
-use super::history::{Change, History, Holder, MOST_PLACES, Place};
+use super::history::{Change, History, Holder, MOST_PLACES, Place, is_id};
 use super::memory::MemoryStore;
 use super::sqlite::SqliteStore;
 use crate::supervised::supervise;
 
 /// How often changes are written: a crash loses those of half a second.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Maximum number of requests that the store is asked for at once. Further ones wait for these.
+const MOST_LOOK_UPS: usize = 4;
+/// How long a request waits for the store.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Keeps the history and the store in step.
 pub(crate) struct PlaceKeeper {
@@ -23,17 +28,43 @@ pub(crate) struct PlaceKeeper {
     store: Arc<dyn Store>,
     /// What the store does not have yet.
     waiting: Mutex<Vec<Change>>,
+    look_ups: Semaphore,
 }
 
+/// The store does not say in time which responses there are.
+#[derive(Debug)]
+pub(crate) struct Untold;
+
 impl PlaceKeeper {
+    fn new(history: Arc<History>, store: Arc<dyn Store>) -> Self {
+        let (waiting, look_ups) = (Mutex::default(), Semaphore::new(MOST_LOOK_UPS));
+        Self { history, store, waiting, look_ups }
+    }
+
     /// Starts a task that reads what lasted and writes what changes, until the keeper is gone. Needs a Tokio runtime.
     pub(crate) fn start(history: Arc<History>, store: Arc<dyn Store>) -> Arc<Self> {
-        let keeper = Arc::new(Self { history, store, waiting: Mutex::default() });
+        let keeper = Arc::new(Self::new(history, store));
         if keeper.history.lasts() {
             let weak = Arc::downgrade(&keeper);
             supervise("places", PAUSE, move || follow(Weak::clone(&weak)));
         }
         keeper
+    }
+
+    /// Learns from the store where a response of an API key is, unless memory knows it.
+    pub(crate) async fn seek(&self, owner: &str, id: &str) -> Result<(), Untold> {
+        if !self.history.lasts() || self.history.knows(id) || !is_id(id) {
+            return Ok(());
+        }
+        let looking = async {
+            let _turn = self.look_ups.acquire().await.map_err(|_| Untold)?;
+            // Its own changes first: what was deleted here is not found again.
+            self.settle().await.map_err(|_| Untold)?;
+            let place = self.store.place(owner, id).await.map_err(|_| Untold)?;
+            self.history.recall(place.into_iter().collect());
+            Ok(())
+        };
+        tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(Untold))
     }
 
     /// Reads what lasted, if that has not been done, and writes what waits. Errors: the store fails; it waits again.
@@ -75,6 +106,10 @@ impl Places for MemoryStore {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    fn place<'s>(&'s self, _owner: &'s str, _id: &'s str) -> Stored<'s, Option<Place>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn change_places<'s>(&'s self, _changes: &'s [Change]) -> Stored<'s, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -96,6 +131,14 @@ impl Places for SqliteStore {
             let mut reading = self.database().await?.begin().await?;
             let rows = sqlx::query("SELECT * FROM places ORDER BY number").fetch_all(&mut *reading).await?;
             rows.iter().map(place).collect()
+        })
+    }
+
+    fn place<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Place>> {
+        Box::pin(async move {
+            let database = self.database().await?;
+            let query = sqlx::query("SELECT * FROM places WHERE id = ?1 AND owner = ?2").bind(id).bind(owner);
+            query.fetch_optional(&database).await?.as_ref().map(place).transpose()
         })
     }
 
@@ -136,11 +179,7 @@ mod tests {
 
     fn history(store: &Arc<dyn Store>) -> (Arc<History>, PlaceKeeper) {
         let history = Arc::new(History::new(true));
-        let keeper = PlaceKeeper {
-            history: Arc::clone(&history),
-            store: Arc::clone(store),
-            waiting: Mutex::default(),
-        };
+        let keeper = PlaceKeeper::new(Arc::clone(&history), Arc::clone(store));
         (history, keeper)
     }
 
@@ -171,5 +210,32 @@ mod tests {
         let known = second.get("other", "d").and_then(|known| known.holder).expect("its place");
         assert_eq!((&*known.upstream, known.key, &*known.model), ("one", Some(2), "mine"));
         assert!(second.get("key", "d").is_none());
+    }
+
+    #[tokio::test]
+    async fn what_another_gateway_stored_is_found_and_what_was_deleted_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&folder.path().join("a.db")).expect("a database"));
+        let ((first, writing), (second, reading)) = (history(&store), history(&store));
+        reading.settle().await.expect("read");
+        for id in ["a", "b"] {
+            first.keep(&"key".into(), id.to_owned(), None, Some(holder()));
+        }
+        writing.settle().await.expect("written");
+        assert!(second.get("key", "a").is_none());
+        reading.seek("other", "a").await.expect("an answer");
+        assert!(second.get("other", "a").is_none() && second.get("key", "a").is_none());
+        reading.seek("key", "a").await.expect("an answer");
+        assert!(second.get("key", "a").is_some() && second.get("key", "b").is_none());
+        assert!(second.remove("key", "a"));
+        reading.seek("key", "a").await.expect("an answer");
+        assert!(second.get("key", "a").is_none());
+        // A store that is busy stops nobody for long.
+        let turns = reading.look_ups.acquire_many(4).await.expect("all turns");
+        assert!(reading.seek("key", "b").await.is_err());
+        drop(turns);
+        reading.seek("key", "b").await.expect("an answer");
+        assert!(second.get("key", "b").is_some());
     }
 }

@@ -115,22 +115,29 @@ impl State {
 }
 
 impl Tasks {
-    /// Stores a task. Errors: the store is full of unfinished tasks.
-    pub(crate) fn add(&self, task: Task) -> Result<(), ApiError> {
+    /// Stores a task. `hundredths`: how much of the store the tasks of its key may take. Errors: the store, or that part of
+    /// it, is full of unfinished tasks.
+    pub(crate) fn add(&self, task: Task, hundredths: u8) -> Result<(), ApiError> {
         let mut guard = self.lock();
         let kept = &mut *guard;
-        if kept.order.len() >= MOST_TASKS {
-            let finished = |id: &String| kept.tasks.get(id).is_none_or(|task| task.state.is_final());
-            let oldest = kept.order.iter().position(finished).ok_or_else(|| {
-                ApiError::new(
-                    &ErrorCode::SERVER_IS_OVERLOADED,
-                    format!("{MOST_TASKS} video tasks are pending or processing"),
-                )
-                .retry_after(whole_seconds(kept.wait(0)))
-            })?;
-            if let Some(id) = kept.order.remove(oldest) {
-                kept.tasks.remove(&id);
-            }
+        let most = (MOST_TASKS * usize::from(hundredths) / 100).max(1);
+        let is_own = |other: &Task| other.owner == task.owner;
+        let full = |code, count: usize, whose: &str| {
+            let message = format!("{count} video tasks{whose} are pending or processing");
+            ApiError::new(code, message).retry_after(whole_seconds(kept.wait(0)))
+        };
+        let own = || kept.tasks.values().filter(|other| is_own(other)).count();
+        let finished = if most < MOST_TASKS && own() >= most {
+            let full = || full(&ErrorCode::RATE_LIMIT_EXCEEDED, most, " of this API key");
+            Some(kept.finished(is_own).ok_or_else(full)?)
+        } else if kept.order.len() >= MOST_TASKS {
+            let full = || full(&ErrorCode::SERVER_IS_OVERLOADED, MOST_TASKS, "");
+            Some(kept.finished(|_| true).ok_or_else(full)?)
+        } else {
+            None
+        };
+        if let Some(id) = finished.and_then(|place| kept.order.remove(place)) {
+            kept.tasks.remove(&id);
         }
         kept.order.push_back(task.id.clone());
         kept.tasks.insert(task.id.clone(), task);
@@ -222,6 +229,12 @@ impl Tasks {
 }
 
 impl Kept {
+    /// The place of the oldest finished task of a kind.
+    fn finished(&self, is_wanted: impl Fn(&Task) -> bool) -> Option<usize> {
+        let is_finished = |task: &Task| task.state.is_final() && is_wanted(task);
+        self.order.iter().position(|id| self.tasks.get(id).is_some_and(is_finished))
+    }
+
     /// See [`Tasks::wait`].
     fn wait(&self, duration_s: u32) -> Duration {
         PACE * (self.ahead_s / u32::try_from(MOST_ENCODINGS).unwrap_or(1) + duration_s)

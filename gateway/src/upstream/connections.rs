@@ -1,26 +1,16 @@
-//! The pool of connections to an upstream: HTTP/1.1 or HTTP/2 as the upstream chooses, over TLS or plain.
+//! The connections to an upstream: HTTP/1.1 or HTTP/2 as the upstream chooses, over TLS or plain.
 
 use std::error::Error;
-use std::pin::Pin;
 use std::sync::LazyLock;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use gatewright_connect::{Pool, Settings};
 use http::Uri;
-use http_body_util::Full;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
-use tokio::net::TcpStream;
-use tower::Service;
 
 /// How long an unused connection stays open: less than what servers and balancers keep it for.
 const IDLE: Duration = Duration::from_secs(50);
-/// Maximum number of unused connections to an upstream that stay open: each takes some 20 KB, and a crowd of requests would
-/// leave as many.
+/// Maximum number of unused connections to an upstream that stay open: a crowd of requests would leave as many.
 const MOST_IDLE: usize = 256;
 /// Interval of keep-alive packets, so that a network that forgets quiet connections does not lose them.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
@@ -31,9 +21,6 @@ const TLS_FAILED: &str = "TLS failed; the log of the gateway says why";
 /// Maximum length of a reason, in characters.
 const MOST_REASON: usize = 300;
 
-pub(super) type Connections = Client<Connector, Full<Bytes>>;
-type BoxError = Box<dyn Error + Send + Sync>;
-
 /// Shared by all upstreams, sessions included.
 static TLS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
     let roots = gatewright_trust::roots(None).map_err(|error| error.to_string())?;
@@ -41,54 +28,15 @@ static TLS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
 });
 
 /// A pool without connections. Errors: TLS cannot be set up.
-pub(super) fn open(connect_timeout: Duration) -> Result<Connections, String> {
-    let tls = TLS.clone()?;
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_keepalive(Some(KEEP_ALIVE));
-    let https = HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_or_http()
-        .enable_all_versions()
-        .wrap_connector(tcp);
-    let connector = Connector { https, timeout: connect_timeout };
-    Ok(Client::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(MOST_IDLE)
-        .http2_keep_alive_interval(PING)
-        .http2_keep_alive_timeout(PING)
-        .http2_adaptive_window(true)
-        .build(connector))
-}
-
-/// Connects within a time that includes the look-up of the name and the TLS handshake.
-#[derive(Debug, Clone)]
-pub(super) struct Connector {
-    https: HttpsConnector<HttpConnector>,
-    timeout: Duration,
-}
-
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.https.poll_ready(context)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let (connecting, timeout) = (self.https.call(uri), self.timeout);
-        Box::pin(async move {
-            match tokio::time::timeout(timeout, connecting).await {
-                Ok(connected) => connected,
-                Err(_) => Err(format!("no connection within {timeout:?}").into()),
-            }
-        })
-    }
+pub(super) fn open(server: Uri, connect_timeout: Duration) -> Result<Pool, String> {
+    let settings = Settings {
+        connect_timeout,
+        max_idle: MOST_IDLE,
+        idle_timeout: IDLE,
+        keep_alive: Some(KEEP_ALIVE),
+        ping: PING,
+    };
+    Ok(Pool::new(server, TLS.clone()?, settings))
 }
 
 /// Why there is no answer.

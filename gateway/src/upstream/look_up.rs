@@ -5,7 +5,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::Authority;
 use http::{HeaderValue, Uri, header};
-use http_body_util::Full;
 use percent_encoding::utf8_percent_encode;
 
 use super::Endpoint;
@@ -33,7 +32,7 @@ impl LookUp<'_> {
         endpoint: &Endpoint,
         key: Option<usize>,
         id: &str,
-    ) -> Result<http::Request<Full<Bytes>>, String> {
+    ) -> Result<http::Request<Bytes>, String> {
         let version = if endpoint.kind == Kind::Gatewright { "/v1" } else { "" };
         let video = |id| {
             let (base, path) = (&endpoint.base, videos(endpoint.kind));
@@ -46,7 +45,7 @@ impl LookUp<'_> {
             Self::File(_) => return Err("the address of the file is not the provider's own".to_owned()),
         }
         .map_err(|error| format!("the address of the request is not valid: {error}"))?;
-        let mut request = http::Request::new(Full::default());
+        let mut request = http::Request::new(Bytes::new());
         *request.uri_mut() = address;
         let accepted = if matches!(self, Self::State(_)) { "application/json" } else { "*/*" };
         let headers = request.headers_mut();

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use uuid::Uuid;
@@ -83,8 +82,8 @@ impl Request<'_> {
         self,
         endpoint: &Endpoint,
         key: Option<usize>,
-    ) -> Result<http::Request<Full<Bytes>>, String> {
-        let mut request = http::Request::new(Full::new(self.body.clone()));
+    ) -> Result<http::Request<Bytes>, String> {
+        let mut request = http::Request::new(self.body.clone());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri(&self.address(endpoint))?;
         let headers = request.headers_mut();
@@ -136,8 +135,8 @@ impl AboutStored<'_> {
         self,
         endpoint: &Endpoint,
         key: Option<usize>,
-    ) -> Result<http::Request<Full<Bytes>>, String> {
-        let mut request = http::Request::new(Full::default());
+    ) -> Result<http::Request<Bytes>, String> {
+        let mut request = http::Request::new(Bytes::new());
         if self.action == Stored::Delete {
             *request.method_mut() = Method::DELETE;
         }
@@ -166,10 +165,7 @@ impl AboutStored<'_> {
 }
 
 /// A page of the list of models.
-pub(super) fn model_list(
-    endpoint: &Endpoint,
-    after: Option<&str>,
-) -> Result<http::Request<Full<Bytes>>, String> {
+pub(super) fn model_list(endpoint: &Endpoint, after: Option<&str>) -> Result<http::Request<Bytes>, String> {
     let (base, version) = (&endpoint.base, version(endpoint, Protocol::Chat));
     let (size, next) = match endpoint.kind {
         Kind::Messages => ("?limit=1000", "after_id"),
@@ -180,7 +176,7 @@ pub(super) fn model_list(
     if let Some(after) = after.filter(|_| !next.is_empty()) {
         _ = write!(address, "&{next}={}", utf8_percent_encode(after, SEGMENT));
     }
-    let mut request = http::Request::new(Full::default());
+    let mut request = http::Request::new(Bytes::new());
     *request.uri_mut() = uri(&address)?;
     let headers = request.headers_mut();
     if endpoint.kind == Kind::Messages {
@@ -252,12 +248,7 @@ mod tests {
         Endpoint::new(&upstream, None).expect("an endpoint")
     }
 
-    fn built(
-        kind: Kind,
-        protocol: Protocol,
-        action: Action,
-        client: &HeaderMap,
-    ) -> http::Request<Full<Bytes>> {
+    fn built(kind: Kind, protocol: Protocol, action: Action, client: &HeaderMap) -> http::Request<Bytes> {
         let endpoint = endpoint(kind);
         let body = Bytes::from_static(b"{}");
         Request { protocol, action, model: "a/b?c", body, client, relayed: true, id: "req_1" }

@@ -1,7 +1,7 @@
 //! What a key has used of its limits: in memory, one account per key and process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::meter::{Left, Meter};
@@ -16,6 +16,8 @@ pub(crate) struct Account {
     tokens: Meter,
     in_flight: AtomicU64,
     spending: Spending,
+    /// The memory that its answers under way take, in bytes.
+    held: Arc<AtomicUsize>,
 }
 
 /// The limit that a request exceeds.
@@ -42,8 +44,12 @@ pub(crate) struct Allowance {
 
 impl Account {
     pub(crate) fn new(spending: Spending) -> Self {
-        let (requests, tokens) = Default::default();
-        Self { requests, tokens, in_flight: AtomicU64::new(0), spending }
+        let (requests, tokens, held) = Default::default();
+        Self { requests, tokens, in_flight: AtomicU64::new(0), spending, held }
+    }
+
+    pub(super) fn held(&self) -> &Arc<AtomicUsize> {
+        &self.held
     }
 
     /// Counts a request, if it is within the limits. Returns its place among the concurrent ones, if they are limited.

@@ -1,6 +1,7 @@
 //! Who makes a request.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use super::account::{Account, Allowance, Exceeded, InFlight};
 use super::{Day, Ledger, Place, Spending, Spent, Totals};
@@ -51,6 +52,11 @@ impl Caller {
     /// How much the key may do.
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    /// The memory that the answers of the key take, in bytes.
+    pub(crate) fn held(&self) -> &Arc<AtomicUsize> {
+        self.0.account.held()
     }
 
     /// Counts a request, if it is within the limits. The place is held until the response is sent.

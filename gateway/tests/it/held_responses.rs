@@ -495,3 +495,32 @@ async fn a_response_that_cannot_be_read_again_goes_on_at_its_provider() {
     assert_eq!(answered["id"], "resp_2");
     assert_eq!(provider.seen()[1].json()["previous_response_id"], "resp_1");
 }
+
+#[tokio::test]
+async fn gateways_that_share_a_folder_know_each_others_responses_without_a_restart() {
+    let provider = Scripted::start([json_answer(200, &response("resp_1", "apples"))]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let started = async || {
+        let mut settings = config(vec![upstream("one", Kind::Responses, &provider.url)]);
+        settings.data = Some(folder.path().to_path_buf());
+        start_with(settings).await
+    };
+    let (one, other) = (started().await, started().await);
+    // Both have read what there was.
+    for server in [&one, &other] {
+        while read(server.get(&path("resp_0"))).await.0 == 503 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+    one.ask(PATH, &question("Say apples")).await;
+    // It is written soon, and not on the way of the request.
+    let mut tries = 0;
+    while read(other.get(&path("resp_1"))).await.0 == 404 {
+        tries += 1;
+        assert!(tries < 200, "never seen");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let body = next("resp_1", "Say pears");
+    other.ask(PATH, &body).await;
+    assert_eq!(provider.seen().pop().expect("a request").body, body.to_string().replace("mine", "theirs"));
+}

@@ -40,6 +40,7 @@ mod requests;
 mod reservations;
 mod responses;
 mod rows;
+mod shares;
 mod shutdown;
 mod smuggling;
 mod store_away;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Kind, ModelKind, Upstream};
+use axum::body::Body;
+use gatewright_gateway::{ApiKey, Config, Embedded, Kind, ModelKind, Upstream};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -472,4 +473,33 @@ async fn a_video_is_seen_by_the_key_that_asked_for_it_and_counted_for_it_once() 
     let numbers = ["requests", "complete", "estimated", "input_tokens"].map(|name| row[name].as_u64());
     assert_eq!(numbers, [Some(1), Some(1), Some(0), Some(0)], "{row}");
     assert_eq!((&row["model"], &row["upstream"]), (&json!("mine"), &json!("two")));
+}
+
+#[tokio::test]
+async fn a_submission_that_is_repeated_after_its_client_left_makes_no_second_video() {
+    let mut slow = vec![Step::Pause(Duration::from_millis(300))];
+    slow.extend(video("queued"));
+    let provider = Scripted::start([slow, video("completed"), whole_file()]).await;
+    let settings = config(vec![upstream("one", Kind::Chat, &provider.url)], None);
+    let gateway = Embedded::new(settings).expect("a gateway");
+    let ask = || {
+        let asked = http::Request::post(PATH)
+            .header("authorization", format!("Bearer {}", gateway.key().expose()))
+            .header("content-type", "application/json")
+            .header("idempotency-key", "once");
+        gateway.answer(asked.body(Body::from(request().to_string())).expect("a request"))
+    };
+    // As a server does whose connection was reset.
+    assert!(tokio::time::timeout(Duration::from_millis(100), ask()).await.is_err(), "no answer yet");
+    let answered = loop {
+        let response = ask().await;
+        if response.status() != 409 {
+            break response;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let replayed = answered.headers().get("idempotency-replayed").is_some_and(|value| value == "true");
+    assert_eq!((answered.status().as_u16(), replayed), (200, true));
+    let submitted = provider.seen().iter().filter(|seen| seen.line.starts_with("POST")).count();
+    assert_eq!(submitted, 1);
 }

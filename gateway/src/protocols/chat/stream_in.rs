@@ -1,12 +1,14 @@
 //! Reads streams of the chat protocol.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::citations::read_annotation;
 use super::{finish, usage};
 use crate::conversation::{Delta, End, Given};
+use crate::protocols::beyond::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// What ends a stream.
@@ -26,6 +28,8 @@ struct Chunks {
     has_started: bool,
     is_over: bool,
     choices: Vec<Open>,
+    /// What nobody reads, until the answer ends.
+    unread: Kept,
 }
 
 /// A choice that has begun.
@@ -43,7 +47,8 @@ struct OpenCall {
     id: String,
 }
 
-/// A chunk. Members that a provider may get wrong without harm are read as any value.
+/// A chunk. Members that a provider may get wrong without harm are read as any value. Those that say nothing to another
+/// protocol have a name of their own here: to keep them among the unread would take longer than to read the rest.
 #[derive(Deserialize)]
 struct Chunk {
     #[serde(default)]
@@ -58,6 +63,16 @@ struct Chunk {
     usage: Value,
     #[serde(default)]
     error: Value,
+    #[serde(default)]
+    service_tier: Value,
+    #[serde(default, rename = "object")]
+    _object: IgnoredAny,
+    #[serde(default, rename = "system_fingerprint")]
+    _system_fingerprint: IgnoredAny,
+    #[serde(default, rename = "obfuscation")]
+    _obfuscation: IgnoredAny,
+    #[serde(flatten)]
+    unread: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -70,6 +85,8 @@ struct Choice {
     finish_reason: Value,
     #[serde(default)]
     logprobs: Value,
+    #[serde(flatten)]
+    unread: Map<String, Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -82,6 +99,10 @@ struct Piece {
     reasoning_details: Value,
     tool_calls: Option<Vec<CallPiece>>,
     annotations: Value,
+    #[serde(rename = "role")]
+    _role: IgnoredAny,
+    #[serde(flatten)]
+    unread: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -93,6 +114,8 @@ struct CallPiece {
     r#type: Value,
     function: Callee,
     custom: Option<Callee>,
+    #[serde(flatten)]
+    unread: Map<String, Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -113,7 +136,7 @@ impl StreamIn for Chunks {
             self.finish(deltas);
             return Ok(());
         }
-        let chunk: Chunk = serde_json::from_str(data)
+        let mut chunk: Chunk = serde_json::from_str(data)
             .map_err(|error| Malformed(format!("an event of the provider is no chat chunk: {error}")))?;
         if !chunk.error.is_null() || name == Some("error") {
             self.is_over = true;
@@ -125,11 +148,15 @@ impl StreamIn for Chunks {
             deltas.push(Delta::Failed(failure::of_value(&error)));
             return Ok(());
         }
+        self.keep_unread(&mut chunk);
         if !self.has_started {
             self.has_started = true;
             let text = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
             let (id, model) = (text(chunk.id), text(chunk.model));
             deltas.push(Delta::Started { id, model, created: chunk.created.as_u64() });
+        }
+        if chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_string()) {
+            deltas.extend(self.unread.take().map(Delta::Extra));
         }
         for (place, choice) in chunk.choices.into_iter().flatten().enumerate() {
             let index = choice.index.or_else(|| u32::try_from(place).ok()).unwrap_or_default();
@@ -153,8 +180,38 @@ impl StreamIn for Chunks {
 }
 
 impl Chunks {
+    /// Keeps the members that nobody reads.
+    fn keep_unread(&mut self, chunk: &mut Chunk) {
+        let kept = &mut self.unread;
+        kept.unread(std::mem::take(&mut chunk.unread), "", &[]);
+        // The usual tier is no news.
+        if chunk.service_tier.as_str().is_some_and(|tier| tier != "default") {
+            kept.extra(Given::new(chunk.service_tier.take(), "/service_tier"));
+        }
+        if let Value::Object(counted) = &chunk.usage {
+            kept.unread(counted.clone(), "/usage", &usage::KNOWN);
+        }
+        for (place, choice) in chunk.choices.iter_mut().flatten().enumerate() {
+            if !choice.unread.is_empty() {
+                kept.unread(std::mem::take(&mut choice.unread), &format!("/choices/{place}"), &[]);
+            }
+            let Some(delta) = &mut choice.delta else { continue };
+            let calls = delta.tool_calls.iter_mut().flatten();
+            let calls = calls.enumerate().filter(|(_, call)| !call.unread.is_empty());
+            for (number, call) in calls {
+                let at = format!("/choices/{place}/delta/tool_calls/{}", call.index.unwrap_or(number as u64));
+                kept.unread(std::mem::take(&mut call.unread), &at, &[]);
+            }
+            if !delta.unread.is_empty() {
+                let at = format!("/choices/{place}/delta");
+                kept.unread(std::mem::take(&mut delta.unread), &at, &[]);
+            }
+        }
+    }
+
     fn finish(&mut self, deltas: &mut Vec<Delta>) {
         self.is_over = true;
+        deltas.extend(self.unread.take().map(Delta::Extra));
         for choice in &mut self.choices {
             if !choice.has_ended {
                 choice.has_ended = true;

@@ -1,17 +1,25 @@
 //! Reads streams of the messages protocol.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 use super::citations::{CITATIONS, read as read_citation};
 use super::{stop_reason, usage};
 use crate::conversation::{Citation, Delta, End, Given, Protocol, Usage};
+use crate::protocols::beyond::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Maximum number of tool calls.
 const MOST_CALLS: u32 = 1024;
 /// Maximum size of what is kept of a block until it ends: a signature, or the input of a block of another kind.
 const MOST_KEPT_BYTES: usize = 1024 * 1024;
+
+/// Members of a message that are read, or say nothing to another protocol.
+const OWN: [&str; 8] = ["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
+/// The same of the beginning of a block.
+const OWN_OF_BLOCK: [&str; 9] =
+    ["type", "text", CITATIONS, "thinking", "signature", "data", "id", "name", "input"];
 
 /// Reads a provider's stream.
 pub(in crate::protocols) fn stream_in() -> Box<dyn StreamIn> {
@@ -29,6 +37,8 @@ struct Events {
     /// Characters of the text so far.
     length: usize,
     citations: usize,
+    /// What nobody reads, until the answer ends.
+    unread: Kept,
 }
 
 /// The block that has begun.
@@ -56,6 +66,10 @@ struct Event {
     delta: Piece,
     usage: Value,
     error: Value,
+    #[serde(rename = "index")]
+    _index: IgnoredAny,
+    #[serde(flatten)]
+    unread: Map<String, Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -69,6 +83,8 @@ struct Piece {
     stop_reason: Value,
     stop_sequence: Value,
     citation: Value,
+    #[serde(flatten)]
+    unread: Map<String, Value>,
 }
 
 impl StreamIn for Events {
@@ -76,9 +92,13 @@ impl StreamIn for Events {
         if self.is_over || data.trim().is_empty() || name == Some("ping") {
             return Ok(());
         }
-        let event: Event = serde_json::from_str(data)
+        let mut event: Event = serde_json::from_str(data)
             .map_err(|error| Malformed(format!("an event of the provider is none of a message: {error}")))?;
-        let kind = if event.r#type.is_empty() { name.unwrap_or_default() } else { &event.r#type };
+        let kind = std::mem::take(&mut event.r#type);
+        let kind = if kind.is_empty() { name.unwrap_or_default() } else { &kind };
+        if kind.starts_with("message_") || kind.starts_with("content_block_") {
+            self.keep_unread(&mut event);
+        }
         match kind {
             "message_start" => self.start(event.message, deltas),
             "content_block_start" => self.open(event.content_block, deltas)?,
@@ -93,6 +113,7 @@ impl StreamIn for Events {
                 let end = stop_reason::end(&event.delta.stop_reason, &event.delta.stop_sequence);
                 if let Some(end) = end.filter(|_| !self.has_ended) {
                     self.has_ended = true;
+                    deltas.extend(self.unread.take().map(Delta::Extra));
                     deltas.push(Delta::Ended { choice: 0, end });
                 }
             }
@@ -117,6 +138,31 @@ impl StreamIn for Events {
 }
 
 impl Events {
+    /// Keeps the members that nobody reads. Blocks of other kinds are told as a whole.
+    fn keep_unread(&mut self, event: &mut Event) {
+        let kept = &mut self.unread;
+        kept.unread(std::mem::take(&mut event.unread), "", &[]);
+        kept.unread(std::mem::take(&mut event.delta.unread), "/delta", &[]);
+        if let Value::Object(counted) = &event.usage {
+            kept.unread(counted.clone(), "/usage", &usage::KNOWN);
+        }
+        if let Value::Object(message) = &event.message {
+            if let Some(Value::Object(counted)) = message.get("usage") {
+                kept.unread(counted.clone(), "/usage", &usage::KNOWN);
+            }
+            if message.keys().any(|name| !OWN.contains(&name.as_str())) {
+                kept.unread(message.clone(), "/message", &OWN);
+            }
+        }
+        let kind = event.content_block["type"].as_str().unwrap_or_default();
+        if let ("text" | "thinking" | "redacted_thinking" | "tool_use", Value::Object(block)) =
+            (kind, &event.content_block)
+            && block.keys().any(|name| !OWN_OF_BLOCK.contains(&name.as_str()))
+        {
+            kept.unread(block.clone(), "/content_block", &OWN_OF_BLOCK);
+        }
+    }
+
     fn start(&mut self, mut message: Value, deltas: &mut Vec<Delta>) {
         if self.has_started {
             return;
@@ -264,6 +310,7 @@ impl Events {
     fn finish(&mut self, deltas: &mut Vec<Delta>) {
         self.close(deltas);
         self.is_over = true;
+        deltas.extend(self.unread.take().map(Delta::Extra));
         if !self.has_ended {
             deltas.push(Delta::Ended { choice: 0, end: End::Stop });
         }

@@ -9,7 +9,7 @@ use crate::protocols::members::{Members, Rest};
 use crate::protocols::{Malformed, citations, failure};
 
 /// Members of a response that say nothing to another protocol: what is read by itself, and what repeats the request.
-const OWN: [&str; 38] = [
+pub(super) const OWN: [&str; 38] = [
     "id",
     "object",
     "created_at",

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
-use super::answer_in::{created, end_in, item_in, usage_in};
+use super::answer_in::{OWN, created, end_in, item_in, usage_in};
 use super::citations::read_annotation;
 use crate::conversation::{Choice, Citation, Delta, End, Given, Input, PartKind, Protocol};
+use crate::protocols::beyond::Kept;
 use crate::protocols::members::Rest;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
@@ -27,6 +29,8 @@ pub(super) struct Events {
     length: usize,
     part: (u64, u64, usize),
     citations: usize,
+    /// What nobody reads, until the answer ends.
+    unread: Kept,
 }
 
 /// An output item, as far as it is told.
@@ -39,7 +43,8 @@ struct Item {
     is_done: bool,
 }
 
-/// The members of events that are read; each may be anything.
+/// The members of events that are read; each may be anything. Those that say nothing to another protocol, or that the end of
+/// an item repeats, have a name of their own here: to keep them among the unread takes longer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event {
@@ -52,6 +57,28 @@ struct Event {
     delta: Value,
     logprobs: Value,
     annotation: Value,
+    #[serde(rename = "sequence_number")]
+    _sequence_number: IgnoredAny,
+    #[serde(rename = "item_id")]
+    _item_id: IgnoredAny,
+    #[serde(rename = "obfuscation")]
+    _obfuscation: IgnoredAny,
+    #[serde(rename = "annotation_index")]
+    _annotation_index: IgnoredAny,
+    #[serde(rename = "part")]
+    _part: IgnoredAny,
+    #[serde(rename = "text")]
+    _text: IgnoredAny,
+    #[serde(rename = "refusal")]
+    _refusal: IgnoredAny,
+    #[serde(rename = "arguments")]
+    _arguments: IgnoredAny,
+    #[serde(rename = "input")]
+    _input: IgnoredAny,
+    #[serde(rename = "name")]
+    _name: IgnoredAny,
+    #[serde(flatten)]
+    unread: Map<String, Value>,
 }
 
 impl StreamIn for Events {
@@ -59,7 +86,7 @@ impl StreamIn for Events {
         if self.is_ended || data == "[DONE]" {
             return Ok(());
         }
-        let event: Event = serde_json::from_str(data).map_err(|error| {
+        let mut event: Event = serde_json::from_str(data).map_err(|error| {
             // The words of the parser repeat what they found.
             Malformed(format!("an event is not an object, or not JSON from byte {} on", error.column()))
         })?;
@@ -72,6 +99,10 @@ impl StreamIn for Events {
         }
         if event.response.is_object() {
             self.start(&event.response, deltas);
+        }
+        // What other kinds say is known by what their item says at its end.
+        if event.response.is_object() || event.item.is_object() || is_piece(&kind) {
+            self.unread.unread(std::mem::take(&mut event.unread), "", &[]);
         }
         match kind.as_str() {
             "response.output_item.added" => self.added(&event, deltas),
@@ -227,7 +258,11 @@ impl Events {
         let (has_pieces, is_cited, mut choice) = (item.has_pieces, item.is_cited, Choice::default());
         // The text of an item that came in pieces is the last one.
         let (begin, mut length) = (self.length, 0);
-        item_in(whole, String::new(), &mut choice, &mut length, &mut Rest::default());
+        let mut rest = Rest::default();
+        item_in(whole, format!("/output/{index}"), &mut choice, &mut length, &mut rest);
+        // Annotations are told where they come.
+        let unread = rest.into_extra().into_iter().filter(|given| !given.at.ends_with("/annotations"));
+        unread.for_each(|given| self.unread.extra(given));
         let begin = if has_pieces { begin.saturating_sub(length) } else { begin };
         if !has_pieces {
             self.length = self.length.saturating_add(length);
@@ -291,6 +326,12 @@ impl Events {
             End::Stop if self.has_refusal => End::Refusal,
             end => end,
         };
+        if let Value::Object(response) = &response {
+            let unread = response.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
+            let unread = unread.map(|(name, value)| (name.clone(), value.clone())).collect();
+            self.unread.unread(unread, "/response", &[]);
+        }
+        deltas.extend(self.unread.take().map(Delta::Extra));
         deltas.push(Delta::Ended { choice: 0, end });
         deltas.extend(usage_in(&response["usage"]).map(Delta::Usage));
         deltas.push(Delta::Done);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PROTOCOLS, asked, deltas, written};
-use crate::conversation::{Answer, Citation, Delta, PartKind, Protocol};
+use crate::conversation::{Answer, Citation, Delta, Given, PartKind, Protocol};
 use crate::protocols::citations::MOST;
 
 /// An answer of the native protocol with texts, and as many sources as an answer may cite.
@@ -124,4 +124,61 @@ fn a_result_of_the_providers_own_function_is_told_in_streams_too() {
     for (protocol, folder) in PROTOCOLS {
         assert!(written(protocol, &read).contains(r#""functionResponse":{"name":"f""#), "{folder}");
     }
+}
+
+#[test]
+fn unknown_members_of_events_are_told_at_the_end_of_a_translated_stream() {
+    let chat = json!([
+        { "data": { "id": "c", "future": "F1", "choices": [{ "index": 0, "odd": "F2",
+            "delta": { "role": "assistant", "content": "x", "future": { "a/b": "F3" } } }] } },
+        { "data": { "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] } },
+        { "data": { "choices": [], "usage": { "prompt_tokens": 1, "completion_tokens": 1, "future": "F4" } } },
+        { "data": "[DONE]" },
+    ]);
+    let messages = json!([
+        { "data": { "type": "message_start", "message": { "id": "m", "future": "F1", "usage": { "input_tokens": 1 } } } },
+        { "data": { "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "", "odd": "F2" } } },
+        { "data": { "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "x", "future": "F3" } } },
+        { "data": { "type": "content_block_stop", "index": 0 } },
+        { "data": { "type": "message_delta", "delta": { "stop_reason": "end_turn", "more": "F4" }, "usage": { "output_tokens": 1 } } },
+        { "data": { "type": "message_stop" } },
+    ]);
+    let item = json!({ "type": "message", "future": "F3", "content": [{ "type": "output_text", "text": "x", "odd": "F2" }] });
+    let responses = json!([
+        { "data": { "type": "response.created", "sequence_number": 0, "response": { "id": "r" } } },
+        { "data": { "type": "response.output_text.delta", "output_index": 0, "delta": "x", "obfuscation": "zzz", "future": "F1" } },
+        { "data": { "type": "response.output_item.done", "output_index": 0, "item": item } },
+        { "data": { "type": "response.completed", "response": { "store": true, "future": "F4", "output": [item] } } },
+    ]);
+    for (source, events) in
+        [(Protocol::Chat, chat), (Protocol::Messages, messages), (Protocol::Responses, responses)]
+    {
+        let read = deltas(source, &events).expect("a stream");
+        for (target, folder) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
+            let written = written(target, &read);
+            assert_eq!(written.matches("\"provider_extra\"").count(), 1, "{source:?} to {folder}: {written}");
+            for said in ["F1", "F2", "F3", "F4"] {
+                assert!(written.contains(said), "{said} of {source:?} to {folder}: {written}");
+            }
+            assert!(!written.contains("zzz") && !written.contains("/response/store"), "{folder}: {written}");
+        }
+    }
+}
+
+#[test]
+fn unknown_members_of_events_are_bounded_however_many() {
+    let chunk = |number: u32| {
+        json!({ "data": { "same": number, format!("odd-{number}"): "x".repeat(100_000),
+            "choices": [{ "index": 0, "delta": { "content": "x" } }] } })
+    };
+    let mut events: Vec<Value> = (0..1_000).map(chunk).collect();
+    events.push(json!({ "data": { "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] } }));
+    events.push(json!({ "data": "[DONE]" }));
+    let read = deltas(Protocol::Chat, &events.into()).expect("a stream");
+    let told: Vec<&Given<Value>> = read
+        .iter()
+        .filter_map(|delta| if let Delta::Extra(given) = delta { Some(given) } else { None })
+        .collect();
+    assert_eq!(told.len(), 100);
+    assert!(told.iter().map(|given| given.value.to_string().len()).sum::<usize>() <= 1024 * 1024);
 }

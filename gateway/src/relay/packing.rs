@@ -1,0 +1,171 @@
+//! The request in the words of each upstream that is asked. What was found out for one is kept for the next.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gatewright::limits::Rules;
+use gatewright::redact::Redactor;
+use http::HeaderValue;
+use serde_json::{Value, json};
+
+use super::asked::Asked;
+use super::compaction::Form;
+use super::continued::{self, Keeper, Whole};
+use super::failure::Fault;
+use super::translation::{Translated, Translation};
+use super::{Journey, LONG_BODY, estimate};
+use crate::bounds::budget::Budget;
+use crate::conversation::Protocol;
+use crate::protocols;
+use crate::routing::Destination;
+use crate::store::Known;
+use crate::upstream::Action;
+use crate::wire::{ApiError, Call, Response, json_response};
+
+/// What is known of the request after the first attempt.
+#[derive(Default)]
+pub(super) struct Luggage {
+    pub(super) translation: Option<Translation>,
+    /// The response that the request continues, unless the upstream that stores it has forgotten it.
+    pub(super) previous: Option<Known>,
+    /// Set where the request was checked for upstreams of its protocol: whether for the one that stores the previous
+    /// response.
+    pub(super) relayed_there: Option<bool>,
+    /// The request in other bytes than the client's.
+    pub(super) rewritten: Option<Asked>,
+    /// Stores an answer that is relayed.
+    pub(super) keeper: Option<Keeper>,
+    /// Whether a request for images keeps to the limits of the model.
+    pub(super) pictures_checked: bool,
+}
+
+/// The request in the words of one upstream.
+pub(super) struct Parcel {
+    pub(super) protocol: Protocol,
+    pub(super) body: Bytes,
+    /// What its protocol has no words for.
+    pub(super) dropped: Option<HeaderValue>,
+    /// What a translated answer repeats of the request.
+    pub(super) asked: Option<Arc<protocols::Asked>>,
+    /// Stores the answer.
+    pub(super) keeper: Option<Keeper>,
+    /// How the client asks for a compaction that the gateway makes.
+    pub(super) compacts: Option<Form>,
+    /// Whether the upstream has to know the response that the request continues, and could do without.
+    pub(super) may_be_forgotten: bool,
+}
+
+impl Parcel {
+    pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
+        let (dropped, asked, keeper, compacts) = (None, None, None, None);
+        Self { protocol, body, dropped, asked, keeper, compacts, may_be_forgotten: false }
+    }
+}
+
+/// The rules for models that the configuration names: the catalog says nothing about them.
+pub(super) fn own_models() -> Rules {
+    Rules::default().own_models(true)
+}
+
+impl Journey<'_> {
+    /// Counts the tokens of a request whose upstreams do not.
+    pub(super) async fn estimate(&self) -> Result<Response, ApiError> {
+        let (from, model) = (self.protocol, self.asked.model.clone());
+        let count = move |call: &Call| {
+            let mut request = call.checked_body_by(own_models())?;
+            if let inner @ Value::Object(_) = request["generateContentRequest"].take() {
+                request = inner;
+            }
+            Ok(estimate::of(&Translation::read(call, from, request, &model, false)?))
+        };
+        let tokens = self.unless_long(count).await?;
+        Ok(json_response(&match from {
+            Protocol::Native => json!({ "totalTokens": tokens }),
+            _ => json!({ "input_tokens": tokens }),
+        }))
+    }
+
+    /// The request in the words of an upstream.
+    pub(super) async fn pack(
+        &self,
+        luggage: &mut Luggage,
+        destination: &Destination,
+    ) -> Result<Parcel, ApiError> {
+        let protocol = destination.protocol_for(self.protocol);
+        let model = &destination.model;
+        if self.action == Action::Image {
+            return self.pack_for_pictures(luggage, model).await;
+        }
+        if protocol == self.protocol {
+            return self.relayed(luggage, destination).await;
+        }
+        let mut translation = match luggage.translation.take() {
+            Some(translation) => translation,
+            None => self.read().await?,
+        };
+        let (asked, keeper, compacts) =
+            (Some(translation.asked()), translation.keeper(), translation.compacts());
+        let model = Arc::clone(model);
+        let write = move |_: &Call| {
+            let written = translation.request_for(protocol, &model)?;
+            Ok((translation, written))
+        };
+        let (translation, Translated { body, dropped }) = self.unless_long(write).await?;
+        luggage.translation = Some(translation);
+        Ok(Parcel { dropped, asked, keeper, compacts, ..Parcel::new(protocol, body) })
+    }
+
+    /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.
+    async fn pack_for_pictures(&self, luggage: &mut Luggage, model: &str) -> Result<Parcel, ApiError> {
+        if !luggage.pictures_checked {
+            let limits = self.route.model.limits.clone();
+            let check = move |call: &Call| call.checked_body_of(limits.as_deref(), Rules::default());
+            self.unless_long(check).await?;
+            luggage.pictures_checked = true;
+        }
+        Ok(Parcel::new(Protocol::Chat, self.asked.named(Protocol::Chat, model)))
+    }
+
+    /// Checks the request, and reads it into the neutral form.
+    async fn read(&self) -> Result<Translation, ApiError> {
+        let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
+        let (model, app) = (self.asked.model.clone(), Arc::clone(self.app));
+        let read = move |call: &Call| {
+            let mut share = app.share_of(&call.caller);
+            let weight = gatewright::json_weight(&call.body);
+            share.hold(2 * weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+            let mut request = call.checked_body_by(own_models())?;
+            // Answers of no other protocol repeat the request, and none its input.
+            let (mut whole, request) = match from {
+                Protocol::Responses => {
+                    let whole = continued::whole(&app, call, &request)?;
+                    request["input"].take();
+                    (whole, request)
+                }
+                _ => (Whole::of(request), Value::Null),
+            };
+            let conversation = Translation::read(call, from, whole.request.take(), &model, stream)?;
+            Ok((conversation, request, share, whole))
+        };
+        let (conversation, request, share, whole) = self.unless_long(read).await?;
+        Ok(Translation::new(self, conversation, request, share).continued(whole))
+    }
+
+    /// Works on the request: here, or for one that is long, or that continues one of any length, on a thread of its own,
+    /// so that others do not wait for it.
+    pub(super) async fn unless_long<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Call) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        if self.call.body.len() <= LONG_BODY && self.asked.previous.is_none() {
+            return work(self.call);
+        }
+        let (call, mut share) = (Arc::clone(self.call), self.app.share_of(&self.call.caller));
+        let work = move |_: &Budget| {
+            let weight = gatewright::json_weight(&call.body);
+            share.hold(weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+            work(&call)
+        };
+        self.app.workshop.work(work).await
+    }
+}

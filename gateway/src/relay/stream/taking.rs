@@ -1,0 +1,155 @@
+//! What a packet of the upstream amounts to. A long event is read on a thread of its own, so that others do not wait for it.
+
+use bytes::{Bytes, BytesMut};
+
+use super::super::LONG_BODY;
+use super::super::failure::Fault;
+use super::super::frames::TooLong;
+use super::super::observer::Progress;
+use super::super::passing::{Events, Framing, Passed};
+use super::Stream;
+use crate::bounds::room::{NoRoom, Share};
+use crate::conversation::{Failure, Usage};
+use crate::wire::ApiError;
+
+/// What came of the events of a packet.
+#[derive(Default)]
+struct Taken {
+    /// Whether one of them was part of the answer.
+    content: bool,
+    /// What ends the stream: the events after it are not read.
+    end: Option<End>,
+}
+
+enum End {
+    /// The upstream told an error, or an event cannot be read.
+    Failed(Failure),
+    NoRoom(NoRoom),
+    Stopping(ApiError),
+}
+
+impl Stream {
+    /// Takes a packet of the upstream. Returns whether it held an event of the answer, and what ends the stream: an error
+    /// that the upstream told, or that its events cannot be read.
+    pub(super) async fn take(&mut self, packet: Bytes) -> (bool, Option<Fault>) {
+        let Self { frames, events, out, share, .. } = self;
+        let (mut taken, mut later) = (Taken::default(), Vec::new());
+        let pushed = frames.push(packet, |block| {
+            if block.len() > LONG_BODY || !later.is_empty() {
+                later.push(block);
+            } else if taken.begin(share, &**events, &block) {
+                taken.note(events.block(&block, out));
+            }
+        });
+        if !later.is_empty() {
+            // Few packets complete a long event: what waits for it has no place in every stream.
+            Box::pin(self.take_long(later, &mut taken)).await;
+        }
+        self.note_usage();
+        let held = self.frames.begun() + self.out.len() + self.events.kept();
+        let room = self.share.hold(held).map_err(End::NoRoom);
+        let fault = match (taken.end.or(room.err()), pushed) {
+            (Some(End::Failed(failure)), _) => Some(Fault::of_event(failure, &self.redactor)),
+            (Some(End::NoRoom(why)), _) => Some(Fault::no_room(why, &self.redactor)),
+            (Some(End::Stopping(why)), _) => Some(Fault::stopping(&why)),
+            (None, Err(TooLong)) => Some(Fault::broken("holds an event that is too long", &self.redactor)),
+            (None, Ok(())) => None,
+        };
+        (taken.content, fault)
+    }
+
+    /// Takes a long event and those after it, in order.
+    async fn take_long(&mut self, blocks: Vec<Bytes>, taken: &mut Taken) {
+        for block in blocks {
+            if !taken.begin(&mut self.share, &*self.events, &block) {
+                return;
+            }
+            if block.len() <= LONG_BODY {
+                taken.note(self.events.block(&block, &mut self.out));
+                continue;
+            }
+            let away = Away::of(&*self.events);
+            let mut events = std::mem::replace(&mut self.events, Box::new(away));
+            let mut out = std::mem::take(&mut self.out);
+            let read = self.workshop.work(move |_| {
+                let passed = events.block(&block, &mut out);
+                Ok((events, out, passed))
+            });
+            match read.await {
+                Ok((events, out, passed)) => {
+                    (self.events, self.out) = (events, out);
+                    taken.note(passed);
+                }
+                Err(stopping) => taken.end = Some(End::Stopping(stopping)),
+            }
+        }
+    }
+}
+
+impl Taken {
+    /// Whether an event is to be read. There has to be room before it is: what is made of it takes more than its text.
+    fn begin(&mut self, share: &mut Share, events: &dyn Events, block: &Bytes) -> bool {
+        if self.end.is_none() {
+            let held = share.hold(share.bytes().saturating_add(events.weight(block)));
+            self.end = held.err().map(End::NoRoom);
+        }
+        self.end.is_none()
+    }
+
+    fn note(&mut self, passed: Passed) {
+        match passed {
+            Passed::Content => self.content = true,
+            Passed::Life => {}
+            Passed::Error(failure) => self.end = Some(End::Failed(failure)),
+        }
+    }
+}
+
+/// Stands for the events of a stream while a thread of its own reads one. If the client leaves meanwhile, it says what was
+/// known before.
+struct Away {
+    framing: Framing,
+    usage: Option<Usage>,
+    pieces: u64,
+    kept: usize,
+}
+
+impl Away {
+    fn of(events: &dyn Events) -> Self {
+        let (usage, pieces) = (events.usage(), events.pieces());
+        Self { framing: events.framing(), usage, pieces, kept: events.kept() }
+    }
+}
+
+impl Events for Away {
+    fn block(&mut self, _: &Bytes, _: &mut BytesMut) -> Passed {
+        Passed::Life
+    }
+
+    fn end(&mut self, _: &mut BytesMut) -> bool {
+        false
+    }
+
+    /// There are no words for it, and nobody to read them: the runtime is ending.
+    fn fail(&mut self, _: &Failure, _: &mut BytesMut) {}
+
+    fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::Underway
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    fn kept(&self) -> usize {
+        self.kept
+    }
+}

@@ -1,0 +1,135 @@
+//! Tests streams without an upstream's socket.
+
+use std::convert::Infallible;
+
+use super::super::LONG_BODY;
+use super::super::observer::Observer;
+use super::super::passing::Passing;
+use super::super::translating::Translating;
+use super::*;
+use crate::bounds::room::Room;
+use crate::conversation::Protocol;
+
+fn stream_of(body: Body) -> Stream {
+    let observer = Observer::new(Protocol::Chat, "m", false);
+    let events = Box::new(Passing::new(Protocol::Chat, Framing::Events, observer));
+    let share = Room::new(1024 * 1024).share();
+    let (presence, patience, redactor) = (Presence::default(), Duration::from_mins(1), Redactor::default());
+    Stream::new(body, events, presence, patience, redactor, share, Workshop::of(1))
+}
+
+#[tokio::test]
+async fn an_only_event_without_its_blank_line_is_an_answer() {
+    let event = r#"data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
+    let mut stream = stream_of(Body::from(event));
+    stream.begin().await.expect("an answer");
+    let mut text = Vec::new();
+    while let Some(bytes) = stream.next().await {
+        text.extend_from_slice(&bytes.expect("an upstream that is heard"));
+    }
+    assert_eq!(String::from_utf8(text).expect("text"), format!("{event}\n\ndata: [DONE]\n\n"));
+    assert!(stream.complete);
+    let half = stream_of(Body::from("data: {\"choices\":[")).begin().await;
+    assert!(half.is_err());
+}
+
+/// The text of a stream, up to the first packet that is not a sign of life, and the number of those before it.
+async fn after_signs_of_life(mut stream: Stream) -> (usize, String) {
+    stream.keep_alive = Duration::from_millis(10);
+    let mut signs = 0;
+    loop {
+        let bytes = stream.next().await.expect("more").expect("an upstream that is heard");
+        if bytes != Framing::Events.keep_alive() {
+            return (signs, String::from_utf8(bytes.to_vec()).expect("text"));
+        }
+        signs += 1;
+    }
+}
+
+#[tokio::test]
+async fn silence_counts_on_while_the_client_gets_signs_of_life() {
+    let silence = stream::pending::<Result<Bytes, Infallible>>();
+    let mut stream = stream_of(Body::from_stream(silence));
+    stream.idle_timeout = Duration::from_millis(100);
+    let (signs, text) = after_signs_of_life(stream).await;
+    assert!(signs > 0);
+    assert!(text.contains("upstream_timeout"), "{text}");
+}
+
+#[tokio::test]
+async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it() {
+    let asked = crate::protocols::Asked {
+        model: "m".to_owned(),
+        request: serde_json::Value::Null,
+        include_usage: false,
+        id: "c".to_owned(),
+        created: 0,
+    };
+    let pings = stream::unfold(0, |count| async move {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
+        let start = "data: {\"type\":\"message_start\",\"message\":{}}\n\n";
+        let event = if count < 100 { ping } else { start };
+        Some((Ok::<_, Infallible>(Bytes::from_static(event.as_bytes())), count + 1))
+    });
+    let mut stream = stream_of(Body::from_stream(pings));
+    stream.events =
+        Box::new(Translating::new(Protocol::Messages, Protocol::Chat, Framing::Events, asked, None));
+    let (signs, text) = after_signs_of_life(stream).await;
+    assert!(signs >= 1 && text.contains("chat.completion.chunk"), "{signs}: {text}");
+}
+
+#[tokio::test]
+async fn an_upstream_that_goes_on_after_its_last_event_is_not_listened_to() {
+    let events = stream::unfold(0, |count| async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let event: &[u8] = match count {
+            0 => b"data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+            _ => b": still here\n\n",
+        };
+        Some((Ok::<_, Infallible>(Bytes::from_static(event)), count + 1))
+    });
+    let mut stream = stream_of(Body::from_stream(events));
+    let whole = async { while stream.next().await.is_some() {} };
+    tokio::time::timeout(Duration::from_secs(20), whole).await.expect("an end");
+    assert!(stream.complete);
+}
+
+#[tokio::test]
+async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
+    let chunk = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let events =
+        [chunk("first"), chunk(&"x".repeat(LONG_BODY)), chunk("last"), "data: [DONE]\n\n".to_owned()];
+    let translating = || {
+        let asked = crate::protocols::Asked {
+            model: "m".to_owned(),
+            request: serde_json::Value::Null,
+            include_usage: false,
+            id: "c".to_owned(),
+            created: 0,
+        };
+        Box::new(Translating::new(Protocol::Chat, Protocol::Messages, Framing::Events, asked, None))
+    };
+    for is_translated in [false, true] {
+        let mut stream = stream_of(Body::from(events.concat()));
+        if is_translated {
+            stream.events = translating();
+        }
+        let workshop = stream.workshop.clone();
+        let (leave, left) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::spawn(async move { workshop.work(move |_| Ok(_ = left.recv())).await });
+        tokio::task::yield_now().await;
+        let mut next = Box::pin(stream.next());
+        let waiting = tokio::time::timeout(Duration::from_millis(50), &mut next).await;
+        assert!(waiting.is_err(), "the event was read at once");
+        drop(leave);
+        let mut text = next.await.expect("more").expect("an upstream that is heard").to_vec();
+        while let Some(bytes) = stream.next().await {
+            text.extend_from_slice(&bytes.expect("an upstream that is heard"));
+        }
+        busy.await.expect("no panic").expect("done");
+        let text = String::from_utf8(text).expect("text");
+        let places = ["first", "xxx", "last"].map(|word| text.find(word).expect("told"));
+        assert!(places.is_sorted() && stream.complete);
+    }
+}

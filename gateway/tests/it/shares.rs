@@ -1,0 +1,102 @@
+//! What all keys share: one key leaves a part of it to the others (ours).
+
+use std::time::Duration;
+
+use gatewright_gateway::{ApiKey, Config, Kind};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::support::{KEY, Server, events, read, send, start_as, start_with};
+use crate::upstreams::{Scripted, chunks, completion, config, json_answer, question, stream, upstream};
+
+const ADMIN: &str = "gw-admin-canary-77";
+const VIDEOS: &str = "/v1/videos/generations";
+
+/// Makes another key and gives its secret.
+async fn other_key(server: &Server) -> String {
+    let new = json!({ "name": "other" });
+    let (status, issued) = read(server.bare(Method::POST, "/admin/keys").bearer_auth(ADMIN).json(&new)).await;
+    assert_eq!(status, 201, "{issued}");
+    issued["secret"].as_str().expect("a secret").to_owned()
+}
+
+fn by(key: &str, server: &Server, path: &str, body: &Value) -> RequestBuilder {
+    server.bare(Method::POST, path).bearer_auth(key).json(body)
+}
+
+fn with_admin(config: Config) -> Config {
+    Config { admin_key: Some(ApiKey::new(ADMIN).expect("a key")), ..config }
+}
+
+/// An error that says so of the key, and when to come back.
+async fn is_rate_limit(request: RequestBuilder, member: &str, word: &str) {
+    let response = send(request).await;
+    assert_eq!((response.status().as_u16(), response.headers().contains_key("retry-after")), (429, true));
+    let error: Value = response.json().await.expect("JSON");
+    assert_eq!(error["error"][member], word, "{error}");
+    assert!(error["error"]["message"].as_str().is_some_and(|text| text.contains("this API key")), "{error}");
+}
+
+#[tokio::test]
+async fn the_answers_of_a_key_take_no_more_than_its_part_of_the_room_while_there_are_others() {
+    let long = completion(&"x".repeat(200_000));
+    let scripted = Scripted::start([json_answer(200, &long)]).await;
+    let settings = config(vec![upstream("one", Kind::Chat, &scripted.url)]);
+    // An answer takes twice its length while it is read.
+    let settings = Config { max_held_bytes: 700_000, max_percent_per_key: 50, ..settings };
+    let server = start_with(with_admin(settings)).await;
+    let body = question(false);
+    server.ask("/v1/chat/completions", &body).await;
+    let other = other_key(&server).await;
+    for key in [KEY, &*other] {
+        is_rate_limit(by(key, &server, "/v1/chat/completions", &body), "code", "rate_limit_exceeded").await;
+    }
+    // In the words of each protocol.
+    let asked = json!({"model": "mine", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
+    is_rate_limit(by(KEY, &server, "/v1/messages", &asked), "type", "rate_limit_error").await;
+    let asked = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
+    let path = "/v1beta/models/mine:generateContent";
+    is_rate_limit(by(KEY, &server, path, &asked), "status", "RESOURCE_EXHAUSTED").await;
+    scripted.then(stream(&chunks(&["first", &"x".repeat(400_000)])));
+    let response = send(by(KEY, &server, "/v1/chat/completions", &question(true))).await;
+    let got = events(&response.text().await.expect("text"));
+    assert_eq!(got.last().expect("an event").json()["error"]["code"], "rate_limit_exceeded");
+    // Nothing of it counts against the upstream, and what was taken is given back.
+    scripted.then(json_answer(200, &completion("small")));
+    assert_eq!(send(by(KEY, &server, "/v1/chat/completions", &body)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn the_video_tasks_of_a_key_leave_places_to_others() {
+    let settings =
+        Config { video_time: Duration::from_hours(1), max_percent_per_key: 1, ..Config::default() };
+    let server = start_as(with_admin(settings)).await;
+    let other = other_key(&server).await;
+    let body = json!({ "model": "video_model_3", "prompt": "[fail]" });
+    for _ in 0..10 {
+        server.ask(VIDEOS, &body).await;
+    }
+    is_rate_limit(by(KEY, &server, VIDEOS, &body), "code", "rate_limit_exceeded").await;
+    assert_eq!(send(by(&other, &server, VIDEOS, &body)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_key_that_has_its_part_of_the_tasks_loses_its_own_oldest_result_and_nobody_elses() {
+    let settings = Config { video_time: Duration::ZERO, max_percent_per_key: 1, ..Config::default() };
+    let server = start_as(with_admin(settings)).await;
+    let other = other_key(&server).await;
+    let body = json!({ "model": "video_model_3", "prompt": "[fail]" });
+    let (_, theirs) = read(by(&other, &server, VIDEOS, &body)).await;
+    let mut mine = Vec::new();
+    for _ in 0..11 {
+        let task = server.ask(VIDEOS, &body).await["id"].as_str().expect("an id").to_owned();
+        let path = format!("{VIDEOS}/{task}");
+        while read(server.get(&path)).await.1["status"] != "failed" {
+            tokio::task::yield_now().await;
+        }
+        mine.push(path);
+    }
+    assert_eq!((read(server.get(&mine[0])).await.0, read(server.get(&mine[1])).await.0), (404, 200));
+    let path = format!("{VIDEOS}/{}", theirs["id"].as_str().expect("an id"));
+    assert_eq!(read(server.bare(Method::GET, &path).bearer_auth(&other)).await.0, 200);
+}

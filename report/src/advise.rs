@@ -3,28 +3,33 @@
 //! They never make a report invalid, except with `strict`. Every document that parses is checked for them. Missing or
 //! mistyped values are skipped here, since they are violations of their own.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use jsonschema::json::JsonNumber as _;
-
-use crate::finding::{Finding, excerpt, pointer_of, quoted};
+use crate::finding::{Finding, excerpt, quoted};
 use crate::findings::Findings;
+use crate::model::Status;
+use crate::path::Path;
+use crate::sure::SureObjects;
 use crate::tree::{Member, Node, Number, Value};
 
 /// Largest integer that every JSON parser represents exactly: 2^53 − 1.
 const SAFE_INTEGER: u128 = (1 << 53) - 1;
 
-/// Collects the advisories for a document.
-pub(crate) fn advise(root: &Node<'_>, mut findings: Findings) -> Findings {
+/// Checks that have to be compared with all others, at most; of more, those that are sound are compared again.
+const FEW_CHECKS: usize = 4;
+
+/// Collects the advisories for a document. `sure`: what the checker says of its objects without a tree.
+pub(crate) fn advise(root: &Node<'_>, sure: &SureObjects<'_>, mut findings: Findings) -> Findings {
     userinfo(root, &mut findings);
     if let Some(checks) = root.get("checks")
         && matches!(checks.value, Value::Array(_))
     {
         layers(checks, &mut findings);
-        duplicate_cells(checks, &mut findings);
-        model_access(root, checks, &mut findings);
-        tally(root, checks, &mut findings);
+        if may_repeat(checks, sure) {
+            duplicate_cells(checks, sure, &mut findings);
+        }
+        model_access(root, checks, sure, &mut findings);
+        tally(root, checks, sure, &mut findings);
     }
     unsafe_integers(root, &Path::Root, &mut findings);
     findings
@@ -63,7 +68,10 @@ fn layers(checks: &Node<'_>, findings: &mut Findings) {
 }
 
 /// Id and model of a check; a null model is `None`.
-fn cell<'a>(check: &'a Node<'_>) -> Option<(&'a str, Option<&'a str>)> {
+fn cell<'a>(check: &'a Node<'_>, sure: &'a SureObjects<'_>) -> Option<(&'a str, Option<&'a str>)> {
+    if let Value::Sound(cell) = check.value {
+        return sure.cell(cell);
+    }
     let id = check.get("id")?.as_str()?;
     match &check.get("model")?.value {
         Value::Null => Some((id, None)),
@@ -72,10 +80,21 @@ fn cell<'a>(check: &'a Node<'_>) -> Option<(&'a str, Option<&'a str>)> {
     }
 }
 
-fn duplicate_cells(checks: &Node<'_>, findings: &mut Findings) {
+/// Whether a cell may be there twice. The checks that are sound differ.
+fn may_repeat(checks: &Node<'_>, sure: &SureObjects<'_>) -> bool {
+    let others =
+        || checks.items().iter().enumerate().filter(|(_, check)| !matches!(check.value, Value::Sound(_)));
+    others().nth(FEW_CHECKS).is_some()
+        || others().filter_map(|(index, check)| Some((index, cell(check, sure)?))).any(|(index, one)| {
+            let mut all = checks.items().iter().enumerate();
+            all.any(|(other, check)| other != index && cell(check, sure) == Some(one))
+        })
+}
+
+fn duplicate_cells(checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Findings) {
     let mut seen = HashMap::new();
     for (index, check) in checks.items().iter().enumerate() {
-        let Some(cell @ (id, model)) = cell(check) else { continue };
+        let Some(cell @ (id, model)) = cell(check, sure) else { continue };
         let first = *seen.entry(cell).or_insert(index);
         if first != index {
             findings.note(check.start(), || {
@@ -88,14 +107,17 @@ fn duplicate_cells(checks: &Node<'_>, findings: &mut Findings) {
 }
 
 /// Every model under test has a model_access check. A second one is a duplicate cell.
-fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
+fn model_access(root: &Node<'_>, checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Findings) {
     let Some(models) = root.get("configuration").and_then(|configuration| configuration.get("models")) else {
         return;
     };
+    if models.items().iter().all(|model| model.as_str().is_some_and(|id| sure.is_reached(id))) {
+        return;
+    }
     let reached: HashSet<&str> = checks
         .items()
         .iter()
-        .filter_map(cell)
+        .filter_map(|check| cell(check, sure))
         .filter(|(id, _)| *id == "model_access")
         .filter_map(|(_, model)| model)
         .collect();
@@ -112,11 +134,12 @@ fn model_access(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
 }
 
 /// The summary counts the checks.
-fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
+fn tally(root: &Node<'_>, checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Findings) {
     let Some(summary) = root.get("summary") else { return };
-    for (property, status) in [("passed", "pass"), ("failed", "fail"), ("skipped", "skip")] {
+    for (property, of) in [("passed", Status::Pass), ("failed", Status::Fail), ("skipped", Status::Skip)] {
+        let status = of.name();
         let statuses = checks.items().iter().map(|check| check.get("status").and_then(Node::as_str));
-        let counted = statuses.filter(|found| *found == Some(status)).count();
+        let counted = statuses.filter(|found| *found == Some(status)).count() + sure.counted(of);
         let Some(node) = summary.get(property) else { continue };
         let Some(stated) = node.as_count() else { continue };
         if u64::try_from(counted) != Ok(stated) {
@@ -127,34 +150,6 @@ fn tally(root: &Node<'_>, checks: &Node<'_>, findings: &mut Findings) {
                 finding.expected(counted.to_string()).found(stated.to_string())
             });
         }
-    }
-}
-
-/// The path from the root to a node, converted to a pointer only for a finding.
-enum Path<'a> {
-    Root,
-    Item(&'a Path<'a>, usize),
-    Member(&'a Path<'a>, &'a str),
-}
-
-impl<'a> Path<'a> {
-    fn pointer(&'a self) -> String {
-        let mut steps = Vec::new();
-        let mut here = self;
-        loop {
-            here = match here {
-                Path::Root => break,
-                Path::Item(parent, index) => {
-                    steps.push(Cow::Owned(index.to_string()));
-                    parent
-                }
-                Path::Member(parent, name) => {
-                    steps.push(Cow::Borrowed(*name));
-                    parent
-                }
-            };
-        }
-        pointer_of(steps.into_iter().rev())
     }
 }
 

@@ -128,9 +128,16 @@ impl Cursor<'_> {
         let end = offset.min(self.document.len());
         let Some(passed) = self.document.get(self.offset..end) else { return };
         let mut start = self.offset;
-        for at in memchr::memchr2_iter(b'\n', b'\r', passed).map(|at| self.offset + at) {
-            if self.document[at] == b'\n' || self.document.get(at + 1) != Some(&b'\n') {
-                (self.line, self.column, start) = (self.line + 1, 1, at + 1);
+        if memchr::memchr(b'\r', passed).is_none() {
+            if let Some(last) = memchr::memrchr(b'\n', passed) {
+                self.line += memchr::memchr_iter(b'\n', passed).count();
+                (self.column, start) = (1, start + last + 1);
+            }
+        } else {
+            for at in memchr::memchr2_iter(b'\n', b'\r', passed).map(|at| self.offset + at) {
+                if self.document[at] == b'\n' || self.document.get(at + 1) != Some(&b'\n') {
+                    (self.line, self.column, start) = (self.line + 1, 1, at + 1);
+                }
             }
         }
         // Continuation bytes of a character do not count.

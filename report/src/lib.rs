@@ -10,21 +10,21 @@
 //!
 //! Processing of a document: bytes → `sure`, which decides most reports while it reads them (`scan`, and the checker in
 //! `generated`). Of all others: bytes → `read` (our own parser; refuses documents that two parsers could understand
-//! differently) → `tree` (values with byte spans) → the schema (`compiled`), by the jsonschema crate over that tree →
-//! `explain` (violations in words) and `advise` → `typed` ([`Report`]). `findings` collects what they find: it keeps
+//! differently; of objects that the checker is sure of, it makes no tree) → `tree` (values with byte spans) → `schema`
+//! (compiled rules that walk the tree) → `explain` (violations in words) and `advise` → `typed` ([`Report`]). `findings` collects what they find: it keeps
 //! the first findings and counts the rest. `render` formats an outcome as text.
 //!
 //! Outputs from a report: `matrix` arranges it, `page` writes HTML, `terminal` text, `junit` and `annotations` the
 //! formats of CI systems; `diff` compares two reports. `canonical` formats any document. `rules` explains the rules in
-//! verdicts, `sarif` writes verdicts for code scanning, and `pool` validates many documents in parallel, also from
-//! `ndjson`. `profile` has a deployment's own kit name and models, `evidence` the observations of a kit, and `skeleton`
+//! verdicts, `sarif` writes verdicts for code scanning, and `pool` validates many documents in parallel (`workers`),
+//! also from `ndjson`, which `blocks` reads in large parts. `profile` has a deployment's own kit name and models, `evidence` the observations of a kit, and `skeleton`
 //! a report to start from.
 
 mod advise;
 mod annotations;
+mod blocks;
 mod canonical;
 mod clock;
-mod compiled;
 mod diff;
 mod evidence;
 mod explain;
@@ -37,6 +37,7 @@ mod matrix;
 mod model;
 mod ndjson;
 mod page;
+mod path;
 mod pool;
 mod profile;
 mod read;
@@ -44,14 +45,17 @@ mod render;
 mod rules;
 mod sarif;
 mod scan;
+mod schema;
 mod skeleton;
 mod sure;
 mod terminal;
 mod tree;
 mod typed;
 mod validate;
+mod workers;
 
 pub use annotations::annotations;
+pub use blocks::{Block, Blocks};
 pub use clock::now;
 pub use diff::{Diff, Setting, Side, Thresholds, Timing, Turn, Words};
 pub use evidence::{Assertion, Evidence, EvidenceFile, Exchange};
@@ -71,6 +75,7 @@ pub use rules::{RULES, Rule, RuleKind, SCHEMA};
 pub use sarif::{SARIF_FOOT, sarif_head};
 pub use terminal::terminal;
 pub use validate::{MAX_BYTES, Outcome, Validator, ValidatorBuilder};
+pub use workers::Workers;
 
 /// Validates one document with the settings of the specification; see [`Validator::validate`].
 pub fn validate(document: &[u8]) -> Outcome {

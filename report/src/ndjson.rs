@@ -12,7 +12,7 @@ pub fn is_blank_line(line: &[u8]) -> bool {
     !line.is_empty() && is_blank(line)
 }
 
-fn is_blank(bytes: &[u8]) -> bool {
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
 

@@ -3,13 +3,15 @@
 //!
 //! Most parsers accept documents that two parsers can understand differently: duplicate names, a byte order mark, lone
 //! surrogates, NaN, numbers that overflow. This one refuses them and says where they are. It copies only strings with
-//! escapes. It knows nothing about reports; see `validate.rs`.
+//! escapes. Of reports it knows one thing: objects that the checker is sure of need no tree; see `validate.rs`.
 
 use std::borrow::Cow;
 
 use crate::finding::{Finding, NAMED_CHARS, pointer_of, quoted};
 use crate::findings::Findings;
+use crate::generated::checker::Object;
 use crate::scan;
+use crate::sure::SureObjects;
 use crate::tree::{Member, Node, Number, Value};
 
 /// Maximum nesting of arrays and objects. A report needs 5 levels.
@@ -32,20 +34,31 @@ enum Step {
     Member(usize, usize),
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'n> {
     text: &'a str,
     at: usize,
     path: Vec<Step>,
     findings: Findings,
     /// The input continues after `text`, with bytes that are not UTF-8.
     cut: bool,
+    sure: SureObjects<'n>,
 }
 
 /// Reads one JSON document of at most `max_bytes`.
 ///
 /// Errors: all findings up to the first fatal one, limited to the capacity of `findings`. Their rules are `size`,
 /// `empty`, `encoding`, `syntax`, `number`, `duplicate_key`, `depth` and `trailing`.
-pub(crate) fn read(bytes: &[u8], max_bytes: usize, mut findings: Findings) -> Result<Node<'_>, Findings> {
+pub(crate) fn read(bytes: &[u8], max_bytes: usize, findings: Findings) -> Result<Node<'_>, Findings> {
+    read_unsure(bytes, max_bytes, findings, SureObjects::new(None)).map(|(root, _)| root)
+}
+
+/// Like [`read`], but makes no tree of the objects that the checker is sure of, and returns what it says of them.
+pub(crate) fn read_unsure<'a, 'n>(
+    bytes: &'a [u8],
+    max_bytes: usize,
+    mut findings: Findings,
+    sure: SureObjects<'n>,
+) -> Result<(Node<'a>, SureObjects<'n>), Findings> {
     if bytes.len() > max_bytes {
         let finding = Finding::new(String::new(), "size", format!("the document has {} bytes", bytes.len()));
         findings.push(0, finding.expected(format!("at most {max_bytes} bytes")));
@@ -58,14 +71,14 @@ pub(crate) fn read(bytes: &[u8], max_bytes: usize, mut findings: Findings) -> Re
             (std::str::from_utf8(valid).expect("valid up to here"), true)
         }
     };
-    let mut reader = Reader { text, at: 0, path: Vec::new(), findings, cut };
+    let mut reader = Reader { text, at: 0, path: Vec::new(), findings, cut, sure };
     match reader.document() {
-        Ok(root) if reader.findings.is_empty() => Ok(root),
+        Ok(root) if reader.findings.is_empty() => Ok((root, reader.sure)),
         _ => Err(reader.findings),
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     fn document(&mut self) -> Result<Node<'a>, Stop> {
         if self.text.starts_with('\u{feff}') {
             self.note(0, "encoding", || "the document starts with a byte order mark".to_owned());
@@ -106,6 +119,9 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self) -> Result<Value<'a>, Stop> {
         self.enter()?;
+        if let Some(value) = self.sure_object() {
+            return Ok(value);
+        }
         self.at += 1;
         let mut members = Vec::new();
         self.skip_space();
@@ -140,6 +156,24 @@ impl<'a> Reader<'a> {
         self.at += 1;
         self.find_duplicates(&members);
         Ok(Value::Object(members))
+    }
+
+    /// An object that the checker is sure of, if one is here.
+    fn sure_object(&mut self) -> Option<Value<'a>> {
+        let object = match *self.path.as_slice() {
+            [Step::Member(start, end)] => match self.text.get(start..end)? {
+                "kit" => Object::Kit,
+                "environment" => Object::Environment,
+                _ => return None,
+            },
+            [Step::Member(start, end), Step::Item(_)] if self.text.get(start..end)? == "checks" => {
+                Object::Check
+            }
+            _ => return None,
+        };
+        let (length, cell) = self.sure.read(object, self.text.as_bytes().get(self.at..)?)?;
+        self.at += length;
+        Some(Value::Sound(cell))
     }
 
     fn array(&mut self) -> Result<Value<'a>, Stop> {
@@ -453,6 +487,7 @@ impl<'a> Reader<'a> {
             path: Vec::new(),
             findings: Findings::new(1),
             cut: false,
+            sure: SureObjects::new(None),
         };
         let mut name = String::new();
         while let Some(character) = again.rest().chars().next() {

@@ -49,6 +49,11 @@ impl<'a> Scan<'a> {
         self.rest.is_empty().then_some(())
     }
 
+    /// The number of bytes that are not read.
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The beginning of an array or object, and whether it has a first item or member.
     #[inline(always)]
     pub(crate) fn open(&mut self, open: u8, close: u8) -> Option<bool> {

@@ -4,9 +4,10 @@
 //! The advisories here are those of `advise.rs`, of documents that follow the schema. Two are the scanner's: it is not
 //! sure of integers over 2^53 − 1, nor of an endpoint with a user name.
 
-use crate::generated::checker::{Names, Object, Place, Watch, decide};
+use crate::generated::checker::{Names, Object, Place, Watch, decide, decide_object};
 use crate::model::{CheckId, Layer, Status};
 use crate::scan::{MAX_WORDS, UniqueWords};
+use crate::tree::Cell;
 
 /// Whether the document surely has no violations and no advisories.
 pub(crate) fn is_sound(document: &[u8], names: &Names) -> bool {
@@ -14,8 +15,50 @@ pub(crate) fn is_sound(document: &[u8], names: &Names) -> bool {
     decide(document, names, &mut plausibility).is_some() && plausibility.holds()
 }
 
+/// Objects of a document that is not sound as a whole. One of them that the checker is sure of needs no tree.
+#[derive(Debug)]
+pub(crate) struct SureObjects<'n> {
+    /// `None`: the checker is sure of nothing.
+    names: Option<&'n Names>,
+    plausibility: Plausibility,
+}
+
+impl<'n> SureObjects<'n> {
+    pub(crate) fn new(names: Option<&'n Names>) -> Self {
+        Self { names, plausibility: Plausibility::default() }
+    }
+
+    /// The object at the beginning of a text: its length, and of a check its cell, which no earlier one has.
+    pub(crate) fn read(&mut self, object: Object, text: &[u8]) -> Option<(usize, Cell)> {
+        let length = decide_object(text, object, self.names?, &mut self.plausibility)?;
+        let Plausibility { id, model, .. } = self.plausibility;
+        let index = |index| u16::try_from(index).expect("words are at most 1024");
+        Some((length, Cell { id: index(id), model: index(model) }))
+    }
+
+    /// Id and model of a check that was read here.
+    pub(crate) fn cell(&self, cell: Cell) -> Option<(&'static str, Option<&'n str>)> {
+        let id = CheckId::ALL.get(usize::from(cell.id))?.name();
+        let model = usize::from(cell.model);
+        Some((id, if model == NO_MODEL { None } else { Some(self.names?.model_id_or_null.get(model)?) }))
+    }
+
+    /// The number of checks with this status that were read here.
+    pub(crate) fn counted(&self, status: Status) -> usize {
+        let count = self.plausibility.counted.get(status as usize);
+        count.and_then(|count| usize::try_from(*count).ok()).unwrap_or_default()
+    }
+
+    /// Whether a check for access to this model was read here.
+    pub(crate) fn is_reached(&self, model: &str) -> bool {
+        let index = self.names.and_then(|names| names.model_id_or_null.index(model.as_bytes()));
+        let cells = &self.plausibility.cells[CheckId::ModelAccess as usize];
+        index.is_some_and(|index| cells.has(index))
+    }
+}
+
 /// What has been read of a document.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Plausibility {
     /// Of the present check.
     id: usize,

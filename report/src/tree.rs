@@ -1,13 +1,10 @@
-//! The parsed document: values with their byte spans, and access for the schema validator.
+//! The parsed document: values with their byte spans.
 //!
-//! The validator reads this tree in place (trait `Json` of the jsonschema crate), so a report is parsed once and never
-//! copied. Numbers keep their text, so integers are recognised exactly.
+//! Numbers keep their text, so integers are recognised exactly.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
-
-use jsonschema::JsonType;
-use jsonschema::json::{Array, Json, JsonNumber, Node as SchemaNode, NodeIdentity, Object};
 
 /// One value and its byte span.
 #[derive(Debug)]
@@ -26,6 +23,15 @@ pub(crate) enum Value<'a> {
     String(Cow<'a, str>),
     Array(Vec<Node<'a>>),
     Object(Vec<Member<'a>>),
+    /// An object that the checker is sure of, of which no tree is made.
+    Sound(Cell),
+}
+
+/// The id and the model of a check, by their indices.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cell {
+    pub(crate) id: u16,
+    pub(crate) model: u16,
 }
 
 /// One member of an object: name and value.
@@ -92,15 +98,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The value at a JSON Pointer.
-    pub(crate) fn at(&self, pointer: &str) -> Option<&Node<'a>> {
-        pointer.split('/').skip(1).try_fold(self, |node, step| match &node.value {
-            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-            Value::Object(_) => node.get(&step.replace("~1", "/").replace("~0", "~")),
-            _ => None,
-        })
-    }
-
     /// Writes a text that is the same exactly for equal values: numbers by value, members sorted by name.
     fn canonical(&self, text: &mut String) -> fmt::Result {
         match &self.value {
@@ -130,6 +127,8 @@ impl<'a> Node<'a> {
                 }
                 text.write_str("}")
             }
+            // Only lists of texts have items that differ.
+            Value::Sound(_) => text.write_str("{…}"),
         }
     }
 }
@@ -249,16 +248,13 @@ impl Number<'_> {
     }
 }
 
-impl JsonNumber for Number<'_> {
-    fn as_u64(&self) -> Option<u64> {
+impl Number<'_> {
+    pub(crate) fn as_u64(self) -> Option<u64> {
         self.as_integer().and_then(|integer| u64::try_from(integer).ok())
     }
 
-    fn as_i64(&self) -> Option<i64> {
-        self.as_integer().and_then(|integer| i64::try_from(integer).ok())
-    }
-
-    fn as_f64(&self) -> Option<f64> {
+    /// The nearest double.
+    pub(crate) fn as_f64(self) -> Option<f64> {
         let nearest: f64 = self.0.parse().ok()?;
         if nearest == 0.0 && !self.decimal().digits.is_empty() {
             // Too small for a double, but not 0: comparisons must distinguish it from 0.
@@ -267,166 +263,21 @@ impl JsonNumber for Number<'_> {
         Some(nearest)
     }
 
-    fn as_str(&self) -> Cow<'_, str> {
-        Cow::Borrowed(self.0)
-    }
-
-    fn to_number(&self) -> Cow<'_, serde_json::Number> {
-        let exact = self.as_u64().map(Into::into).or_else(|| self.as_i64().map(Into::into));
-        let number = exact.or_else(|| self.as_f64().and_then(serde_json::Number::from_f64));
-        Cow::Owned(number.expect("the reader refuses numbers that are not finite"))
-    }
-
-    fn is_integer(&self) -> bool {
+    pub(crate) fn is_integer(self) -> bool {
         self.is_plain() || self.decimal().exponent >= 0
     }
-}
 
-/// The tree as a representation of JSON for the schema validator.
-pub(crate) struct Tree;
-
-impl Json for Tree {
-    type Node<'a> = &'a Node<'a>;
-    type PreparedKey = Box<str>;
-    type StringBuffer = ();
-
-    fn prepare_key(key: &str) -> Box<str> {
-        key.into()
+    /// Whether the values are the same, however they are written.
+    pub(crate) fn equals(self, other: Number<'_>) -> bool {
+        self.0 == other.0 || self.decimal() == other.decimal()
     }
 
-    fn with_string_node<T>((): &mut (), string: &str, f: impl for<'n> FnOnce(&'n Node<'n>) -> T) -> T {
-        f(&Node { value: Value::String(Cow::Borrowed(string)), start: 0, end: 0 })
-    }
-}
-
-impl<'a> SchemaNode<'a, Tree> for &'a Node<'a> {
-    type Object = &'a [Member<'a>];
-    type Array = &'a [Node<'a>];
-    type Number = Number<'a>;
-
-    fn as_object(&self) -> Option<&'a [Member<'a>]> {
-        match &self.value {
-            Value::Object(members) => Some(members),
-            _ => None,
+    /// The order of the value and a limit that a double holds exactly.
+    pub(crate) fn compared_with(self, limit: &serde_json::Number) -> Ordering {
+        if let (Some(value), Some(limit)) = (self.as_integer(), limit.as_i128()) {
+            return value.cmp(&limit);
         }
-    }
-
-    fn as_array(&self) -> Option<&'a [Node<'a>]> {
-        match &self.value {
-            Value::Array(items) => Some(items),
-            _ => None,
-        }
-    }
-
-    fn as_string(&self) -> Option<Cow<'a, str>> {
-        match &self.value {
-            Value::String(string) => Some(Cow::Borrowed(string)),
-            _ => None,
-        }
-    }
-
-    fn as_number(&self) -> Option<Number<'a>> {
-        match self.value {
-            Value::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    fn as_boolean(&self) -> Option<bool> {
-        match self.value {
-            Value::Bool(boolean) => Some(boolean),
-            _ => None,
-        }
-    }
-
-    fn is_null(&self) -> bool {
-        matches!(self.value, Value::Null)
-    }
-
-    fn json_type(&self) -> JsonType {
-        match self.value {
-            Value::Null => JsonType::Null,
-            Value::Bool(_) => JsonType::Boolean,
-            Value::Number(_) => JsonType::Number,
-            Value::String(_) => JsonType::String,
-            Value::Array(_) => JsonType::Array,
-            Value::Object(_) => JsonType::Object,
-        }
-    }
-
-    fn equals_value(&self, expected: &serde_json::Value) -> bool {
-        match (&self.value, expected) {
-            (Value::Null, serde_json::Value::Null) => true,
-            (Value::Bool(left), serde_json::Value::Bool(right)) => left == right,
-            (Value::Number(left), serde_json::Value::Number(right)) => {
-                left.decimal() == Number::new(&right.to_string()).decimal()
-            }
-            (Value::String(left), serde_json::Value::String(right)) => left == right,
-            // The schema of the report has no constant arrays or objects.
-            _ => false,
-        }
-    }
-
-    /// Scalars as they are, containers empty. The validator calls this only for the instance in its errors. Diagnostics
-    /// do not use that instance: they look up the pointer in this tree.
-    fn to_value(&self) -> Cow<'a, serde_json::Value> {
-        Cow::Owned(match &self.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Bool(boolean) => (*boolean).into(),
-            Value::Number(number) => serde_json::Value::Number(number.to_number().into_owned()),
-            Value::String(_) => serde_json::Value::String(String::new()),
-            Value::Array(_) => serde_json::Value::Array(Vec::new()),
-            Value::Object(_) => serde_json::Value::Object(serde_json::Map::new()),
-        })
-    }
-
-    fn identity(&self) -> Option<NodeIdentity> {
-        Some(NodeIdentity::new(std::ptr::from_ref::<Node<'_>>(*self) as usize))
-    }
-}
-
-impl<'a> Object<'a, Tree> for &'a [Member<'a>] {
-    type Node = &'a Node<'a>;
-    type MemberName = &'a str;
-    type MembersIter = Members<'a>;
-
-    fn len(&self) -> usize {
-        <[Member<'_>]>::len(self)
-    }
-
-    fn get(&self, key: &Box<str>) -> Option<&'a Node<'a>> {
-        self.iter().find(|member| member.name == **key).map(|member| &member.node)
-    }
-
-    fn members(&self) -> Members<'a> {
-        Members(self.iter())
-    }
-}
-
-/// Names and values of an object, in document order.
-pub(crate) struct Members<'a>(std::slice::Iter<'a, Member<'a>>);
-
-impl<'a> Iterator for Members<'a> {
-    type Item = (&'a str, &'a Node<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|member| (member.name.as_ref(), &member.node))
-    }
-}
-
-impl<'a> Array<'a, Tree> for &'a [Node<'a>] {
-    type Node = &'a Node<'a>;
-    type ElementsIter = std::slice::Iter<'a, Node<'a>>;
-
-    fn len(&self) -> usize {
-        <[Node<'_>]>::len(self)
-    }
-
-    fn elements(&self) -> std::slice::Iter<'a, Node<'a>> {
-        self.iter()
-    }
-
-    fn is_unique(&self) -> bool {
-        first_equal_pair(self).is_none()
+        let order = self.as_f64().zip(limit.as_f64()).and_then(|(value, limit)| value.partial_cmp(&limit));
+        order.expect("the reader refuses numbers that are not finite")
     }
 }

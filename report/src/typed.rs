@@ -1,10 +1,8 @@
 //! Converts the tree to the typed report, without parsing again.
 
 use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer, SeqDeserializer};
-use serde::de::{Deserialize as _, Deserializer, IntoDeserializer, Visitor};
+use serde::de::{self, Deserialize as _, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
-
-use jsonschema::json::JsonNumber as _;
 
 use crate::model::Report;
 use crate::tree::{Node, Value};
@@ -31,6 +29,7 @@ impl<'de> Deserializer<'de> for &'de Node<'de> {
             Value::Bool(boolean) => visitor.visit_bool(*boolean),
             Value::Number(number) => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
             Value::String(string) => visitor.visit_borrowed_str(string),
+            Value::Sound(_) => Err(de::Error::custom("this was not read")),
             Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter())),
             Value::Object(members) => {
                 let members =

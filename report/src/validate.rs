@@ -8,13 +8,14 @@ use std::sync::{Arc, LazyLock};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value as Json;
 
-use crate::compiled::{Part, Schema};
 use crate::finding::{Finding, Violation};
 use crate::findings::{Findings, MAX_FINDINGS, MAX_FINDINGS_LIMIT};
 use crate::generated::checker::Names;
 use crate::model::Report;
 use crate::profile::Profile;
 use crate::rules::{OURS, SCHEMA};
+use crate::schema::Schema;
+use crate::sure::SureObjects;
 use crate::tree::Node;
 use crate::{advise, canonical, explain, read, sure, typed};
 
@@ -124,7 +125,7 @@ impl Validator {
     /// measurements.
     #[doc(hidden)]
     pub fn validate_by_tree(&self, document: &[u8]) -> Outcome {
-        self.explained(document, true)
+        self.explained(document, true, SureObjects::new(None))
     }
 
     /// The typed report of a valid document, or else the verdict that explains why there is none.
@@ -177,7 +178,8 @@ impl Validator {
     }
 
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
-        self.sound(document, wanted).unwrap_or_else(|| self.explained(document, wanted))
+        let unsound = || self.explained(document, wanted, SureObjects::new(self.names.as_ref().as_ref()));
+        self.sound(document, wanted).unwrap_or_else(unsound)
     }
 
     /// The verdict on a document that is surely sound, which most are: no tree is made of it.
@@ -199,35 +201,39 @@ impl Validator {
         })
     }
 
-    /// The verdict on any document: read into a tree, and explained.
-    fn explained(&self, document: &[u8], wanted: bool) -> Outcome {
-        let root = match read::read(document, self.max_bytes, self.findings()) {
-            Ok(root) => root,
+    /// The verdict on any document: read into a tree, but for the objects that are sure to be sound, and explained.
+    fn explained(&self, document: &[u8], wanted: bool, sure: SureObjects<'_>) -> Outcome {
+        let (root, sure) = match read::read_unsure(document, self.max_bytes, self.findings(), sure) {
+            Ok(read) => read,
             Err(findings) => return self.outcome(document, findings, self.findings(), None),
         };
         let mut findings = self.violations(&root, document);
-        let report = (wanted && findings.is_empty()).then(|| typed::report(&root));
+        let advisories = advise::advise(&root, &sure, self.findings());
+        let report = (wanted && findings.is_empty()).then(|| self.typed(document));
         let report = report.and_then(|report| match report {
             Ok(report) => Some(report),
             // Reached only if the model and the schema disagree, which the tests rule out. A document without a typed
             // report must still not count as valid.
             Err(error) => {
-                let finding = Finding::new(String::new(), "model", error.to_string());
+                let finding = Finding::new(String::new(), "model", error);
                 findings.push(root.start(), finding.section(OURS));
                 None
             }
         });
-        self.outcome(document, findings, advise::advise(&root, self.findings()), report)
+        self.outcome(document, findings, advisories, report)
+    }
+
+    /// The typed report of a document that is valid, but written in a rare way: the whole tree of it.
+    fn typed(&self, document: &[u8]) -> Result<Report, String> {
+        let root = read::read(document, self.max_bytes, self.findings());
+        let root = root.map_err(|_| "it was read differently before".to_owned())?;
+        typed::report(&root).map_err(|error| error.to_string())
     }
 
     fn violations(&self, root: &Node<'_>, document: &[u8]) -> Findings {
         let mut findings = self.findings();
-        for Part { pointer, node, schema } in self.compiled.faulty(root) {
-            let explainer = explain::Explainer::new(&self.schema, node, &pointer, document);
-            for error in schema.iter_errors(node) {
-                explainer.explain(&error, &mut findings);
-            }
-        }
+        let explainer = explain::Explainer::new(&self.schema, document);
+        self.compiled.walk(root, &mut |failure| explainer.explain(failure, &mut findings));
         findings
     }
 
@@ -305,7 +311,7 @@ impl ValidatorBuilder {
             set(&mut schema, "/$defs/model_id_or_null", "enum", Json::Array(ids_or_null));
         }
         Validator {
-            compiled: Arc::new(Schema::new(&schema)),
+            compiled: Arc::new(Schema::compile(&schema).expect("the compiler knows the embedded schema")),
             names: Arc::new(Names::of(&schema)),
             schema: Arc::new(schema),
             strict: self.strict,

@@ -1,5 +1,7 @@
-//! Safe output: text that is safe to show on a terminal, and files that are written completely or not at all. The crate
-//! knows nothing of the gateway's API. The crates `gatewright` and `gatewright-report` re-export it.
+//! Safe output: text that is safe to show on a terminal, and files that are written completely or not at all; and which
+//! texts are URIs. The crate knows nothing of the gateway's API. The crates `gatewright` and `gatewright-report` re-export
+//! it.
 
+pub mod uri;
 pub mod visible;
 pub mod whole_file;

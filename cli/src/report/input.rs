@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use gatewright::report::{Line, Lines, Outcome, Report, Source, Validator};
+use gatewright::report::{Block, Blocks, Line, Lines, Outcome, Report, Source, Validator};
 use walkdir::WalkDir;
 
 use crate::exit::{Failure, say};
@@ -179,8 +179,7 @@ fn documents(file: PathBuf, reading: Reading) -> Inputs {
 fn lines<R: BufRead + 'static>(name: String, lines: Lines<R>) -> Inputs {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {
-        let error = io::Error::new(io::ErrorKind::UnexpectedEof, "the file holds no document");
-        return one(name, Source::Failed(error));
+        return one(name, Source::Failed(no_document()));
     }
     Box::new(lines.map(move |line| match line {
         Ok(Line { number, bytes, .. }) => {
@@ -188,6 +187,54 @@ fn lines<R: BufRead + 'static>(name: String, lines: Lines<R>) -> Inputs {
         }
         Err(error) => Input { name: name.clone(), line: None, source: Source::Failed(error) },
     }))
+}
+
+/// What a thread validates at once.
+pub(super) enum Work {
+    Document(String, Source),
+    /// Lines of the file with this name.
+    Lines(String, Block),
+}
+
+/// The documents of [`inputs`], with files of lines in blocks.
+pub(super) fn work(places: &[PathBuf], reading: Reading) -> impl Iterator<Item = Work> {
+    places.iter().flat_map(|place| files(place)).flat_map(move |file| match file {
+        Ok(file) if reading.by_line || is_lines(&file) => blocks(&file, reading.max_bytes),
+        Ok(file) => {
+            Box::new(documents(file, reading).map(|Input { name, source, .. }| Work::Document(name, source)))
+        }
+        Err((name, error)) => failed(name, error),
+    })
+}
+
+type Works = Box<dyn Iterator<Item = Work>>;
+
+fn failed(name: String, error: io::Error) -> Works {
+    Box::new(std::iter::once(Work::Document(name, Source::Failed(error))))
+}
+
+fn blocks(file: &Path, max_bytes: usize) -> Works {
+    let name = file.to_string_lossy().into_owned();
+    let reader: Box<dyn Read> = if is_stdin(file) {
+        Box::new(io::stdin())
+    } else {
+        match File::open(file) {
+            Ok(file) => Box::new(file),
+            Err(error) => return failed(name, error),
+        }
+    };
+    let mut blocks = Blocks::new(reader, max_bytes).peekable();
+    if blocks.peek().is_none() {
+        return failed(name, no_document());
+    }
+    Box::new(blocks.map(move |block| match block {
+        Ok(block) => Work::Lines(name.clone(), block),
+        Err(error) => Work::Document(name.clone(), Source::Failed(error)),
+    }))
+}
+
+fn no_document() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file holds no document")
 }
 
 /// Reports on standard error that an input cannot be read.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use gatewright::report::{MAX_FINDINGS, Outcome as Verdict, Pool, SARIF_FOOT, sarif_head};
+use gatewright::report::{MAX_FINDINGS, Outcome as Verdict, SARIF_FOOT, Validator, Workers, sarif_head};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::input::{Input, Reading, inputs, say_unreadable, size, title};
+use super::input::{Reading, Work, say_unreadable, size, title, work};
 use super::profile::ProfileOption;
 use crate::exit::{Exit, FAILED, Failure, USAGE};
 use crate::terminal::colour;
@@ -18,6 +18,9 @@ use crate::terminal::colour;
 const HELD_BYTES: usize = 64 << 10;
 /// … or for this long.
 const HELD_TIME: Duration = Duration::from_millis(100);
+
+/// What is between two results of a SARIF log.
+const BETWEEN_RESULTS: &[u8] = b",\n";
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -67,15 +70,24 @@ struct Record<'a> {
     verdict: &'a Verdict,
 }
 
-/// The name of a document: its file and its line.
-type Name = (String, Option<usize>);
+/// How documents are judged.
+struct Judge {
+    validator: Validator,
+    format: Format,
+    quiet: bool,
+    colour: bool,
+}
 
-/// The result of validating one document.
+/// The results of some documents.
+#[derive(Default)]
 struct Judgement {
-    text: String,
-    valid: bool,
-    /// Length of the document, in bytes.
-    bytes: usize,
+    text: Vec<u8>,
+    invalid: bool,
+    documents: u64,
+    /// Length of the documents, in bytes.
+    bytes: u64,
+    /// The file that could not be read, and why.
+    unreadable: Option<(String, io::Error)>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Exit {
@@ -83,67 +95,103 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     let most = arguments.max_findings.map_or(MAX_FINDINGS, |most| most as usize);
     let validator = arguments.profile.builder()?.strict(arguments.strict).max_findings(most).build();
     let reading = Reading { by_line: arguments.ndjson, max_bytes: validator.max_bytes() };
-    let colour = colour(&io::stdout());
-    let make = move |name: &Name, document: &[u8], verdict: Verdict| {
-        let verdict = verdict.from_line(name.1.unwrap_or(1));
-        let clean = verdict.violations.is_empty() && verdict.advisories.is_empty();
-        let text =
-            if quiet && clean { String::new() } else { described(format, name, document, &verdict, colour) };
-        Judgement { text, valid: verdict.valid, bytes: document.len() }
-    };
-    let pool = Pool::new(&validator, arguments.jobs.into(), true, make)
+    let judge = Judge { validator, format, quiet, colour: colour(&io::stdout()) };
+    let workers = Workers::new(arguments.jobs.into(), true, move |work| judge.judge(work))
         .map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))?;
     let mut out = Out::new(&arguments.files);
     let mut code = 0;
-    let mut results = 0_u64;
+    let mut is_first = true;
     if format == Format::Sarif {
-        out.write(&sarif_head())?;
+        out.write(sarif_head().as_bytes())?;
     }
-    let sources =
-        inputs(&arguments.files, reading).map(|Input { name, line, source }| ((name, line), source));
-    for judged in pool.run(sources) {
-        match judged.result {
-            Ok(Judgement { text, valid, bytes }) => {
-                if format == Format::Sarif && results > 0 && !text.is_empty() {
-                    out.write(",\n")?;
-                }
-                results += u64::from(!text.is_empty());
-                out.write(&text)?;
-                if !valid && code == 0 {
-                    code = FAILED;
-                }
-                out.advance(bytes);
-            }
-            Err(error) => {
-                out.flush()?;
-                out.progress.suspend(|| say_unreadable(&judged.key.0, &error));
-                code = USAGE;
-            }
+    for judgement in workers.run(work(&arguments.files, reading)) {
+        let Judgement { text, invalid, documents, bytes, unreadable } = judgement;
+        if let Some((name, error)) = unreadable {
+            out.flush()?;
+            out.progress.suspend(|| say_unreadable(&name, &error));
+            code = USAGE;
+            continue;
         }
+        if !text.is_empty() {
+            if format == Format::Sarif && !is_first {
+                out.write(BETWEEN_RESULTS)?;
+            }
+            is_first = false;
+            out.write(&text)?;
+        }
+        if invalid && code == 0 {
+            code = FAILED;
+        }
+        out.advance(documents, bytes);
     }
     if format == Format::Sarif {
-        out.write(SARIF_FOOT)?;
+        out.write(SARIF_FOOT.as_bytes())?;
     }
     out.flush()?;
     out.progress.finish_and_clear();
     Ok(code)
 }
 
-fn described(format: Format, name: &Name, document: &[u8], verdict: &Verdict, colour: bool) -> String {
-    let (file, line) = name;
-    match format {
-        Format::Json => {
-            let record = Record { file, line: *line, verdict };
-            serde_json::to_string(&record).expect("strings and numbers serialise") + "\n"
+impl Judge {
+    fn judge(&self, work: Work) -> Judgement {
+        let mut judgement = Judgement::default();
+        match work {
+            Work::Document(name, source) => match source.read(self.validator.max_bytes()) {
+                Ok(document) => self.add(&name, None, &document, &mut judgement),
+                Err(error) => judgement.unreadable = Some((name, error)),
+            },
+            Work::Lines(name, block) => {
+                for (number, line) in block.lines() {
+                    self.add(&name, Some(number), line, &mut judgement);
+                }
+            }
         }
-        Format::Text => {
-            let file = title(file);
-            let place = line.map(|line| format!(":{line}")).unwrap_or_default();
-            let findings = verdict.to_text(file, document, colour);
-            format!("{findings}{file}{place}: {}\n", summary(verdict))
+        judgement
+    }
+
+    fn add(&self, file: &str, line: Option<usize>, document: &[u8], to: &mut Judgement) {
+        let verdict = self.validator.check(document).from_line(line.unwrap_or(1));
+        to.invalid |= !verdict.valid;
+        to.documents += 1;
+        to.bytes += document.len() as u64;
+        if self.quiet && verdict.violations.is_empty() && verdict.advisories.is_empty() {
+            return;
         }
-        Format::Sarif => verdict.to_sarif(title(file)),
-        Format::Github => verdict.to_annotations(title(file)),
+        let known = to.text.len();
+        if self.format == Format::Sarif && known > 0 {
+            to.text.extend_from_slice(BETWEEN_RESULTS);
+        }
+        let before = to.text.len();
+        self.describe(file, line, document, &verdict, &mut to.text);
+        if to.text.len() == before {
+            to.text.truncate(known);
+        }
+    }
+
+    fn describe(
+        &self,
+        file: &str,
+        line: Option<usize>,
+        document: &[u8],
+        verdict: &Verdict,
+        to: &mut Vec<u8>,
+    ) {
+        let text = match self.format {
+            Format::Json => {
+                let record = Record { file, line, verdict };
+                serde_json::to_writer(&mut *to, &record).expect("strings and numbers serialise");
+                "\n".to_owned()
+            }
+            Format::Text => {
+                let file = title(file);
+                let place = line.map(|line| format!(":{line}")).unwrap_or_default();
+                let findings = verdict.to_text(file, document, self.colour);
+                format!("{findings}{file}{place}: {}\n", summary(verdict))
+            }
+            Format::Sarif => verdict.to_sarif(title(file)),
+            Format::Github => verdict.to_annotations(title(file)),
+        };
+        to.extend_from_slice(text.as_bytes());
     }
 }
 
@@ -187,13 +235,13 @@ impl Out {
         Self { held: Vec::new(), since: Instant::now(), progress }
     }
 
-    /// Advances the bar by one document of this many bytes.
-    fn advance(&self, bytes: usize) {
-        self.progress.inc(if self.progress.length().is_some() { bytes as u64 } else { 1 });
+    /// Advances the bar by so many documents of so many bytes.
+    fn advance(&self, documents: u64, bytes: u64) {
+        self.progress.inc(if self.progress.length().is_some() { bytes } else { documents });
     }
 
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        self.held.extend_from_slice(text.as_bytes());
+    fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        self.held.extend_from_slice(text);
         if self.held.len() >= HELD_BYTES || self.since.elapsed() >= HELD_TIME {
             return self.flush();
         }

@@ -66,6 +66,29 @@ pub(crate) fn decide(document: &[u8], names: &Names, watch: &mut impl Watch) -> 
     checker.scan.end()
 }
 
+/// Reads an object at the beginning of a text. Returns its length, if it follows the schema.
+pub(crate) fn decide_object(
+    text: &[u8],
+    object: Object,
+    names: &Names,
+    watch: &mut impl Watch,
+) -> Option<usize> {
+    let mut checker = Checker { scan: Scan::new(text), names, watch };
+    match object {
+        Object::Kit => checker.kit()?,
+        Object::Retries => checker.retries()?,
+        Object::Configuration => checker.configuration()?,
+        Object::Environment => checker.environment()?,
+        Object::ResponseHeaders => checker.response_headers()?,
+        Object::Usage => checker.usage()?,
+        Object::CheckError => checker.check_error()?,
+        Object::Check => checker.check()?,
+        Object::Summary => checker.summary()?,
+        Object::Report => checker.report()?,
+    };
+    Some(text.len() - checker.scan.remaining())
+}
+
 struct Checker<'a, 'n, W> {
     scan: Scan<'a>,
     names: &'n Names,

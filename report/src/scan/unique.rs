@@ -22,6 +22,10 @@ impl UniqueWords {
         Some(())
     }
 
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.0.get(index / 64).is_some_and(|bits| bits & (1 << (index % 64)) != 0)
+    }
+
     /// Whether all of these words are others' too.
     pub(crate) fn are_among(&self, others: &Self) -> bool {
         self.0.iter().zip(&others.0).all(|(these, others)| these & !others == 0)

@@ -7,7 +7,7 @@ pub(crate) const MAX_WORDS: usize = 1024;
 
 /// A set of words, each with an index.
 #[derive(Debug)]
-pub(crate) struct Words(Vec<Box<[u8]>>);
+pub(crate) struct Words(Vec<Box<str>>);
 
 impl Words {
     /// The strings that a place of a schema allows, by `const` or `enum`. `None` if they are too many.
@@ -19,7 +19,7 @@ impl Words {
         let all = one.into_iter().chain(place.get("enum").and_then(Json::as_array).into_iter().flatten());
         let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
         let plain = all.filter_map(Json::as_str).filter(|word| word.bytes().all(is_plain));
-        let mut words: Vec<Box<[u8]>> = plain.map(|word| word.as_bytes().into()).collect();
+        let mut words: Vec<Box<str>> = plain.map(Into::into).collect();
         words.sort_unstable();
         (words.len() < MAX_WORDS).then_some(Self(words))
     }
@@ -27,6 +27,11 @@ impl Words {
     /// The index of a word.
     #[inline]
     pub(crate) fn index(&self, word: &[u8]) -> Option<usize> {
-        self.0.binary_search_by(|known| (**known).cmp(word)).ok()
+        self.0.binary_search_by(|known| known.as_bytes().cmp(word)).ok()
+    }
+
+    /// The word with an index.
+    pub(crate) fn get(&self, index: usize) -> Option<&str> {
+        self.0.get(index).map(|word| &**word)
     }
 }

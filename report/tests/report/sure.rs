@@ -95,6 +95,73 @@ fn checker_and_tree_agree_on_mutated_reports() {
     assert!(sure > 1000 && unsound > 1000, "sure of {sure}, {unsound} invalid");
 }
 
+/// 2.12: an object that needs no tree changes no finding, whatever else is wrong with the report.
+#[test]
+fn findings_are_those_of_the_whole_tree() {
+    let sound: Vec<Vec<u8>> = ["minimal", "full"]
+        .into_iter()
+        .map(|name| std::fs::read(format!("../tests/vectors/report/bases/{name}.json")).expect("readable"))
+        .collect();
+    let own = Validator::builder().models(["model-sol", "b"]).max_findings(3).build();
+    let mut findings = 0;
+    for seed in 0..2000 {
+        let mut choices = Choices::new(seed);
+        let document = written(&sound[choices.below(2)], &mut choices);
+        for validator in [&Validator::default(), &own] {
+            let (fast, slow) = (validator.validate(&document), validator.validate_by_tree(&document));
+            let shown = || String::from_utf8_lossy(&document).into_owned();
+            assert_eq!(fast.to_json(), slow.to_json(), "{}", shown());
+            assert_eq!(fast.report, slow.report, "{}", shown());
+            findings += fast.violations.len() + fast.advisories.len();
+        }
+    }
+    assert!(findings > 3000, "only {findings} findings");
+}
+
+/// 2.12: what is found is what another validator of JSON Schema finds, by pointer and keyword.
+#[test]
+fn findings_are_those_of_another_validator() {
+    let schema: serde_json::Value = serde_json::from_str(gatewright_report::SCHEMA).expect("JSON");
+    let other =
+        jsonschema::draft202012::options().should_validate_formats(true).build(&schema).expect("a schema");
+    let validator = Validator::default();
+    let base = std::fs::read("../tests/vectors/report/bases/full.json").expect("readable");
+    let mut compared = 0;
+    for seed in 0..2000 {
+        let mut choices = Choices::new(seed);
+        let document = written(&base, &mut choices);
+        let outcome = validator.check(&document);
+        let Ok(value) = serde_json::from_slice(&document) else { continue };
+        if outcome.violations.iter().any(|found| matches!(found.rule, "duplicate_key" | "encoding" | "size"))
+        {
+            continue;
+        }
+        let found = |pointer: &str, keyword: &str| (pointer.to_owned(), keyword.to_owned());
+        let mut ours: Vec<(String, String)> =
+            outcome.violations.iter().map(|one| found(&one.pointer, one.rule)).collect();
+        let mut theirs = Vec::new();
+        for error in other.iter_errors(&value) {
+            let count = match error.kind() {
+                jsonschema::error::ValidationErrorKind::AdditionalProperties { unexpected } => {
+                    unexpected.len()
+                }
+                _ => 1,
+            };
+            // One of several properties has to be there: we say that they are missing.
+            let keyword = match error.kind().keyword() {
+                "anyOf" => "required",
+                keyword => keyword,
+            };
+            theirs.extend(std::iter::repeat_n(found(error.instance_path().as_str(), keyword), count));
+        }
+        ours.sort_unstable();
+        theirs.sort_unstable();
+        assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&document));
+        compared += usize::from(!ours.is_empty());
+    }
+    assert!(compared > 600, "only {compared} invalid documents");
+}
+
 /// 2.12: every byte of a report, changed into each of some: those that JSON is written with, and the odd ones.
 #[test]
 fn checker_and_tree_agree_wherever_a_byte_changes() {

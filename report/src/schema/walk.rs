@@ -1,0 +1,214 @@
+//! Walks a document along the rules. Nothing is stored: what is broken is told where it is found.
+
+use gatewright_safe::uri::is_uri;
+use serde_json::Value as Json;
+
+use super::date_time::is_date_time;
+use super::{Format, Id, Rules, Schema, Type};
+use crate::path::Path;
+use crate::tree::{Member, Node, Number, Value, first_equal_pair};
+
+/// A rule that a value breaks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure<'w> {
+    pub(crate) rules: &'w Rules,
+    pub(crate) broken: Broken<'w>,
+    pub(crate) node: &'w Node<'w>,
+    pub(crate) path: &'w Path<'w>,
+}
+
+/// Which keyword it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Broken<'w> {
+    False,
+    Type,
+    Const,
+    Enum,
+    Minimum,
+    Maximum,
+    MinLength,
+    MaxLength,
+    MinItems,
+    Required(&'w str),
+    Pattern,
+    Format,
+    UniqueItems,
+    /// A property that is not listed.
+    AdditionalProperties(&'w Member<'w>),
+    /// None of several properties is there, one of which has to be.
+    AnyRequired(&'w [&'w str]),
+}
+
+type Tell<'t> = dyn FnMut(Failure<'_>) + 't;
+
+impl Schema {
+    /// Tells every rule that a document breaks. Those of one value come in the order of [`Broken`].
+    pub(crate) fn walk(&self, root: &Node<'_>, tell: &mut Tell<'_>) {
+        self.value(0, root, &Path::Root, tell);
+    }
+
+    fn value(&self, id: Id, node: &Node<'_>, path: &Path<'_>, tell: &mut Tell<'_>) {
+        if matches!(node.value, Value::Sound(_)) {
+            return;
+        }
+        let rules = &self.0[id];
+        rules.assert(node, &mut |broken| tell(Failure { rules, broken, node, path }));
+        match &node.value {
+            Value::Object(members) if rules.closed || !rules.properties.is_empty() => {
+                for member in members {
+                    match rules.properties.iter().find(|(name, _)| **name == *member.name) {
+                        Some((name, id)) => self.value(*id, &member.node, &Path::Member(path, name), tell),
+                        None if rules.closed => {
+                            let broken = Broken::AdditionalProperties(member);
+                            tell(Failure { rules, broken, node, path });
+                        }
+                        None => {}
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(id) = rules.items {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(id, item, &Path::Item(path, index), tell);
+                    }
+                }
+            }
+            _ => {}
+        }
+        for id in &rules.all_of {
+            self.value(*id, node, path, tell);
+        }
+        if !rules.any_of.is_empty() {
+            self.any_of(rules, node, path, tell);
+        }
+        if let (Some(condition), Some(consequence)) = (rules.condition, rules.consequence)
+            && self.holds(condition, node)
+        {
+            self.value(consequence, node, path, tell);
+        }
+        if let Some(id) = rules.reference {
+            self.value(id, node, path, tell);
+        }
+    }
+
+    fn holds(&self, id: Id, node: &Node<'_>) -> bool {
+        let mut holds = true;
+        self.value(id, node, &Path::Root, &mut |_| holds = false);
+        holds
+    }
+
+    /// If each branch lacks nothing but properties, that is one failure; else all of each branch are told.
+    fn any_of(&self, rules: &Rules, node: &Node<'_>, path: &Path<'_>, tell: &mut Tell<'_>) {
+        if rules.any_of.iter().any(|id| self.holds(*id, node)) {
+            return;
+        }
+        let mut names: Option<Vec<String>> = Some(Vec::new());
+        for id in &rules.any_of {
+            self.value(*id, node, path, &mut |failure| match (failure.broken, &mut names) {
+                (Broken::Required(name), Some(names)) => names.push(name.to_owned()),
+                _ => names = None,
+            });
+        }
+        match names {
+            Some(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                tell(Failure { rules, broken: Broken::AnyRequired(&names), node, path });
+            }
+            None => rules.any_of.iter().for_each(|id| self.value(*id, node, path, tell)),
+        }
+    }
+}
+
+impl Rules {
+    /// The rules of the value itself.
+    fn assert<'w>(&'w self, node: &'w Node<'w>, tell: &mut dyn FnMut(Broken<'w>)) {
+        let mut hold = |holds: bool, broken| {
+            if !holds {
+                tell(broken);
+            }
+        };
+        hold(!self.is_false, Broken::False);
+        if let Some(types) = &self.types {
+            hold(types.iter().any(|one| one.admits(node)), Broken::Type);
+        }
+        if let Some(constant) = &self.constant {
+            hold(node.equals(constant), Broken::Const);
+        }
+        if let Some(options) = &self.options {
+            hold(options.iter().any(|option| node.equals(option)), Broken::Enum);
+        }
+        match &node.value {
+            Value::Number(number) => {
+                let limit = |limit: &Option<serde_json::Number>, side| {
+                    limit.as_ref().is_none_or(|limit| number.compared_with(limit) != side)
+                };
+                hold(limit(&self.minimum, std::cmp::Ordering::Less), Broken::Minimum);
+                hold(limit(&self.maximum, std::cmp::Ordering::Greater), Broken::Maximum);
+            }
+            Value::String(text) => {
+                // Most texts are so short or so long that their code points need no count.
+                let fits = |most: usize| text.len() <= most || text.chars().count() <= most;
+                hold(self.min_length.is_none_or(|least| least == 0 || !fits(least - 1)), Broken::MinLength);
+                hold(self.max_length.is_none_or(fits), Broken::MaxLength);
+                hold(self.pattern.as_ref().is_none_or(|one| one.is_match(text)), Broken::Pattern);
+                hold(self.format.is_none_or(|format| format.admits(text)), Broken::Format);
+            }
+            Value::Array(items) => {
+                hold(self.min_items.is_none_or(|least| items.len() >= least), Broken::MinItems);
+                hold(!self.unique_items || first_equal_pair(items).is_none(), Broken::UniqueItems);
+            }
+            Value::Object(_) => {
+                for name in &self.required {
+                    hold(node.get(name).is_some(), Broken::Required(name));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Type {
+    fn admits(self, node: &Node<'_>) -> bool {
+        match (self, &node.value) {
+            (Self::Integer, Value::Number(number)) => number.is_integer(),
+            (Self::Array, Value::Array(_))
+            | (Self::Boolean, Value::Bool(_))
+            | (Self::Number, Value::Number(_))
+            | (Self::Object, Value::Object(_))
+            | (Self::String, Value::String(_))
+            | (Self::Null, Value::Null) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Format {
+    fn admits(self, text: &str) -> bool {
+        match self {
+            Self::DateTime => is_date_time(text),
+            Self::Uri => is_uri(text),
+        }
+    }
+}
+
+impl Node<'_> {
+    /// Whether the value is this one: numbers by value, objects whatever the order of their members.
+    pub(super) fn equals(&self, other: &Json) -> bool {
+        match (&self.value, other) {
+            (Value::Null, Json::Null) => true,
+            (Value::Bool(one), Json::Bool(other)) => one == other,
+            (Value::Number(one), Json::Number(other)) => one.equals(Number::new(&other.to_string())),
+            (Value::String(one), Json::String(other)) => one == other,
+            (Value::Array(one), Json::Array(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.equals(other))
+            }
+            (Value::Object(members), Json::Object(other)) => {
+                let equal = |member: &Member<'_>| {
+                    other.get(&*member.name).is_some_and(|other| member.node.equals(other))
+                };
+                members.len() == other.len() && members.iter().all(equal)
+            }
+            _ => false,
+        }
+    }
+}

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use crate::callbacks;
 use crate::error::{self, caught};
 use crate::interpreter;
-use crate::runtime::runtime;
+use crate::runtime::of_event_loops;
 
 /// Work in progress. The `async def` that awaits `future` calls `cancel()` when it ends for any reason.
 #[pyclass(frozen, module = "gatewright._engine")]
@@ -42,7 +42,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     let waiter = Waiter::new(event_loop)?;
     let future = waiter.future(py);
     let work = callbacks::for_event_loop(event_loop, work)?;
-    let task = runtime(py)?.spawn(async move {
+    let task = of_event_loops(py)?.spawn(async move {
         let outcome = gatewright::contained(work).await;
         waiter.settle(|py| match outcome {
             Ok(value) => convert(py, value),

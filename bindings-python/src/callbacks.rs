@@ -32,10 +32,37 @@ struct Caller {
 }
 
 /// Where callbacks run.
+#[derive(Clone)]
 enum Place {
-    /// On the thread that polls: the call blocks it.
-    Thread,
+    /// On the thread that waits for the call.
+    Thread(Desk),
     EventLoop(Arc<EventLoop>),
+}
+
+/// Where a thread that waits for a call finds the callbacks that it asks for.
+#[derive(Clone, Default)]
+pub(crate) struct Desk(Arc<Mutex<Vec<Asked>>>);
+
+impl Desk {
+    /// A callback that the call has asked for.
+    pub(crate) fn take(&self) -> Option<Asked> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+/// A callback that a call waits for.
+pub(crate) struct Asked {
+    function: Py<PyAny>,
+    arguments: Py<PyTuple>,
+    outcome: oneshot::Sender<PyResult<Py<PyAny>>>,
+}
+
+impl Asked {
+    /// Runs it on this thread and tells its call.
+    pub(crate) fn run(self, py: Python<'_>) {
+        // Of a call that was dropped meanwhile, nobody waits.
+        drop(self.outcome.send(call_plainly(py, &self.function, self.arguments.bind(py))));
+    }
 }
 
 struct EventLoop {
@@ -44,9 +71,9 @@ struct EventLoop {
     context: Py<PyAny>,
 }
 
-/// Runs a call for a thread that waits for it.
-pub(crate) async fn for_thread<F: Future>(call: F) -> F::Output {
-    CALLER.scope(Caller { place: Place::Thread, attempt: Mutex::default() }, call).await
+/// Runs a call for a thread that waits for it and looks at `desk` whenever it has polled the call.
+pub(crate) fn for_thread<F: Future>(desk: &Desk, call: F) -> impl Future<Output = F::Output> + use<F> {
+    CALLER.scope(Caller { place: Place::Thread(desk.clone()), attempt: Mutex::default() }, call)
 }
 
 /// Runs a call for a task of an event loop.
@@ -100,15 +127,22 @@ fn attached<T>(run: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Error> 
 async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>, Error> {
     #[cfg(debug_assertions)]
     gatewright::on_purpose::reach(gatewright::on_purpose::Place::Callback);
-    let event_loop = CALLER.try_with(|caller| match &caller.place {
-        Place::Thread => None,
-        Place::EventLoop(event_loop) => Some(Arc::clone(event_loop)),
-    });
-    let Some(event_loop) = event_loop.ok().flatten() else {
-        // The callback may make a call of its own, which must not count as part of this one.
-        return tokio::task::block_in_place(|| {
-            interpreter::reattached(|py| call_plainly(py, &function, arguments.bind(py))).map_err(raised)
-        });
+    let event_loop = match CALLER.try_with(|caller| caller.place.clone()) {
+        Ok(Place::EventLoop(event_loop)) => event_loop,
+        Ok(Place::Thread(desk)) => {
+            let (sender, outcome) = oneshot::channel();
+            let asked = Asked { function, arguments, outcome: sender };
+            desk.0.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+            let gone = |_| Error::new(ErrorKind::Cancelled, "the thread of the call has gone");
+            return outcome.await.map_err(gone)?.map_err(raised);
+        }
+        // Outside a call, on a thread that may block: the callback may make a call of its own.
+        Err(_) => {
+            let call = move || interpreter::reattached(|py| call_plainly(py, &function, arguments.bind(py)));
+            let called = tokio::task::spawn_blocking(call).await;
+            let broke = |error| Error::new(ErrorKind::Internal, "a callback broke off").with_source(error);
+            return called.map_err(broke)?.map_err(raised);
+        }
     };
     let (sender, outcome) = oneshot::channel();
     let reply = attached(|py| {

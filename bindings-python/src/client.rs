@@ -17,10 +17,11 @@ use crate::callbacks::{KeyCallable, PythonMiddleware};
 use crate::error;
 use crate::options;
 use crate::response::{Metadata, ResponseInfo};
-use crate::runtime::{block_on, runtime};
+use crate::runtime::runtime;
 use crate::serialize;
 use crate::stream::EngineStream;
 use crate::values;
+use crate::waiting::block_on;
 
 /// Path, query and header parameters of a call: each a dict by wire name, or None.
 type Parameters<'py> = (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>);

@@ -11,8 +11,8 @@ use crate::asyncio::{self, Pending};
 use crate::client::EngineClient;
 use crate::error;
 use crate::options;
-use crate::runtime::block_on;
 use crate::serialize;
+use crate::waiting::block_on;
 
 /// Saves what a record points to; returns the size of the file. kind: `image` (2.11) or `video` (2.7).
 #[pyfunction]

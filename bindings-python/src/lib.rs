@@ -25,6 +25,7 @@ mod serialize;
 mod stream;
 mod values;
 mod videos;
+mod waiting;
 mod webhook;
 
 use pyo3::prelude::*;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jiter::{JsonObject, JsonValue, PartialMode};
 use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 
 use crate::generated::conveniences::JOINED_TEXTS;
@@ -25,6 +26,20 @@ const KEYWORDS: &[&str] = &[
     "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
     "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
     "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Attributes of the class, which come before members of the same name, as do all that begin with `__`.
+const CLASS_ATTRIBUTES: &[&str] = &[
+    "keys",
+    "values",
+    "items",
+    "get",
+    "to_dict",
+    "to_json",
+    "from_json",
+    "_page",
+    "_response",
+    "_request_id",
 ];
 
 /// Parses one JSON document. The error says where it is malformed. NaN and Infinity are allowed, because some providers
@@ -82,11 +97,8 @@ fn convert<'py>(
         JsonValue::Float(number) => number.into_pyobject(py)?.into_any(),
         JsonValue::Str(text) => PyString::new(py, text).into_any(),
         JsonValue::Array(values) => {
-            let list = PyList::empty(py);
-            for value in values.iter() {
-                list.append(convert(py, value, object)?)?;
-            }
-            list.into_any()
+            let values = values.iter().map(|value| convert(py, value, object));
+            PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
         JsonValue::Object(members) => object(members)?,
     })
@@ -144,6 +156,25 @@ impl Record {
         Some(joined)
     }
 
+    /// A member, or what stands for one that is missing.
+    fn attribute<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(value) = self.find(name) {
+            return to_python(py, value);
+        }
+        if let Some(text) = self.joined_text(name) {
+            return Ok(PyString::new(py, &text).into_any());
+        }
+        // A declared member that the server omitted is None, even if it is required: scripts expect this of
+        // `choice.message.tool_calls` and `choice.finish_reason`.
+        if KNOWN_FIELDS.binary_search(&name).is_ok() {
+            return Ok(py.None().into_bound(py));
+        }
+        if let Some(keyword) = name.strip_suffix('_').filter(|stem| KEYWORDS.contains(stem)) {
+            return self.attribute(py, keyword);
+        }
+        Err(PyAttributeError::new_err(format!("no member {name:?}; there are: {}", self.names())))
+    }
+
     fn names(&self) -> String {
         let names: Vec<&str> = self.members.iter().map(|(name, _)| name.as_ref()).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
@@ -188,22 +219,30 @@ impl Record {
         }
     }
 
+    /// Members first, then what the class has: asking the class first would raise and drop an error for each member.
+    fn __getattribute__<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let text = name.to_str()?;
+        if CLASS_ATTRIBUTES.contains(&text) || text.starts_with("__") {
+            static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let generic = GENERIC.get_or_try_init(slf.py(), || {
+                slf.py().get_type::<PyAny>().getattr("__getattribute__").map(Bound::unbind)
+            })?;
+            return match generic.bind(slf.py()).call1((slf, name)) {
+                Err(missing) if missing.is_instance_of::<PyAttributeError>(slf.py()) => {
+                    slf.get().attribute(slf.py(), text)
+                }
+                found => found,
+            };
+        }
+        slf.get().attribute(slf.py(), text)
+    }
+
+    /// Asked only after the above has failed; raises its error, which pyo3 has dropped.
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(value) = self.find(name) {
-            return to_python(py, value);
-        }
-        if let Some(text) = self.joined_text(name) {
-            return Ok(PyString::new(py, &text).into_any());
-        }
-        // A declared member that the server omitted is None, even if it is required: scripts expect this of
-        // `choice.message.tool_calls` and `choice.finish_reason`.
-        if KNOWN_FIELDS.binary_search(&name).is_ok() {
-            return Ok(py.None().into_bound(py));
-        }
-        if let Some(keyword) = name.strip_suffix('_').filter(|stem| KEYWORDS.contains(stem)) {
-            return self.__getattr__(py, keyword);
-        }
-        Err(PyAttributeError::new_err(format!("no member {name:?}; there are: {}", self.names())))
+        self.attribute(py, name)
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

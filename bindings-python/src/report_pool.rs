@@ -11,7 +11,7 @@ use crate::error::caught;
 use crate::interpreter;
 use crate::record;
 use crate::report::ReportValidator;
-use crate::runtime::SIGNAL_TICK;
+use crate::waiting::SIGNAL_TICK;
 
 /// Threads that validate documents; see the core's `Pool`.
 #[pyclass(frozen, module = "gatewright._engine")]

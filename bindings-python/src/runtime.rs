@@ -1,79 +1,142 @@
-//! The tokio runtime of all calls, one per process. Waiting for a call reacts to Ctrl-C, and a forked child gets a
-//! runtime of its own.
+//! The tokio runtimes of a process. Whoever waits for a blocking call drives its connections on the waiting thread; a
+//! keeper thread drives them while nobody does. What event loops wait for has a thread of its own. A forked child gets
+//! runtimes of its own. See decision 0045.
 
 use std::process;
-use std::sync::{Mutex, PoisonError};
-use std::thread::available_parallelism;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Notify;
 
-use crate::callbacks;
 use crate::interpreter;
 
-/// Interval at which a blocked call checks for signals: well below the 200 ms that a person notices.
-pub(crate) const SIGNAL_TICK: Duration = Duration::from_millis(50);
+/// Time without anybody who drives after which the keeper does: long enough that it stays out of the way of a program
+/// that reads a stream event by event, and short beside any timeout.
+const GRACE: Duration = Duration::from_millis(20);
 
-/// Maximum number of threads that drive the connections of all clients of a process: the work per event is small, and
-/// Python's own thread does the rest. Further threads resolve names and end after ten idle seconds. None of them delays
-/// the end of the process.
-const MAX_WORKERS: usize = 4;
+/// A runtime without threads of its own, and who drives it.
+pub(crate) struct Driven {
+    runtime: Runtime,
+    /// Number of threads that drive, or wait until they can, except the keeper.
+    inside: AtomicUsize,
+    /// How often one of them has left.
+    turns: AtomicU64,
+    /// Whether the keeper drives.
+    keeping: AtomicBool,
+    /// Tells the keeper to leave.
+    leave: Notify,
+}
 
-/// The runtime of this process.
-///
-/// Both taking the lock and a fork by Python need the interpreter. So no other thread holds the lock during a fork, and
-/// a child never finds it locked. The parent's threads do not exist in the child. The child therefore creates a new
-/// runtime and never drops the old one, which would wait for those threads.
-pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
-    static CURRENT: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
-    let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    match *current {
-        Some((pid, runtime)) if pid == process::id() => Ok(runtime),
-        _ => {
-            interpreter::begin(py);
-            let workers = available_parallelism().map_or(2, usize::from).clamp(2, MAX_WORKERS);
-            let runtime = Builder::new_multi_thread()
-                .worker_threads(workers)
-                .thread_name("gatewright")
-                .enable_all()
-                .build()
-                .map_err(|error| {
-                    PyRuntimeError::new_err(format!("cannot start the client's threads: {error}"))
-                })?;
-            let runtime: &'static Runtime = Box::leak(Box::new(runtime));
-            *current = Some((process::id(), runtime));
-            Ok(runtime)
+/// What a process has one of.
+struct PerProcess<T: 'static>(Mutex<Option<(u32, &'static T)>>);
+
+impl<T> PerProcess<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// That of this process, made when it is first asked for.
+    ///
+    /// Both taking the lock and a fork by Python need the interpreter. So no other thread holds the lock during a fork,
+    /// and a child never finds it locked. The parent's threads do not exist in the child. The child therefore makes
+    /// another, and never drops the old one.
+    fn get(&self, py: Python<'_>, start: impl FnOnce() -> std::io::Result<T>) -> PyResult<&'static T> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, made)) = current.filter(|(pid, _)| *pid == process::id()) {
+            return Ok(made);
+        }
+        interpreter::begin(py);
+        let new = start().map_err(|error| {
+            PyRuntimeError::new_err(format!("cannot start the client's threads: {error}"))
+        })?;
+        let made: &'static T = Box::leak(Box::new(new));
+        *current = Some((process::id(), made));
+        Ok(made)
+    }
+}
+
+/// The runtime of blocking calls.
+pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Driven> {
+    static CURRENT: PerProcess<Arc<Driven>> = PerProcess::new();
+    Ok(&**CURRENT.get(py, Driven::start)?)
+}
+
+/// The runtime of what event loops wait for: a thread of its own, since whoever settles their futures runs Python, and
+/// must be no thread that signals interrupt.
+pub(crate) fn of_event_loops(py: Python<'_>) -> PyResult<&'static Runtime> {
+    static CURRENT: PerProcess<Runtime> = PerProcess::new();
+    CURRENT.get(py, || {
+        Builder::new_multi_thread().worker_threads(1).thread_name("gatewright").enable_all().build()
+    })
+}
+
+impl Driven {
+    fn start() -> std::io::Result<Arc<Self>> {
+        // Threads that resolve names end after ten idle seconds. None of them delays the end of the process.
+        let runtime = Builder::new_current_thread().thread_name("gatewright").enable_all().build()?;
+        let driven = Arc::new(Self {
+            runtime,
+            inside: AtomicUsize::new(0),
+            turns: AtomicU64::new(0),
+            keeping: AtomicBool::new(false),
+            leave: Notify::new(),
+        });
+        let kept = Arc::clone(&driven);
+        thread::Builder::new().name("gatewright".to_owned()).spawn(move || kept.keep())?;
+        Ok(driven)
+    }
+
+    /// To spawn tasks; they run whenever somebody drives.
+    pub(crate) fn handle(&self) -> &Handle {
+        self.runtime.handle()
+    }
+
+    /// Drives all connections on this thread until `future` is done. If another thread drives already, this one waits
+    /// beside it and takes over when that leaves. The interpreter must be released.
+    pub(crate) fn drive<F: Future>(&self, future: F) -> F::Output {
+        let _inside = Inside::of(self);
+        self.runtime.block_on(future)
+    }
+
+    /// The work of the keeper: it leaves as soon as somebody else comes.
+    fn keep(&self) -> ! {
+        loop {
+            let turns = self.turns.load(Ordering::SeqCst);
+            thread::sleep(GRACE);
+            if self.turns.load(Ordering::SeqCst) != turns {
+                continue;
+            }
+            self.keeping.store(true, Ordering::SeqCst);
+            // Whoever comes after this look sees that the keeper drives.
+            if self.inside.load(Ordering::SeqCst) == 0 {
+                self.runtime.block_on(self.leave.notified());
+            }
+            self.keeping.store(false, Ordering::SeqCst);
         }
     }
 }
 
-/// Waits for `future` with the interpreter released. Signal handlers run every 50 ms. If one raises an exception
-/// (Ctrl-C raises KeyboardInterrupt), the future is dropped, which ends the request. A panic of the future becomes an
-/// error (Internal).
-pub(crate) fn block_on<T: Send>(
-    py: Python<'_>,
-    future: impl Future<Output = Result<T, gatewright::Error>> + Send,
-) -> PyResult<Result<T, gatewright::Error>> {
-    let runtime = runtime(py)?;
-    interpreter::detached(py, || {
-        runtime.block_on(async {
-            let mut future = std::pin::pin!(callbacks::for_thread(gatewright::contained(future)));
-            loop {
-                match tokio::time::timeout(SIGNAL_TICK, &mut future).await {
-                    Ok(value) => return Ok(value),
-                    Err(_) => attend_to_signals()?,
-                }
-            }
-        })
-    })
+/// A thread that drives or waits to.
+struct Inside<'a>(&'a Driven);
+
+impl<'a> Inside<'a> {
+    fn of(driven: &'a Driven) -> Self {
+        driven.inside.fetch_add(1, Ordering::SeqCst);
+        if driven.keeping.load(Ordering::SeqCst) {
+            driven.leave.notify_one();
+        }
+        Self(driven)
+    }
 }
 
-#[expect(
-    clippy::redundant_closure_for_method_calls,
-    reason = "the method's lifetime is too narrow for attach"
-)]
-fn attend_to_signals() -> PyResult<()> {
-    interpreter::reattached(|py| py.check_signals())
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.turns.fetch_add(1, Ordering::SeqCst);
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+    }
 }

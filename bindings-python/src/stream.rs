@@ -15,11 +15,10 @@ use tokio::runtime::Handle;
 use crate::answer::Answer;
 use crate::asyncio::{self, Pending, Waiter};
 use crate::error::{self, caught};
-use crate::interpreter;
 use crate::raw_event::RawEvent;
 use crate::record::{self, Value};
 use crate::response::{Metadata, ResponseInfo};
-use crate::runtime::{SIGNAL_TICK, block_on};
+use crate::waiting::{block_on, wait_for};
 
 fn level_of(name: &str) -> PyResult<Level> {
     match name {
@@ -129,21 +128,14 @@ impl EngineStream {
         caught(py, || {
             #[cfg(debug_assertions)]
             gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
-            let list = PyList::empty(py);
-            for event in events {
-                list.append(event.into_python(py)?)?;
-            }
-            Ok(Some(list))
+            let events = events.into_iter().map(|event| event.into_python(py));
+            PyList::new(py, events.collect::<PyResult<Vec<_>>>()?).map(Some)
         })
     }
 
     /// Blocks until `take` has something to return.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        let stream = self.stream(py)?;
-        while !interpreter::detached(py, || stream.wait(SIGNAL_TICK)) {
-            py.check_signals()?;
-        }
-        Ok(())
+        wait_for(py, self.stream(py)?.readable())
     }
 
     /// A future of `event_loop` that is done once `take` has something to return.

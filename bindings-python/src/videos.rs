@@ -14,7 +14,7 @@ use crate::asyncio::{self, Pending};
 use crate::client::EngineClient;
 use crate::error;
 use crate::options;
-use crate::runtime::block_on;
+use crate::waiting::block_on;
 
 /// A wait of the core. It belongs to the process that began it, like its connections.
 #[pyclass(frozen, module = "gatewright._engine")]

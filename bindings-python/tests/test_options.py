@@ -352,7 +352,7 @@ def test_many_clients_share_the_threads_of_the_process(gateway: Gateway) -> None
         (Path("/proc/self/task") / task.name / "comm").read_text().strip()
         for task in Path("/proc/self/task").iterdir()
     ]
-    # Workers and, for ten seconds, the threads that resolved names carry one name; see runtime.rs.
+    # The keeper and, for ten seconds, the threads that resolved names carry one name; see runtime.rs.
     assert 1 <= names.count("gatewright") <= 8
 
 

@@ -148,3 +148,13 @@ def test_inner_records_outlive_the_outer_one(record: Record) -> None:
     inner = record.alpha
     del record
     assert inner.deep[0] == 1
+
+
+def test_what_the_class_has_comes_before_members_of_its_name() -> None:
+    names = [name for name in vars(Record) if not name.startswith("__")]
+    assert names
+    shadowed = Record({**dict.fromkeys(names, "member"), "__len__": "member"})
+    for name in names:
+        assert getattr(shadowed, name) != "member", name
+        assert shadowed[name] == "member"
+    assert shadowed.__len__() == len(names) + 1

@@ -1,6 +1,7 @@
 /** The connection to the gateway that all resources of a client share: parameters in, results out. */
 
 import { Callbacks } from "./callbacks";
+import { delivered, deliveries } from "./deliveries";
 import {
   type EngineAnswer,
   type EngineCall,
@@ -32,8 +33,8 @@ import { Stream, type StreamClass } from "./stream";
 
 type Members = Record<string, unknown>;
 
-/** Starts work of the engine. `cancellation`: pass it on. */
-export type Start = (cancellation?: EngineCancellation) => Promise<EngineAnswer>;
+/** Starts work of the engine under a number. `cancellation`: pass it on. */
+export type Start = (number: number, cancellation?: EngineCancellation) => void;
 
 export class Connection {
   readonly #engine: EngineClient;
@@ -49,7 +50,11 @@ export class Connection {
   static open(options: ClientOptions, userAgent: string, site: CallSite): Connection {
     const callbacks = Callbacks.of(options);
     const given = engineClientOptions(options, userAgent);
-    return new Connection(engine.EngineClient.create(given, callbacks?.callback), callbacks, site);
+    return new Connection(
+      engine.EngineClient.create(given, deliveries(), callbacks?.callback),
+      callbacks,
+      site,
+    );
   }
 
   /** This connection with other defaults for its calls. Errors: `ConfigurationError`, with the stack of `site`. */
@@ -75,9 +80,10 @@ export class Connection {
     site: CallSite,
     stream: StreamClass = Stream,
   ): ApiPromise<T> {
-    const start: Start = (cancellation) => {
+    const start: Start = (number, cancellation) => {
       const { call, streams } = assemble(operation, path, (params ?? {}) as Members, options);
-      return streams ? this.#engine.open(call, cancellation) : this.#engine.call(call, cancellation);
+      if (streams) this.#engine.open(number, call, cancellation);
+      else this.#engine.call(number, call, cancellation);
     };
     return this.run<T>(operation, options?.signal, site, start, stream);
   }
@@ -105,8 +111,8 @@ export class Connection {
     site: CallSite,
   ): Promise<number> {
     const saving = engineSaving(kind, record, path, options);
-    const start: Start = (cancellation) => this.#engine.save(saving, cancellation);
-    return Number((await this.#settle({ id: "save", name: "save" }, options.signal, site, start)).body);
+    const start: Start = (number, cancellation) => this.#engine.save(number, saving, cancellation);
+    return Number((await this.#settle({ id: "save", name: "save" }, options.signal, site, start)).content);
   }
 
   /**
@@ -146,12 +152,15 @@ export class Connection {
     const onAbort = () => cancellation?.cancel();
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      const answer = await start(cancellation);
+      const answer = await delivered(
+        (number) => start(number, cancellation),
+        (answer) => answer,
+      );
       if (call?.failed) {
         answer.stream?.close();
         throw call.error;
       }
-      if (answer.error === undefined) {
+      if (answer.error === null) {
         if (!signal?.aborted) return answer;
         // The response arrived after the caller had aborted the call.
         answer.stream?.close();
@@ -174,7 +183,7 @@ function receive<T>(
   Class: StreamClass,
   promise: object,
 ): T {
-  if (answer.stream === undefined) return resultOf<T>(operation, answer, promise);
+  if (answer.stream === null) return resultOf<T>(operation, answer, promise);
   const response = new ResponseInfo(answer as EngineResponse);
   const origin = { operation: operation.id, method: operation.name, site, signal };
   return remember(new Class(answer.stream, response, operation, origin) as T, response);
@@ -187,7 +196,7 @@ function assemble(
   params: Members,
   options: RequestOptions | undefined,
 ): { call: EngineCall; streams: boolean } {
-  const call: EngineCall = { operation: operation.id, path: [], query: [], headers: [] };
+  const call: EngineCall = { operation: operation.id };
   const rest = { ...params };
   const take = (name: string): unknown => {
     const value = rest[name];
@@ -195,12 +204,14 @@ function assemble(
     return value;
   };
 
-  operation.path.forEach((name, index) => {
-    const value = operation.body ? take(name) : path[index];
-    call.path.push(name, pathValue(operation, name, value));
-  });
-  for (const name of operation.query) addPair(call.query, name, take(name));
-  for (const name of operation.headers) addPair(call.headers, name, take(name));
+  if (operation.path.length > 0) {
+    call.path = operation.path.flatMap((name, index) => {
+      const value = operation.body ? take(name) : path[index];
+      return [name, pathValue(operation, name, value)];
+    });
+  }
+  if (operation.query.length > 0) call.query = pairs(operation.query, take);
+  if (operation.headers.length > 0) call.headers = pairs(operation.headers, take);
   const given = engineRequestOptions(operation.name, options);
   if (given !== undefined) call.options = given;
 
@@ -212,6 +223,13 @@ function assemble(
     if (unknown !== undefined) throw new TypeError(`${operation.name}: no parameter is called ${unknown}`);
   }
   return { call, streams: streams(operation, rest) };
+}
+
+/** Names and values of parameters, flat. */
+function pairs(names: readonly string[], take: (name: string) => unknown): string[] {
+  const list: string[] = [];
+  for (const name of names) addPair(list, name, take(name));
+  return list;
 }
 
 /** Whether the response is to be a stream: the types of the method follow from its parameters alone. */

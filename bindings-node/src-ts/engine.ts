@@ -17,38 +17,62 @@ export interface EngineResponse {
   readonly status: number;
   /** JSON: an array of `[name, value]`. */
   readonly headers: string;
-  readonly requestId?: string;
+  readonly requestId: string | null;
   /** Attempts made, the successful one included. */
   readonly attempts: number;
   readonly elapsedMs: number;
 }
 
-/** Either a response or a failure: the engine never rejects. */
-export interface EngineAnswer extends Partial<EngineResponse> {
+/** The result of work: a failure, a response, or what a stream has brought; at its end, none of them. */
+export interface EngineAnswer {
   /** JSON of the failure, see `failure.ts`. */
-  readonly error?: string;
-  readonly body?: string;
-  /** The body of a response that is not text. */
-  readonly bytes?: Uint8Array;
-  readonly stream?: EngineStream;
+  readonly error: string | null;
+  /** Text, texts, or the body of a response that is not text. */
+  readonly content: string | string[] | Uint8Array | null;
+  readonly stream: EngineStream | null;
+  readonly status: number | null;
+  readonly headers: string | null;
+  readonly requestId: string | null;
+  readonly attempts: number | null;
+  readonly elapsedMs: number | null;
 }
 
-/** What a stream returns per call: all events that are ready, or how it ended. */
-export interface EngineBatch {
-  /** In order. If there are neither documents nor an error, the stream is complete. */
-  readonly documents?: string[];
-  readonly error?: string;
+/** The function that gets all results, each with the number of its work; see `deliveries.ts`. */
+export type Deliver = (
+  number: number,
+  error: EngineAnswer["error"],
+  content: EngineAnswer["content"],
+  stream: EngineAnswer["stream"],
+  status: EngineAnswer["status"],
+  headers: EngineAnswer["headers"],
+  requestId: EngineAnswer["requestId"],
+  attempts: EngineAnswer["attempts"],
+  elapsedMs: EngineAnswer["elapsedMs"],
+) => void;
+
+/** The way of results to `deliveries.ts`. */
+export interface EngineDeliveries {
+  readonly [way: symbol]: never;
 }
+
+/** At which level a stream is read; the numbers are the engine's. */
+export const Level = {
+  /** Events, as one JSON array. */
+  events: 0,
+  /** Events, each a JSON document. */
+  documents: 1,
+  /** Frames as they arrived, as one JSON array; see `RawEvent`. */
+  frames: 2,
+  /** The new text, as one JSON array of strings. */
+  text: 3,
+} as const;
+export type Level = (typeof Level)[keyof typeof Level];
 
 export interface EngineStream {
-  /** Events, each a JSON document. */
-  nextBatch(): Promise<EngineBatch>;
-  /** Frames as they arrived, each a JSON object; see `RawEvent`. */
-  nextFrames(): Promise<EngineBatch>;
-  /** The new text. */
-  nextText(): Promise<EngineBatch>;
-  /** Reads to the end; the body is the document that all events add up to. */
-  finish(): Promise<EngineAnswer>;
+  /** All events that are ready, once there is one; nothing at the end. One at a time, and all at one level. */
+  next(number: number, level: Level): void;
+  /** Reads to the end; the content is the document that all events add up to. */
+  finish(number: number): void;
   /** Closes the connection at once; a waiting reader gets the end of the stream. */
   close(): void;
   /** Like `close`, but the waiting or next reader gets an error. */
@@ -58,9 +82,9 @@ export interface EngineStream {
 /** One call in the engine's format. Lists of pairs are flat: name, value, name, value. */
 export interface EngineCall {
   operation: string;
-  path: string[];
-  query: string[];
-  headers: string[];
+  path?: string[];
+  query?: string[];
+  headers?: string[];
   /** JSON document. */
   body?: string;
   options?: EngineRequestOptions;
@@ -78,7 +102,7 @@ export interface EngineWatch {
   /** Whether the task was completed at the latest poll. */
   readonly completed: boolean;
   /** The task at the next poll. */
-  next(cancellation?: EngineCancellation): Promise<EngineAnswer>;
+  next(number: number, cancellation?: EngineCancellation): void;
 }
 
 /** What to save, and where. */
@@ -90,16 +114,17 @@ export interface EngineSaving {
   options: EngineSaveOptions;
 }
 
+/** Results of its work come under the number that is passed with it. */
 export interface EngineClient {
   readonly baseUrl: string;
   /** A client over the same connections, or a JSON description of why it cannot be made. */
   withOptions(options: EngineRequestOptions): EngineClient | string;
-  call(call: EngineCall, cancellation?: EngineCancellation): Promise<EngineAnswer>;
-  open(call: EngineCall, cancellation?: EngineCancellation): Promise<EngineAnswer>;
+  call(number: number, call: EngineCall, cancellation?: EngineCancellation): void;
+  open(number: number, call: EngineCall, cancellation?: EngineCancellation): void;
   /** A wait, or a JSON description of why it cannot begin. */
   watchVideo(wait: EngineWait): EngineWatch | string;
-  /** The answer's body is the size of the file. */
-  save(saving: EngineSaving, cancellation?: EngineCancellation): Promise<EngineAnswer>;
+  /** The content is the size of the file. */
+  save(number: number, saving: EngineSaving, cancellation?: EngineCancellation): void;
 }
 
 /** Cancels the request it was passed to, and identifies the call to its callbacks. */
@@ -132,8 +157,13 @@ export interface EngineModule {
   };
   EngineClient: {
     /** Creates a client, or returns a JSON description of why that fails. */
-    create(options: EngineClientOptions, callback?: Callback): EngineClient | string;
+    create(
+      options: EngineClientOptions,
+      deliveries: EngineDeliveries,
+      callback?: Callback,
+    ): EngineClient | string;
   };
+  EngineDeliveries: new (deliver: Deliver) => EngineDeliveries;
   Cancellation: new (call?: number) => EngineCancellation;
   EngineValidator: {
     /** Creates a validator, or returns a JSON description of why that fails. */

@@ -26,11 +26,14 @@ export class Events<T> extends Feed<T> {
     this.#complete = complete;
   }
 
+  protected override adopt(event: unknown): T {
+    this.#complete?.(event);
+    return event as T;
+  }
+
   protected override decode(document: string): T {
     try {
-      const event: unknown = JSON.parse(document);
-      this.#complete?.(event);
-      return event as T;
+      return this.adopt(JSON.parse(document));
     } catch (cause) {
       this.close();
       const { operation, method = operation, site } = this.#origin;

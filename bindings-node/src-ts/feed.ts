@@ -2,22 +2,29 @@
 
 /** Reads incremental data: batches come from a source, values are returned one at a time. */
 
+import { elements } from "./elements";
 import type { CallSite } from "./failure";
 
 // Node 20 before 20.5 has no such symbol; `await using` compiled for it uses this same one.
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
 
-/** What a source returns: documents, a failure, or, at its end, neither. */
+/** What a source returns: documents, or what they hold; a failure; or, at its end, nothing. */
 export interface Batch {
   readonly documents?: readonly string[] | undefined;
+  readonly values?: readonly unknown[] | undefined;
+  /** The JSON array that the values came from. */
+  readonly array?: string | undefined;
   readonly error?: unknown;
 }
 
 /** Where documents come from. */
 export interface Source {
-  /** Waits for at least one document, then returns all that are ready. Never rejects. */
-  nextBatch(): Promise<Batch>;
+  /**
+   * Waits for at least one document, then returns all that are ready. Never rejects. `asDocuments`: whether they are
+   * passed on as they are, rather than parsed.
+   */
+  nextBatch(asDocuments: boolean): Promise<Batch>;
   /** Discards everything that has not arrived; a waiting `nextBatch` ends. */
   close(): void;
   /** Like `close`, but the waiting or next `nextBatch` returns an error. */
@@ -41,8 +48,11 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   readonly #source: Source;
   readonly #origin: Origin;
   #onAbort: (() => void) | undefined;
-  /** Documents that have arrived but are not read yet, from `#position` on. */
-  #ready: readonly string[] = [];
+  /** Documents that have arrived but are not read yet, from `#position` on; or what they hold. */
+  #ready: readonly unknown[] = [];
+  #isParsed = false;
+  /** What the parsed documents came from. */
+  #array = "[]";
   #position = 0;
   /** The pending fetch from the source, if any; it never rejects. */
   #hop: Promise<void> | undefined;
@@ -66,21 +76,38 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   /** A document in the form for the reader. */
   protected abstract decode(document: string): T;
 
+  /** What a document holds in the form for the reader. */
+  protected adopt(value: unknown): T {
+    return value as T;
+  }
+
   [Symbol.asyncIterator](): this {
     return this;
   }
 
   /** The next value; `done` after the last one. Calls may overlap: each gets its own value, in order. */
-  async next(): Promise<IteratorResult<T, undefined>> {
+  next(): Promise<IteratorResult<T, undefined>> {
+    // Most events arrive with others, and need no waiting.
+    if (this.#isParsed && this.#position < this.#ready.length && this.#claimed === undefined) {
+      return Promise.resolve({ done: false, value: this.#read() });
+    }
+    return this.#later();
+  }
+
+  async #later(): Promise<IteratorResult<T, undefined>> {
     if (this.#claimed !== undefined) throw new TypeError(`the stream is read by ${this.#claimed}`);
-    do {
-      const document = this.#ready[this.#position];
-      if (document !== undefined) {
-        this.#position += 1;
-        return { done: false, value: this.decode(document) };
-      }
-    } while (await this.#more());
-    return { done: true, value: undefined };
+    for (;;) {
+      if (this.#position < this.#ready.length) return { done: false, value: this.#read() };
+      const change = this.#change();
+      if (change === undefined) return { done: true, value: undefined };
+      await change;
+    }
+  }
+
+  #read(): T {
+    const one = this.#ready[this.#position];
+    this.#position += 1;
+    return this.#isParsed ? this.adopt(one) : this.decode(one as string);
   }
 
   /** Ends the feed and closes the connection; called by `for await` when its loop is left. */
@@ -121,40 +148,46 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   }
 
   async #take(): Promise<readonly string[] | undefined> {
-    do {
+    for (;;) {
       if (this.#position < this.#ready.length) {
-        const documents = this.#ready.slice(this.#position);
+        const documents = this.#isParsed ? elements(this.#array) : (this.#ready as string[]);
+        const ready = documents.slice(this.#position);
         this.#ready = [];
         this.#position = 0;
-        return documents;
+        return ready;
       }
-    } while (await this.#more());
-    return undefined;
+      const change = this.#change();
+      if (change === undefined) return undefined;
+      await change;
+    }
   }
 
-  /** Waits for a change; returns whether to look again. Throws the failure, once. */
-  async #more(): Promise<boolean> {
+  /** Resolves when there is something to look at; `undefined` if there will not be. Throws the failure, once. */
+  #change(): Promise<void> | undefined {
     if (this.#failed) {
       const error = this.#failure;
       this.#failed = false;
       this.#failure = undefined;
       throw error;
     }
-    if (this.#done) return false;
-    this.#hop ??= this.#fetch();
-    await this.#hop;
-    return true;
+    if (this.#done) return undefined;
+    if (this.#hop === undefined) {
+      this.#begun = true;
+      this.#hop = this.#source.nextBatch(this.#claimed !== undefined).then((batch) => this.#accept(batch));
+    }
+    return this.#hop;
   }
 
-  async #fetch(): Promise<void> {
-    this.#begun = true;
-    const { documents, error } = await this.#source.nextBatch();
+  #accept({ documents, values, array, error }: Batch): void {
     this.#hop = undefined;
     // Closed or aborted meanwhile: the last batch is no longer wanted.
     if (this.#done) return;
-    if (documents !== undefined) {
+    const ready = values ?? documents;
+    if (ready !== undefined) {
       if (this.#aborted) return;
-      this.#ready = documents;
+      this.#ready = ready;
+      this.#isParsed = values !== undefined;
+      this.#array = array ?? "[]";
       this.#position = 0;
       return;
     }

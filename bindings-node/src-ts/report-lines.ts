@@ -1,6 +1,6 @@
 /** NDJSON as a stream: bytes in, one verdict per line out. The core defines lines. */
 
-import { Transform, type TransformCallback } from "node:stream";
+import type { Transform, TransformCallback } from "node:stream";
 
 import type { EngineMade } from "./engine";
 import type { ValidationOutcome } from "./report";
@@ -22,7 +22,9 @@ export function judgedLines(pool: ReportPool, outcomeOf: (made: EngineMade) => V
     stream.push({ line: fetched.number, outcome: outcomeOf(fetched.made) } satisfies JudgedLine);
     return true;
   };
-  return new Transform({
+  // Loaded when it is needed: it is the largest part of what the package would load of Node.
+  const stream: typeof import("node:stream") = require("node:stream");
+  return new stream.Transform({
     readableObjectMode: true,
     transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback) {
       const take = async (): Promise<void> => {

@@ -16,7 +16,7 @@ export class ResponseInfo {
   /** Created by the client. */
   constructor(response: EngineResponse) {
     this.status = response.status;
-    this.requestId = response.requestId;
+    this.requestId = response.requestId ?? undefined;
     this.attempts = response.attempts;
     this.elapsedMs = response.elapsedMs;
     this.#headers = response.headers;

@@ -22,12 +22,11 @@ function contentOf(operation: Operation, answer: EngineAnswer): unknown {
     case "nothing":
       return undefined;
     case "text":
-      return answer.body;
     case "bytes":
-      return answer.bytes;
+      return answer.content;
     case undefined:
       // The core has already validated that it is JSON.
-      return JSON.parse(answer.body ?? "");
+      return JSON.parse((answer.content ?? "") as string);
   }
 }
 

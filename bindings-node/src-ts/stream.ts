@@ -1,8 +1,11 @@
 /** A streamed response: as typed events, as frames, as text, or as the document that the events add up to. */
 
-import type { EngineBatch, EngineStream } from "./engine";
+import { setImmediate } from "node:timers";
+
+import { delivered } from "./deliveries";
+import { type EngineAnswer, type EngineStream, Level } from "./engine";
 import { Events } from "./events";
-import { CallSite, failure } from "./failure";
+import { CallSite, failure, failureOf } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
 import type { Operation } from "./operation";
 import { ApiPromise } from "./promise";
@@ -42,7 +45,7 @@ export class Stream<T> extends Events<T> {
 
   /** Created by the client. */
   constructor(engine: EngineStream, response: ResponseInfo, operation: Operation, origin: Origin) {
-    const source = new EngineSource(engine, origin.site, () => engine.nextBatch());
+    const source = new EngineSource(engine, response, origin, Level.events);
     super(source, origin, response, completer(operation));
     this.response = response;
     this.#engine = engine;
@@ -53,21 +56,17 @@ export class Stream<T> extends Events<T> {
 
   /** The frames as they arrived, including `[DONE]`, pings, comments and error events. Call it before reading. */
   rawEvents(): Feed<RawEvent> {
-    return this.#level("rawEvents()", RawEvents, () => this.#engine.nextFrames());
+    return this.#level("rawEvents()", RawEvents, Level.frames);
   }
 
   /** Only the text, as it arrives: that of the first choice, output or candidate. Call it before reading. */
   text(): Feed<string> {
-    return this.#level("text()", Text, () => this.#engine.nextText());
+    return this.#level("text()", Text, Level.text);
   }
 
-  #level<F>(
-    way: string,
-    feed: new (source: Source, origin: Origin) => F,
-    next: () => Promise<EngineBatch>,
-  ): F {
+  #level<F>(way: string, feed: new (source: Source, origin: Origin) => F, level: Level): F {
     this.claimWhole(way);
-    return new feed(new EngineSource(this.#engine, this.#origin.site, next), this.#origin);
+    return new feed(new EngineSource(this.#engine, this.response, this.#origin, level), this.#origin);
   }
 
   /** Reads to the end, and returns the document that all events add up to, including those read before. */
@@ -75,9 +74,14 @@ export class Stream<T> extends Events<T> {
     const site = new CallSite(this.finish);
     return new ApiPromise<F>((resolve, reject) => {
       this.drain()
-        .then(() => this.#engine.finish())
+        .then(() =>
+          delivered(
+            (number) => this.#engine.finish(number),
+            (answer) => answer,
+          ),
+        )
         .then((answer) => {
-          if (answer.error !== undefined) throw failure(answer.error, site, this.#source.reason);
+          if (answer.error !== null) throw failure(answer.error, site, this.#source.reason);
           return resultOf<F>(this.#operation, answer);
         })
         .then(resolve, reject);
@@ -100,23 +104,65 @@ class Text extends Feed<string> {
   }
 }
 
+/** How long batches may follow each other before timers and other sockets get their turn, in ms. */
+const LONGEST_TURN_MS = 10;
+/** As it is now: tests replace timers. */
+const afterOthers = setImmediate;
+
 /** A stream of the engine, read at one level. */
 class EngineSource implements Source {
   readonly #engine: EngineStream;
-  readonly #site: CallSite;
-  readonly #next: () => Promise<EngineBatch>;
+  readonly #response: ResponseInfo;
+  readonly #origin: Origin;
+  #level: Level;
+  #begun = false;
+  /** When the event loop had its last turn between two batches, by `performance.now()`. */
+  #turn = performance.now();
   /** Why the signal was aborted, if it was. */
   reason: unknown;
 
-  constructor(engine: EngineStream, site: CallSite, next: () => Promise<EngineBatch>) {
+  constructor(engine: EngineStream, response: ResponseInfo, origin: Origin, level: Level) {
     this.#engine = engine;
-    this.#site = site;
-    this.#next = next;
+    this.#response = response;
+    this.#origin = origin;
+    this.#level = level;
   }
 
-  async nextBatch(): Promise<Batch> {
-    const { documents, error } = await this.#next();
-    return error === undefined ? { documents } : { error: failure(error, this.#site, this.reason) };
+  async nextBatch(asDocuments: boolean): Promise<Batch> {
+    // Batches that are there at once would come one after the other within one turn of the event loop.
+    if (performance.now() - this.#turn > LONGEST_TURN_MS) {
+      await new Promise<void>((resolve) => afterOthers(resolve));
+      this.#turn = performance.now();
+    }
+    // The engine has read ahead by now: the level stays.
+    if (asDocuments && !this.#begun && this.#level === Level.events) this.#level = Level.documents;
+    this.#begun = true;
+    return delivered(
+      (number) => this.#engine.next(number, this.#level),
+      (answer) => this.#batch(answer),
+    );
+  }
+
+  #batch({ error, content }: EngineAnswer): Batch {
+    if (error !== null) return { error: failure(error, this.#origin.site, this.reason) };
+    if (content === null) return {};
+    return this.#level === Level.documents
+      ? { documents: content as string[] }
+      : this.#parsed(content as string);
+  }
+
+  #parsed(array: string): Batch {
+    try {
+      return { values: JSON.parse(array) as unknown[], array };
+    } catch (cause) {
+      this.close();
+      const { operation, method = operation, site } = this.#origin;
+      const { status, requestId } = this.#response;
+      const message = `${method}: an event of the stream is not JSON`;
+      return {
+        error: failureOf({ kind: "decode", message, operation, status, requestId, body: array, cause }, site),
+      };
+    }
   }
 
   close(): void {

@@ -72,8 +72,11 @@ async function last(
 ): Promise<VideoTask> {
   const watch = connection.watchVideo(taskId, options, submitted, site);
   for (;;) {
-    const task = await connection.run<VideoTask>(operations.retrieve_video, signal, site, (cancellation) =>
-      watch.next(cancellation),
+    const task = await connection.run<VideoTask>(
+      operations.retrieve_video,
+      signal,
+      site,
+      (number, cancellation) => watch.next(number, cancellation),
     );
     await onProgress?.(task);
     if (watch.completed) return task;

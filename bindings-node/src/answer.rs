@@ -1,94 +1,52 @@
-//! The outcome of a call for JavaScript, and its promise.
+//! The outcome of a call for JavaScript, and how it is cancelled.
 
 use std::sync::Arc;
 
 use gatewright::operations::ResponseBody;
-use gatewright::{Error, Operation, RawResponse, RawStream};
+use gatewright::{Error, Operation, RawResponse};
+use http::HeaderMap;
 use napi::Env;
-use napi::bindgen_prelude::{PromiseRaw, Uint8Array};
+use napi::bindgen_prelude::{Either3, Uint8Array};
 use napi_derive::napi;
 use serde::de::IgnoredAny;
 use tokio::sync::Notify;
 
 use crate::callbacks::within;
+use crate::deliveries::{Delivery, Head, Waiting};
 use crate::error::cancelled;
 use crate::headers::headers_json;
-use crate::lifetime::{self, Promised};
-use crate::stream::Stream;
 use crate::text::text;
 use crate::times::milliseconds;
 
-/// The outcome of a call: an error, or a response with a body or a stream.
-#[napi(object, object_from_js = false)]
-#[derive(Default)]
-pub struct Answer {
-    /// The failure as JSON.
-    pub error: Option<String>,
-    /// HTTP status.
-    pub status: Option<u16>,
-    /// JSON: an array of `[name, value]`.
-    pub headers: Option<String>,
-    /// The gateway's id of the request.
-    pub request_id: Option<String>,
-    /// Attempts made.
-    pub attempts: Option<u32>,
-    /// Milliseconds from the start of the call.
-    pub elapsed_ms: Option<f64>,
-    /// The document, or the text.
-    pub body: Option<String>,
-    /// The bytes of a response that is neither.
-    pub bytes: Option<Uint8Array>,
-    /// The events.
-    pub stream: Option<Stream>,
-}
-
-impl Promised for Answer {
-    fn failed(error: String) -> Self {
-        Self { error: Some(error), ..Self::default() }
-    }
-}
-
-impl Answer {
-    /// A complete response. Errors: Decode if its body should be JSON but is not.
-    pub(crate) fn document(operation: &Operation, response: &RawResponse) -> Result<Self, Error> {
-        #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
-        let (mut body, mut bytes) = (None, None);
-        match operation.response {
-            ResponseBody::Object | ResponseBody::Array => {
-                let document = text(&response.body);
-                if let Err(reason) = serde_json::from_str::<IgnoredAny>(&document) {
-                    return Err(response.undecodable(operation, reason));
-                }
-                body = Some(document);
+/// A complete response. Errors: Decode if its body should be JSON but is not.
+pub(crate) fn document(operation: &Operation, response: &RawResponse) -> Result<Delivery, Error> {
+    #[cfg(debug_assertions)]
+    gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
+    let content = match operation.response {
+        ResponseBody::Object | ResponseBody::Array => {
+            let document = text(&response.body);
+            if let Err(reason) = serde_json::from_str::<IgnoredAny>(&document) {
+                return Err(response.undecodable(operation, reason));
             }
-            ResponseBody::Nothing => {}
-            ResponseBody::Text(_) => body = Some(response.text(operation)?.to_owned()),
-            ResponseBody::Bytes(_) => bytes = Some(Uint8Array::new(response.body.to_vec())),
+            Some(Either3::A(document))
         }
-        Ok(Self {
-            status: Some(response.status),
-            headers: Some(headers_json(&response.headers)),
-            request_id: response.request_id().map(str::to_owned),
-            attempts: Some(response.attempts),
-            elapsed_ms: Some(milliseconds(response.elapsed)),
-            body,
-            bytes,
-            ..Self::default()
-        })
-    }
+        ResponseBody::Nothing => None,
+        ResponseBody::Text(_) => Some(Either3::A(response.text(operation)?.to_owned())),
+        ResponseBody::Bytes(_) => Some(Either3::C(Uint8Array::new(response.body.to_vec()))),
+    };
+    let head = head(response.status, &response.headers, response.request_id(), response.attempts);
+    let head = Head { elapsed_ms: Some(milliseconds(response.elapsed)), ..head };
+    Ok(Delivery { content, head, ..Delivery::default() })
+}
 
-    /// The headers of a streamed response.
-    pub(crate) fn stream(stream: RawStream) -> Self {
-        Self {
-            status: Some(stream.status()),
-            headers: Some(headers_json(stream.headers())),
-            request_id: stream.request_id().map(str::to_owned),
-            attempts: Some(stream.attempts()),
-            elapsed_ms: Some(milliseconds(stream.elapsed())),
-            stream: Some(Stream::new(stream)),
-            ..Self::default()
-        }
+/// The metadata of a response, without its time.
+pub(crate) fn head(status: u16, headers: &HeaderMap, request_id: Option<&str>, attempts: u32) -> Head {
+    Head {
+        status: Some(status),
+        headers: Some(headers_json(headers)),
+        request_id: request_id.map(str::to_owned),
+        attempts: Some(attempts),
+        elapsed_ms: None,
     }
 }
 
@@ -114,25 +72,24 @@ impl Cancellation {
     }
 }
 
-/// A promise of the outcome of the work, which may be a failure; it never rejects. Cancelling drops the work and its
-/// connection.
-pub(crate) fn answer<'env>(
-    env: &'env Env,
+/// Delivers the outcome of the work, which may be a failure. Cancelling drops the work and its connection.
+pub(crate) fn answer(
+    env: Env,
+    waiting: Waiting,
     cancellation: Option<&Cancellation>,
-    work: impl Future<Output = Result<Answer, Error>> + Send + 'static,
-) -> napi::Result<PromiseRaw<'env, Answer>> {
-    let (signal, call) =
-        cancellation.map(|cancellation| (Arc::clone(&cancellation.cancelled), cancellation.call)).unzip();
-    lifetime::spawn(
+    work: impl Future<Output = Result<Delivery, Error>> + Send + 'static,
+) -> napi::Result<()> {
+    // A call is a large future: in a box, the layers around it move a pointer.
+    let work = Box::pin(work);
+    let Some(cancellation) = cancellation else { return waiting.spawn(env, work) };
+    let (signal, call) = (Arc::clone(&cancellation.cancelled), cancellation.call);
+    waiting.spawn(
         env,
-        within(call.flatten(), async move {
-            match signal {
-                None => work.await,
-                Some(signal) => tokio::select! {
-                    biased;
-                    () = signal.notified() => Err(cancelled("aborted by its signal")),
-                    outcome = work => outcome,
-                },
+        within(call, async move {
+            tokio::select! {
+                biased;
+                () = signal.notified() => Err(cancelled("aborted by its signal")),
+                outcome = work => outcome,
             }
         }),
     )

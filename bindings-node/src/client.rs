@@ -1,34 +1,46 @@
 //! The client: JSON documents and pairs of strings in, documents out, over the core's raw front.
 
+use std::sync::Arc;
+
 use gatewright::Error;
 use napi::Env;
-use napi::bindgen_prelude::{Either, PromiseRaw};
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
-use crate::answer::{Answer, Cancellation, answer};
+use crate::answer::{Cancellation, answer, document};
 use crate::callbacks::{Callbacks, Function};
+use crate::deliveries::{Deliveries, Receiver, Waiting};
 use crate::error::describe;
 use crate::generated::options::{ClientOptions, RequestOptions};
 use crate::options::{self, Call};
+use crate::stream;
 
 /// A client of one gateway.
 #[napi(js_name = "EngineClient")]
 pub struct Client {
     pub(crate) client: gatewright::Client,
+    receiver: Arc<Receiver>,
 }
 
 #[napi]
 impl Client {
-    /// Creates a client, or returns as JSON why that fails.
+    /// Creates a client, or returns as JSON why that fails. `deliveries`: where all results of its work go.
     #[napi]
-    pub fn create(options: ClientOptions, callbacks: Option<Function>) -> Either<Client, String> {
-        made(gatewright::contain(|| options::client(options, callbacks.map(Callbacks))))
+    pub fn create(
+        options: ClientOptions,
+        deliveries: &Deliveries,
+        callbacks: Option<Function>,
+    ) -> Either<Client, String> {
+        let client = gatewright::contain(|| options::client(options, callbacks.map(Callbacks)));
+        made(client, &deliveries.receiver)
     }
 
     /// A client with other defaults over the same connections, or as JSON why that fails.
     #[napi]
     pub fn with_options(&self, options: RequestOptions) -> Either<Client, String> {
-        made(gatewright::contain(|| options.into_core().map(|options| self.client.with_options(options))))
+        let client =
+            gatewright::contain(|| options.into_core().map(|options| self.client.with_options(options)));
+        made(client, &self.receiver)
     }
 
     /// The base URL of the gateway, without a path.
@@ -37,38 +49,51 @@ impl Client {
         self.client.base_url().to_owned()
     }
 
-    /// Sends a request and reads the whole response. Never rejects.
+    /// Sends a request and reads the whole response. `number`: that of the delivery.
     #[napi]
-    pub fn call<'env>(
+    pub fn call(
         &self,
-        env: &'env Env,
+        env: Env,
+        number: u32,
         call: Call,
         cancellation: Option<&Cancellation>,
-    ) -> napi::Result<PromiseRaw<'env, Answer>> {
+    ) -> napi::Result<()> {
         let client = self.client.clone();
-        answer(env, cancellation, async move {
+        answer(env, self.waiting(number), cancellation, async move {
             let call = call.into_core()?;
             let operation = call.operation;
-            Answer::document(operation, &client.call(call).await?)
+            document(operation, &client.call(call).await?)
         })
     }
 
-    /// Sends a request and waits for the headers of its stream. Never rejects.
+    /// Sends a request and waits for the headers of its stream. `number`: that of the delivery.
     #[napi]
-    pub fn open<'env>(
+    pub fn open(
         &self,
-        env: &'env Env,
+        env: Env,
+        number: u32,
         call: Call,
         cancellation: Option<&Cancellation>,
-    ) -> napi::Result<PromiseRaw<'env, Answer>> {
-        let client = self.client.clone();
-        answer(env, cancellation, async move { Ok(Answer::stream(client.open(call.into_core()?).await?)) })
+    ) -> napi::Result<()> {
+        let (client, receiver) = (self.client.clone(), self.receiver());
+        answer(env, self.waiting(number), cancellation, async move {
+            Ok(stream::opened(client.open(call.into_core()?).await?, receiver))
+        })
+    }
+
+    pub(crate) fn receiver(&self) -> Arc<Receiver> {
+        Arc::clone(&self.receiver)
+    }
+
+    /// Where a result of this number goes.
+    pub(crate) fn waiting(&self, number: u32) -> Waiting {
+        Waiting { receiver: self.receiver(), number }
     }
 }
 
-fn made(client: Result<gatewright::Client, Error>) -> Either<Client, String> {
+fn made(client: Result<gatewright::Client, Error>, receiver: &Arc<Receiver>) -> Either<Client, String> {
     match client {
-        Ok(client) => Either::A(Client { client }),
+        Ok(client) => Either::A(Client { client, receiver: Arc::clone(receiver) }),
         Err(error) => Either::B(describe(&error)),
     }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use napi::Env;
-use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 
-use crate::answer::{Answer, Cancellation, answer};
+use crate::answer::{Cancellation, answer};
 use crate::client::Client;
+use crate::deliveries::Delivery;
 use crate::error::misconfigured;
 use crate::generated::options::SaveOptions;
 
@@ -26,23 +26,24 @@ pub struct Saving {
 
 #[napi]
 impl Client {
-    /// Saves what a record points to; the body of the response is the size of the file. Never rejects.
+    /// Saves what a record points to, and delivers the size of the file. `number`: that of the delivery.
     #[napi]
-    pub fn save<'env>(
+    pub fn save(
         &self,
-        env: &'env Env,
+        env: Env,
+        number: u32,
         saving: Saving,
         cancellation: Option<&Cancellation>,
-    ) -> napi::Result<PromiseRaw<'env, Answer>> {
+    ) -> napi::Result<()> {
         let client = self.client.clone();
-        answer(env, cancellation, async move {
+        answer(env, self.waiting(number), cancellation, async move {
             let (options, path) = (saving.options.into_core()?, Path::new(&saving.path));
             let saved = match saving.kind.as_str() {
                 "image" => client.save_image(saving.record.as_bytes(), path, options).await?,
                 "video" => client.save_video(saving.record.as_bytes(), path, options).await?,
                 other => return Err(misconfigured(format!("there is nothing to save of a {other}"))),
             };
-            Ok(Answer { body: Some(saved.bytes.to_string()), ..Answer::default() })
+            Ok(Delivery::text(saved.bytes.to_string()))
         })
     }
 }

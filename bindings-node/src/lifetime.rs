@@ -1,5 +1,5 @@
-//! Work for a JavaScript thread ends with it: a worker that is terminated takes its requests and streams along. The
-//! runtime that does the work is shared by all threads of the process, and would go on.
+//! Promises of blocking work, which ends with the JavaScript thread that wants it. The runtime that does it is shared by
+//! all threads of the process, and would go on. Requests and streams are in worker.rs.
 
 use std::cell::RefCell;
 
@@ -22,7 +22,7 @@ pub(crate) trait Promised: Default {
 }
 
 /// A promise of the result of `work`. It never rejects: a failure or panic becomes a value.
-pub(crate) fn spawn<T: Promised + Send + ToNapiValue + 'static>(
+fn spawn<T: Promised + Send + ToNapiValue + 'static>(
     env: &Env,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'_, T>> {

@@ -36,11 +36,11 @@ pub struct Call {
     /// Id of the operation.
     pub operation: String,
     /// Path parameters.
-    pub path: Vec<String>,
+    pub path: Option<Vec<String>>,
     /// Query parameters.
-    pub query: Vec<String>,
+    pub query: Option<Vec<String>>,
     /// Header parameters.
-    pub headers: Vec<String>,
+    pub headers: Option<Vec<String>>,
     /// JSON document.
     pub body: Option<String>,
     /// Options of this call.
@@ -53,12 +53,15 @@ impl Call {
             .ok_or_else(|| misconfigured(format!("no operation is called {}", self.operation)))?;
         let mut options = self.options.map(RequestOptions::into_core).transpose()?.unwrap_or_default();
         // An option with the name of a parameter overrides it.
-        options.extra_headers.splice(0..0, pairs(self.headers));
+        options.extra_headers.splice(0..0, pairs(self.headers.unwrap_or_default()));
+        // As `JSON.stringify` wrote it: what begins as an object is one.
+        let is_object = self.body.as_deref().is_some_and(|body| body.starts_with('{'));
         Ok(gatewright::Call {
             operation,
-            path: pairs(self.path),
-            query: pairs(self.query),
+            path: pairs(self.path.unwrap_or_default()),
+            query: pairs(self.query.unwrap_or_default()),
             body: self.body.map(Bytes::from),
+            is_object,
             options,
         })
     }

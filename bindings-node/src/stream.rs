@@ -1,18 +1,20 @@
-//! An open stream: returns everything that is ready per call, and closes at once on request.
+//! An open stream: delivers everything that is ready at once, and closes at once on request. While JavaScript handles
+//! one batch, the next one is read, but no more.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gatewright::{Error, Frame, RawStream};
 use napi::Env;
-use napi::bindgen_prelude::PromiseRaw;
+use napi::bindgen_prelude::Either3;
 use napi_derive::napi;
 use serde_json::json;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-use crate::answer::Answer;
-use crate::error::{cancelled, describe};
-use crate::lifetime::{self, Promised};
+use crate::answer::{document, head};
+use crate::deliveries::{Delivery, Head, Receiver, Waiting};
+use crate::error::cancelled;
 use crate::times::milliseconds;
+use crate::worker;
 
 /// A stream that JavaScript reads. Dropping it closes the connection.
 #[napi(js_name = "EngineStream")]
@@ -21,18 +23,26 @@ pub struct Stream {
 }
 
 struct Shared {
-    state: AsyncMutex<State>,
-    /// How the reader has ended the stream. Set without the lock, which a hop holds while it waits.
-    ending: Mutex<Option<Ending>>,
-    /// Wakes a hop that is waiting.
-    ended: Notify,
+    receiver: Arc<Receiver>,
+    /// Held by whoever reads. `None` once closed. Kept after the last event: the whole document is still available.
+    stream: AsyncMutex<Option<RawStream>>,
+    state: Mutex<State>,
+    /// Tells those who read and wait that the state has changed.
+    changed: Notify,
 }
 
+#[derive(Default)]
 struct State {
-    /// `None` once closed. Kept after the last event: the whole document is still available.
-    stream: Option<RawStream>,
-    /// The failure of a stream that was cancelled while nobody waited, for whoever reads next.
-    untold: Option<String>,
+    /// Whether a task reads batches.
+    is_read: bool,
+    /// Who waits for the next batch.
+    waiting: Option<u32>,
+    /// What was read before anybody waited for it: a batch, the end, or a failure.
+    ahead: Option<Delivery>,
+    /// Whether the whole document was asked for: no more batches are read that nobody waits for.
+    as_document: bool,
+    /// How the reader has ended the stream.
+    ending: Option<Ending>,
 }
 
 #[derive(Clone, Copy)]
@@ -43,148 +53,255 @@ enum Ending {
     Cancelled,
 }
 
-/// The result of one call: documents, or an error, or, at the end of the stream, neither.
-#[napi(object, object_from_js = false)]
-#[derive(Default)]
-pub struct Batch {
-    /// Data of the events, or what stands for it at the level that was asked.
-    pub documents: Option<Vec<String>>,
-    /// The failure as JSON.
-    pub error: Option<String>,
+/// The level at which JavaScript reads a stream.
+#[napi(js_name = "EngineLevel")]
+#[derive(Clone, Copy)]
+pub enum Level {
+    /// Events, as one JSON array.
+    Events,
+    /// Events, each a JSON document.
+    Documents,
+    /// Frames as they arrived, as one JSON array.
+    Frames,
+    /// The new text, as one JSON array of strings.
+    Text,
 }
 
-impl Promised for Batch {
-    fn failed(error: String) -> Self {
-        Self { documents: None, error: Some(error) }
-    }
-}
-
-impl Stream {
-    pub(crate) fn new(stream: RawStream) -> Self {
-        let state = AsyncMutex::new(State { stream: Some(stream), untold: None });
-        Self { shared: Arc::new(Shared { state, ending: Mutex::new(None), ended: Notify::new() }) }
-    }
+/// The stream of a response whose headers have arrived.
+pub(crate) fn opened(stream: RawStream, receiver: Arc<Receiver>) -> Delivery {
+    let head = head(stream.status(), stream.headers(), stream.request_id(), stream.attempts());
+    let head = Head { elapsed_ms: Some(milliseconds(stream.elapsed())), ..head };
+    let shared = Shared {
+        receiver,
+        stream: AsyncMutex::new(Some(stream)),
+        state: Mutex::default(),
+        changed: Notify::new(),
+    };
+    Delivery { head, stream: Some(Stream { shared: Arc::new(shared) }), ..Delivery::default() }
 }
 
 #[napi]
 impl Stream {
-    /// Waits for at least one event, then returns the data of all that are ready, each a JSON document. Never rejects.
+    /// Waits for at least one event, then delivers all that are ready; nothing at the end. One call at a time, and all
+    /// of them at one level.
     #[napi]
-    pub fn next_batch<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
-        let shared = Arc::clone(&self.shared);
-        lifetime::spawn(env, async move {
-            let read = async |stream: &mut RawStream| {
-                let batch = stream.next_batch().await?;
-                Ok(batch.map(|events| events.into_iter().map(|event| event.data).collect()))
-            };
-            Ok(shared.hop(read).await)
-        })
+    pub fn next(&self, env: Env, number: u32, level: Level) -> napi::Result<()> {
+        let shared = &self.shared;
+        let mut state = shared.lock();
+        if let Some(ahead) = state.ahead.take() {
+            drop(state);
+            shared.changed.notify_waiters();
+            shared.waiting(number).deliver(ahead);
+            return Ok(());
+        }
+        state.waiting = Some(number);
+        if state.is_read {
+            return Ok(());
+        }
+        state.is_read = true;
+        drop(state);
+        worker::spawn(env, pump(Arc::clone(shared), level))
     }
 
-    /// Like `nextBatch`, for frames as they arrived, each a JSON object. Never rejects.
+    /// Reads to the end, and delivers the document that all events add up to.
     #[napi]
-    pub fn next_frames<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
+    pub fn finish(&self, env: Env, number: u32) -> napi::Result<()> {
         let shared = Arc::clone(&self.shared);
-        lifetime::spawn(env, async move {
-            let read = async |stream: &mut RawStream| {
-                let batch = stream.next_frames().await?;
-                Ok(batch.map(|frames| frames.iter().map(frame).collect()))
-            };
-            Ok(shared.hop(read).await)
-        })
+        shared.waiting(number).spawn(env, async move { shared.finish().await })
     }
 
-    /// Like `nextBatch`, for only the text. Never rejects.
-    #[napi]
-    pub fn next_text<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Batch>> {
-        let shared = Arc::clone(&self.shared);
-        lifetime::spawn(env, async move { Ok(shared.hop(async |stream| stream.next_text().await).await) })
-    }
-
-    /// Reads to the end, and returns the document that all events add up to. Never rejects.
-    #[napi]
-    pub fn finish<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Answer>> {
-        let shared = Arc::clone(&self.shared);
-        lifetime::spawn(env, async move { Ok(shared.finish().await) })
-    }
-
-    /// Closes the connection at once; a hop that is waiting ends.
+    /// Closes the connection at once; a reader that is waiting gets the end.
     #[napi]
     pub fn close(&self) {
         self.shared.end(Ending::Closed);
     }
 
-    /// Closes the connection at once; a hop that is waiting, or the next one, fails with Cancelled.
+    /// Closes the connection at once; a reader that is waiting, or the next one, fails with Cancelled.
     #[napi]
     pub fn cancel(&self) {
         self.shared.end(Ending::Cancelled);
     }
 }
 
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.end(Ending::Closed);
+    }
+}
+
+/// Reads batches, each while the one before is handled, until the end.
+async fn pump(shared: Arc<Shared>, level: Level) {
+    while shared.step(level).await {
+        // No more is read before what was read is asked for.
+        shared.until(|state| state.ahead.is_none() || state.as_document || state.ending.is_some()).await;
+    }
+}
+
 impl Shared {
-    /// Waits for the result of `read`, or for the end.
-    async fn hop(
-        &self,
-        read: impl AsyncFnOnce(&mut RawStream) -> Result<Option<Vec<String>>, Error>,
-    ) -> Batch {
-        match self.unless_ended(read).await {
-            Ok(documents) => Batch { documents: documents.flatten(), error: None },
-            Err(error) => Batch { documents: None, error: Some(error) },
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self, number: u32) -> Waiting {
+        Waiting { receiver: Arc::clone(&self.receiver), number }
+    }
+
+    /// Waits for a state.
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        loop {
+            // Made before the look: a change after it is not missed.
+            let changed = self.changed.notified();
+            if holds(&self.lock()) {
+                return;
+            }
+            changed.await;
         }
     }
 
-    async fn finish(&self) -> Answer {
-        let failed = |error| Answer { error: Some(error), ..Answer::default() };
-        let finish = async |stream: &mut RawStream| {
-            let response = stream.finish().await?;
-            Answer::document(stream.operation(), &response)
+    /// Reads a batch, the end or a failure, and gives it to who waits for it, or keeps it for who will. Returns whether to
+    /// read on; else nobody reads batches from then on.
+    async fn step(&self, level: Level) -> bool {
+        let mut stream = self.stream.lock().await;
+        let read = match stream.as_mut() {
+            None => Some(Delivery::default()),
+            Some(stream) => tokio::select! {
+                biased;
+                // Dropping the read loses no event.
+                () = self.until(State::is_unwanted) => None,
+                read = stream.contain(async |stream| batch(stream, level).await) => {
+                    Some(read.unwrap_or_else(|error| Delivery::failed(&error)))
+                }
+            },
         };
-        match self.unless_ended(finish).await {
-            Ok(Some(document)) => document,
-            Ok(None) => failed(describe(&cancelled("the stream was closed before its end"))),
-            Err(error) => failed(error),
+        let mut state = self.lock();
+        match read {
+            _ if state.ending.is_some() => {
+                state.is_read = false;
+                self.apply_ending(state, &mut stream);
+                false
+            }
+            None => {
+                state.is_read = !state.is_unwanted();
+                state.is_read
+            }
+            Some(batch) => {
+                let is_last = batch.content.is_none();
+                state.is_read = !is_last;
+                self.hand_over(state, batch);
+                !is_last
+            }
         }
     }
 
-    /// Reads, unless the reader ends the stream first. None: it is closed. Errors: as JSON.
-    async fn unless_ended<T>(
-        &self,
-        read: impl AsyncFnOnce(&mut RawStream) -> Result<T, Error>,
-    ) -> Result<Option<T>, String> {
-        let mut state = self.state.lock().await;
-        if let Some(error) = state.untold.take() {
-            return Err(error);
+    fn hand_over(&self, mut state: MutexGuard<'_, State>, result: Delivery) {
+        match state.waiting.take() {
+            Some(number) => {
+                drop(state);
+                self.waiting(number).deliver(result);
+            }
+            None => state.ahead = Some(result),
         }
-        let Some(stream) = state.stream.as_mut() else { return Ok(None) };
+    }
+
+    async fn finish(&self) -> Result<Delivery, Error> {
+        self.lock().as_document = true;
+        self.changed.notify_waiters();
+        let mut stream = self.stream.lock().await;
+        let ahead = self.lock().ahead.take();
+        if let Some(failed) = ahead.filter(|ahead| ahead.error.is_some()) {
+            return Ok(failed);
+        }
+        let closed = || Err(cancelled("the stream was closed before its end"));
+        let Some(reading) = stream.as_mut() else { return closed() };
+        let whole = async |stream: &mut RawStream| {
+            let response = stream.finish().await?;
+            document(stream.operation(), &response)
+        };
         tokio::select! {
             biased;
-            () = self.ended.notified() => {}
-            outcome = stream.contain(read) => return outcome.map(Some).map_err(|error| describe(&error)),
+            () = self.until(|state| state.ending.is_some()) => {}
+            outcome = reading.contain(whole) => {
+                self.lock().as_document = false;
+                return outcome;
+            }
         }
-        self.apply(&mut state);
-        state.untold.take().map_or(Ok(None), Err)
+        self.apply_ending(self.lock(), &mut stream);
+        self.lock().ahead.take().map_or_else(closed, Ok)
     }
 
     fn end(&self, how: Ending) {
-        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
-        // A hop holds the lock while it waits: it is woken and sees to it. Else nobody waits and we do.
-        match self.state.try_lock() {
-            Ok(mut state) => self.apply(&mut state),
-            Err(_) => self.ended.notify_one(),
+        let mut state = self.lock();
+        state.ending = Some(how);
+        state.ahead = None;
+        let is_read = state.is_read;
+        drop(state);
+        self.changed.notify_waiters();
+        // Who reads sees to it; else nobody does, or who reads the whole document.
+        if !is_read && let Ok(mut stream) = self.stream.try_lock() {
+            self.apply_ending(self.lock(), &mut stream);
         }
     }
 
-    fn apply(&self, state: &mut State) {
-        match *self.ending.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(Ending::Closed) => *state = State { stream: None, untold: None },
-            Some(Ending::Cancelled) => {
-                if let Some(stream) = &mut state.stream {
-                    state.untold = Some(describe(&stream.give_up(cancelled("aborted by its signal"))));
-                }
+    /// Closes the stream as its reader wants, and tells who waits.
+    fn apply_ending(&self, mut state: MutexGuard<'_, State>, stream: &mut Option<RawStream>) {
+        let result = match (state.ending.take(), stream.as_mut()) {
+            (None, _) => return,
+            (Some(Ending::Cancelled), Some(stream)) => {
+                Delivery::failed(&stream.give_up(cancelled("aborted by its signal")))
             }
-            None => {}
-        }
+            (Some(_), _) => {
+                *stream = None;
+                Delivery::default()
+            }
+        };
+        self.hand_over(state, result);
     }
+}
+
+impl State {
+    /// Whether batches are not to be read now.
+    fn is_unwanted(&self) -> bool {
+        self.ending.is_some() || (self.as_document && self.waiting.is_none())
+    }
+}
+
+/// The next batch at a level; nothing at the end.
+async fn batch(stream: &mut RawStream, level: Level) -> Result<Delivery, Error> {
+    let content = match level {
+        Level::Events => {
+            let events = stream.next_batch().await?;
+            events.map(|events| Either3::A(array(events.iter().map(|event| event.data.as_str()))))
+        }
+        Level::Documents => {
+            let events = stream.next_batch().await?;
+            events.map(|events| Either3::B(events.into_iter().map(|event| event.data).collect()))
+        }
+        Level::Frames => {
+            let frames = stream.next_frames().await?;
+            let frames = frames.map(|frames| frames.iter().map(frame).collect::<Vec<_>>());
+            frames.map(|frames| Either3::A(array(frames.iter().map(String::as_str))))
+        }
+        Level::Text => {
+            let texts = stream.next_text().await?;
+            texts.map(|texts| Either3::A(serde_json::to_string(&texts).expect("strings are always JSON")))
+        }
+    };
+    Ok(Delivery { content, ..Delivery::default() })
+}
+
+/// Documents as one array: JavaScript makes and parses one string for a batch, not one for each event.
+fn array<'a>(documents: impl Iterator<Item = &'a str> + Clone) -> String {
+    let length = documents.clone().map(|document| document.len() + 1).sum::<usize>();
+    let mut array = String::with_capacity(length + 1);
+    array.push('[');
+    for (index, document) in documents.enumerate() {
+        if index > 0 {
+            array.push(',');
+        }
+        array.push_str(document);
+    }
+    array.push(']');
+    array
 }
 
 /// A frame as `src-ts/stream.ts` types it.

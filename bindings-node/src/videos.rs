@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gatewright::{Error, operations};
 use napi::Env;
-use napi::bindgen_prelude::{Either, PromiseRaw};
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 use tokio::sync::Mutex;
 
-use crate::answer::{Answer, Cancellation, answer};
+use crate::answer::{Cancellation, answer, document};
 use crate::client::Client;
+use crate::deliveries::{Receiver, Waiting};
 use crate::error::describe;
 use crate::generated::options::WaitOptions;
 
@@ -35,6 +36,7 @@ impl Wait {
 /// A wait in progress.
 #[napi(js_name = "EngineWatch")]
 pub struct VideoWatch {
+    receiver: Arc<Receiver>,
     watch: Arc<Mutex<gatewright::VideoWatch>>,
     completed: Arc<AtomicBool>,
 }
@@ -45,9 +47,11 @@ impl Client {
     #[napi]
     pub fn watch_video(&self, wait: Wait) -> Either<VideoWatch, String> {
         match gatewright::contain(|| wait.begin(&self.client)) {
-            Ok(watch) => {
-                Either::A(VideoWatch { watch: Arc::new(Mutex::new(watch)), completed: Arc::default() })
-            }
+            Ok(watch) => Either::A(VideoWatch {
+                receiver: self.receiver(),
+                watch: Arc::new(Mutex::new(watch)),
+                completed: Arc::default(),
+            }),
             Err(error) => Either::B(describe(&error)),
         }
     }
@@ -61,19 +65,16 @@ impl VideoWatch {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// The task at the next poll; do not call this after it is completed. Never rejects.
+    /// Delivers the task at the next poll; do not call this after it is completed. `number`: that of the delivery.
     #[napi]
-    pub fn next<'env>(
-        &self,
-        env: &'env Env,
-        cancellation: Option<&Cancellation>,
-    ) -> napi::Result<PromiseRaw<'env, Answer>> {
+    pub fn next(&self, env: Env, number: u32, cancellation: Option<&Cancellation>) -> napi::Result<()> {
         let (watch, completed) = (Arc::clone(&self.watch), Arc::clone(&self.completed));
-        answer(env, cancellation, async move {
+        let waiting = Waiting { receiver: Arc::clone(&self.receiver), number };
+        answer(env, waiting, cancellation, async move {
             let mut watch = watch.lock().await;
             let found = watch.next().await?;
             completed.store(watch.is_completed(), Ordering::Release);
-            let task = found.map(|task| Answer::document(&operations::RETRIEVE_VIDEO, &task)).transpose()?;
+            let task = found.map(|task| document(&operations::RETRIEVE_VIDEO, &task)).transpose()?;
             Ok(task.unwrap_or_default())
         })
     }

@@ -293,8 +293,9 @@ test("cancelling the bytes closes the connection, and so does closing what reads
     break;
   }
   await closedByClient(server.socket, 500);
-  const signal = AbortSignal.timeout(50);
-  const events = Events.fromReadableStream((await create(server)).toReadableStream(), { signal });
+  const bytes = (await create(server)).toReadableStream();
+  const signal = AbortSignal.timeout(250);
+  const events = Events.fromReadableStream(bytes, { signal });
   await events.next();
   const error = await rejection(events.next());
   assert.ok(error instanceof CancelledError);

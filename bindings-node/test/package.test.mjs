@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -66,4 +66,11 @@ test("without a compiled module for the platform, the message names the platform
     loading.stderr,
     new RegExp(`no compiled module for this platform \\(${process.platform}-${process.arch}`),
   );
+});
+
+test("the engine's file is found without a report of the process, which takes long", (t) => {
+  const report = t.mock.method(process.report, "getReport");
+  const { engineFile } = require(join(ROOT, "dist/platform.js"));
+  assert.ok(existsSync(join(ROOT, engineFile())));
+  if (process.versions.bun === undefined) assert.equal(report.mock.callCount(), 0);
 });

@@ -94,8 +94,14 @@ export function chunk(content, finish_reason = null) {
   };
 }
 
-/** Resolves when the client has closed the connection; rejects after `timeoutMs`. */
+/** Resolves when the client has closed the connection, or reset it with bytes unread; rejects after `timeoutMs`. */
 export async function closedByClient(socket, timeoutMs = 1000) {
   if (socket.destroyed) return;
-  await once(socket, "close", { signal: AbortSignal.timeout(timeoutMs) });
+  await new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`open after ${timeoutMs} ms`)), timeoutMs);
+    socket.once("close", () => {
+      clearTimeout(late);
+      resolve();
+    });
+  });
 }

@@ -1,0 +1,172 @@
+// What the client reads before it is asked for: one batch of a stream, and nothing of it is lost.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+import { Client, StreamError } from "gatewright";
+
+import { beginEvents, chunk, closedByClient, sendEvents, serve } from "./support/server.mjs";
+
+const STREAMED = { model: "model-sol", messages: [{ role: "user", content: "Hi" }], stream: true };
+/** Enough for the client to have read what the server has sent. */
+const READ_AHEAD = 100;
+
+const textOf = (event) => event.choices[0].delta.content;
+const open = (server) =>
+  new Client({ baseUrl: server.url, apiKey: "sk-test" }).chat.completions.create(STREAMED);
+
+/** A server that sends one chunk and, shortly after, others; then it leaves the stream open or ends it. */
+function inTwoParts(t, others, end) {
+  return serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("a"));
+    setTimeout(() => {
+      sendEvents(socket, ...others);
+      if (end !== undefined) socket.end(end);
+    }, READ_AHEAD / 4);
+  });
+}
+
+/** A stream of a server of two parts, after its first event, when the second part has been read ahead. */
+async function readAhead(t, others, end) {
+  const stream = await open(await inTwoParts(t, others, end));
+  assert.equal(textOf((await stream.next()).value), "a");
+  // Asked for before it has arrived, then given up by nobody: the rest is read ahead.
+  await pause(READ_AHEAD);
+  return stream;
+}
+
+test("a reader that pauses holds the server back", async (t) => {
+  const wanted = 256 * 1024 * 1024;
+  let sent = 0;
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    const event = `data: ${JSON.stringify(chunk("x".repeat(16 * 1024)))}\n\n`;
+    const send = () => {
+      while (sent < wanted && socket.write(event)) sent += event.length;
+    };
+    socket.on("drain", send);
+    send();
+  });
+  const stream = await open(server);
+  await stream.next();
+  let before = -1;
+  while (before !== sent) {
+    before = sent;
+    await pause(200);
+  }
+  // What the system buffers, and two batches.
+  assert.ok(sent < wanted / 4, `${sent} bytes were sent to a reader that pauses`);
+  stream.close();
+});
+
+test("a failure that was read ahead reaches who asks for the next event or for the whole document", async (t) => {
+  const failure = { error: { message: "The model broke.", type: "server_error", code: "broken" } };
+  const asks = [(stream) => stream.next(), (stream) => stream.finalChatCompletion()];
+  for (const ask of asks) {
+    const stream = await readAhead(t, [failure]);
+    const error = await ask(stream).then(assert.fail, (error) => error);
+    assert.ok(error instanceof StreamError);
+    assert.equal(error.code, "broken");
+    assert.equal(error.requestId, "req_stream");
+    assert.equal(error.partial.choices[0].message.content, "a");
+    assert.deepEqual(await stream.next(), { done: true, value: undefined });
+  }
+});
+
+test("events that were read ahead are in the document, and for both branches and in the bytes", async (t) => {
+  const rest = [chunk("b"), chunk("c", "stop")];
+  const end = "data: [DONE]\n\n";
+  const whole = await (await readAhead(t, rest, end)).finalChatCompletion();
+  assert.equal(whole.choices[0].message.content, "abc");
+
+  const texts = async (events) => {
+    const found = [];
+    for await (const event of events) found.push(textOf(event));
+    return found;
+  };
+  const [left, right] = (await readAhead(t, rest, end)).tee();
+  assert.deepEqual(await texts(left), ["b", "c"]);
+  assert.deepEqual(await texts(right), ["b", "c"]);
+
+  const lines = await new globalThis.Response((await readAhead(t, rest, end)).toReadableStream()).text();
+  assert.deepEqual(
+    lines
+      .trim()
+      .split("\n")
+      .map((line) => textOf(JSON.parse(line))),
+    ["b", "c"],
+  );
+});
+
+test("events that are passed on as bytes keep numbers as they arrived", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(
+      socket,
+      '{"id":"c","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"x":12345678901234567890}',
+    );
+    socket.end("data: [DONE]\n\n");
+  });
+  const bytes = await new globalThis.Response((await open(server)).toReadableStream()).text();
+  assert.match(bytes, /"x":12345678901234567890\}\n$/);
+});
+
+test("a server that sends without a pause does not hold up timers", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    const events = `data: ${JSON.stringify(chunk("x"))}\n\n`.repeat(500);
+    const send = () => {
+      while (socket.write(events));
+    };
+    socket.on("drain", send);
+    send();
+  });
+  let [ticks, last, longest] = [0, performance.now(), 0];
+  const timer = setInterval(() => {
+    ticks += 1;
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 1);
+  const begun = performance.now();
+  for await (const event of await open(server)) {
+    // A reader that is slower than the server.
+    for (let turn = 0; turn < 20; turn += 1) JSON.stringify(event);
+    if (performance.now() - begun > 1500) break;
+  }
+  clearInterval(timer);
+  assert.ok(ticks > 5 && longest < 1000, `${ticks} turns, the longest pause ${longest} ms`);
+});
+
+test("a stream that nobody holds any more closes its connection, also what was read ahead", async (t) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  const server = await inTwoParts(t, [chunk("b")]);
+  await (async () => {
+    const stream = await open(server);
+    await stream.next();
+  })();
+  await pause(READ_AHEAD);
+  const collecting = setInterval(collect, 20);
+  t.after(() => clearInterval(collecting));
+  await closedByClient(server.requests[0].socket, 3000);
+});
+
+test("a stream that is passed on after its beginning was read keeps the digits of its numbers", async (t) => {
+  const long = JSON.stringify({ ...chunk("x"), note: '[{,"\\' }).replace(
+    /}$/,
+    ',"extra":12345678901234567890}',
+  );
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    socket.write(`data: ${long}\n\n`.repeat(3));
+    socket.end("data: [DONE]\n\n");
+  });
+  const stream = await open(server);
+  await stream.next();
+  const text = await new Response(stream.toReadableStream()).text();
+  assert.equal(text.match(/12345678901234567890/g)?.length, 2, text);
+});

@@ -1,7 +1,11 @@
 //! The answers of the stub. The model's name says which: `plain` answers whole, `chunks-N` streams N chunks in large
-//! packets, `paced-N-MS` streams N chunks, one each MS milliseconds.
+//! packets, `varied-N` too, but with a member whose length changes from chunk to chunk, `paced-N-MS` streams N chunks, one
+//! each MS milliseconds (0.2 is a number of them) and each in a packet of its own.
 
 use std::time::Duration;
+
+/// What pads a chunk that varies, up to its whole length.
+const OBFUSCATION: &str = "3fKqZ0bTnWc8RyLx";
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub struct Wanted {
     pub chunks: usize,
     /// Pause before each.
     pub pace: Duration,
+    /// Whether chunks have a member that changes in length, as the official service sends it.
+    pub varied: bool,
 }
 
 impl Wanted {
@@ -28,17 +34,18 @@ impl Wanted {
         let model = model.trim_start_matches('"').split('"').next().unwrap_or_default();
         let mut words = model.split('-');
         let kind = words.next().unwrap_or_default();
-        let mut number = || words.next().and_then(|word| word.parse().ok());
-        let (chunks, pace) = match kind {
-            "chunks" => (number().unwrap_or(10), 0),
-            "paced" => (number().unwrap_or(10), number().unwrap_or(1)),
-            _ => (10, 0),
+        let chunks = match kind {
+            "chunks" | "varied" | "paced" => words.next().and_then(|word| word.parse().ok()),
+            _ => None,
         };
+        let pace = words.next().filter(|_| kind == "paced").and_then(|word| word.parse().ok());
+        let milliseconds: f64 = pace.unwrap_or(if kind == "paced" { 1.0 } else { 0.0 });
         Self {
             stream: after("stream").is_some_and(|value| value.starts_with("true")),
             messages: path.contains("/messages"),
-            chunks,
-            pace: Duration::from_millis(pace as u64),
+            chunks: chunks.unwrap_or(10),
+            pace: Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default(),
+            varied: kind == "varied",
         }
     }
 
@@ -83,10 +90,15 @@ impl Wanted {
                  the length that such chunks have in real life\"}}}}\n\n"
             )
         } else {
+            let varying = if self.varied {
+                format!(",\"obfuscation\":\"{}\"", &OBFUSCATION[..number * 7 % OBFUSCATION.len()])
+            } else {
+                String::new()
+            };
             format!(
                 "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1767225600,\"model\":\"stub\",\
                  \"system_fingerprint\":\"fp_1\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word {number} of a text\"}},\
-                 \"logprobs\":null,\"finish_reason\":null}}]}}\n\n"
+                 \"logprobs\":null,\"finish_reason\":null}}]{varying}}}\n\n"
             )
         }
     }
@@ -123,13 +135,25 @@ mod tests {
         assert_eq!((plain.stream, plain.messages), (false, false));
         let paced = wanted(r#"{"stream":true,"model":"paced-100-20"}"#);
         assert_eq!((paced.stream, paced.chunks, paced.pace), (true, 100, Duration::from_millis(20)));
+        assert_eq!(wanted(r#"{"model":"paced-9-0.2"}"#).pace, Duration::from_micros(200));
+        assert_eq!(wanted(r#"{"model":"paced-9"}"#).pace, Duration::from_millis(1));
+        assert!(wanted(r#"{"model":"varied-9"}"#).varied);
         assert!(Wanted::read("/v1/messages", b"{}").messages);
     }
 
     #[test]
+    fn chunks_vary_in_length_where_asked_to() {
+        let lengths = |varied| {
+            let wanted = Wanted { stream: true, messages: false, chunks: 9, pace: Duration::ZERO, varied };
+            (1..9).map(|number| wanted.chunk(number).len()).collect::<std::collections::HashSet<_>>().len()
+        };
+        assert_eq!((lengths(false), lengths(true)), (1, 8));
+    }
+
+    #[test]
     fn answers_are_json() {
-        for messages in [false, true] {
-            let wanted = Wanted { stream: true, messages, chunks: 3, pace: Duration::ZERO };
+        for (messages, varied) in [(false, false), (false, true), (true, false)] {
+            let wanted = Wanted { stream: true, messages, chunks: 3, pace: Duration::ZERO, varied };
             let document: serde_json::Value = serde_json::from_str(&wanted.document()).expect("JSON");
             assert_eq!(document["model"], "stub");
             let stream = [wanted.opening(), &wanted.chunk(1), &wanted.closing()].concat();

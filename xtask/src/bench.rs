@@ -1,7 +1,82 @@
 //! `cargo xtask bench`: programs that measure, with ratios within one run. Absolute figures do not carry over to other
 //! machines.
 
+mod callgrind;
+mod compare;
+mod documents;
+mod figures;
 mod gateway;
+mod installs;
+mod measured;
+mod page;
 mod peers;
+mod picture;
+mod program;
+mod programs;
+mod rounds;
+mod rows;
+mod table;
 
-pub(crate) use self::gateway::run_gateway;
+use anyhow::Result;
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Subject {
+    /// Requests of the clients
+    Client,
+    /// Streams of the clients
+    Stream,
+    /// Reports
+    Validate,
+    /// Imports and first clients
+    Start,
+    /// What the gateway adds to a request
+    Gateway,
+}
+
+impl Subject {
+    /// As the command line and the markers of docs/benchmarks.md name it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Stream => "stream",
+            Self::Validate => "validate",
+            Self::Start => "start",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+/// How a run is made.
+#[derive(clap::Args)]
+pub(crate) struct Settings {
+    /// Rounds, of which the median counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Only rows whose title has all these words
+    #[arg(long, value_name = "WORD", num_args = 1..)]
+    only: Vec<String>,
+    /// Multiply every count, for a first look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Measure ours at another commit beside ours here, and no peers
+    #[arg(long, value_name = "COMMIT", conflicts_with = "write")]
+    compare: Option<String>,
+    /// Write the tables and pictures of docs/
+    #[arg(long)]
+    write: bool,
+    /// Count instructions instead, of the programs in Rust and the validators in Python
+    #[arg(long, conflicts_with = "write")]
+    callgrind: bool,
+    /// gateway: measure the gateways of other makers, too; installs them first
+    #[arg(long)]
+    peers: bool,
+}
+
+/// Measures one subject.
+pub(crate) fn run_bench(subject: Subject, settings: &Settings) -> Result<()> {
+    match subject {
+        Subject::Gateway => gateway::run_gateway(settings.peers, settings.rounds),
+        _ => rounds::run_rounds(subject, settings),
+    }
+}

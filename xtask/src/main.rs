@@ -77,26 +77,16 @@ enum Command {
         #[arg(long)]
         language: Option<String>,
     },
-    /// Measure what the gateway adds to a request, with optimised builds
+    /// Measure ours beside others, with optimised builds, in one run
     Bench {
         /// What to measure
         #[arg(value_enum)]
-        subject: Subject,
-        /// Measure the gateways of other makers, too; installs them first
-        #[arg(long)]
-        peers: bool,
-        /// Rounds, of which the median counts
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
+        subject: bench::Subject,
+        #[command(flatten)]
+        settings: bench::Settings,
     },
     /// Write the optimised wheel and npm tarball to dist/
     Package,
-}
-
-/// What can be measured.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Subject {
-    Gateway,
 }
 
 fn main() -> ExitCode {
@@ -106,7 +96,7 @@ fn main() -> ExitCode {
         Command::Test { steps } => test::run_tests(&steps),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
-        Command::Bench { subject: Subject::Gateway, peers, rounds } => bench::run_gateway(peers, rounds),
+        Command::Bench { subject, settings } => bench::run_bench(subject, &settings),
         Command::Package => package::run_package(),
     };
     match result {

@@ -19,6 +19,7 @@ use crate::process::root;
 const CRATES: &[&str] = &[
     "safe/src",
     "trust/src",
+    "connect/src",
     "report/src",
     "core/src",
     "checkkit/src",

@@ -161,6 +161,7 @@ fn python_tests() -> Result<()> {
         "../tests/clients",
         "../tests/other-api",
         "../tests/requests",
+        "../bench/python",
     ];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;
     run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;
@@ -177,6 +178,7 @@ fn node_tests() -> Result<()> {
         "../tests/migration",
         "../tests/clients",
         "../tests/other-api",
+        "../bench/node",
     ]))?;
     for script in ["lint", "typecheck", "test"] {
         run(artefacts::node_package("npm")

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "its port is its output")]
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::Result;
 use gatewright_bench::answers::Wanted;
@@ -69,7 +70,7 @@ async fn stream(socket: &mut TcpStream, wanted: &Wanted) -> Result<()> {
         if !wanted.pace.is_zero() {
             send(socket, &packet).await?;
             packet.clear();
-            tokio::time::sleep(wanted.pace).await;
+            pause(wanted.pace).await?;
         }
         packet.push_str(&wanted.chunk(number));
         if packet.len() >= PACKET {
@@ -80,6 +81,15 @@ async fn stream(socket: &mut TcpStream, wanted: &Wanted) -> Result<()> {
     packet.push_str(&wanted.closing());
     send(socket, &packet).await?;
     Ok(socket.write_all(b"0\r\n\r\n").await?)
+}
+
+/// The runtime's clock counts milliseconds; shorter pauses are those of a thread.
+async fn pause(time: Duration) -> Result<()> {
+    if time < Duration::from_millis(1) {
+        return Ok(tokio::task::spawn_blocking(move || std::thread::sleep(time)).await?);
+    }
+    tokio::time::sleep(time).await;
+    Ok(())
 }
 
 async fn send(socket: &mut TcpStream, packet: &str) -> Result<()> {

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::peers::{self, MODELS, Running, first_line, is_installed};
+use crate::artefacts::target;
 use crate::process::{cargo, command, output, root, run, step};
 
 /// One kind of measurement.
@@ -60,7 +61,7 @@ type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>
 
 /// Measures. `with_peers`: also the gateways of other makers, which are installed first. `rounds`: of which the median
 /// counts.
-pub(crate) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
+pub(super) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
     step("build the gateway, the stub and the load", || {
         run(cargo().args(["build", "--release", "-p", "gatewright-cli", "-p", "gatewright-bench"]))
     })?;
@@ -88,10 +89,10 @@ pub(crate) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
 }
 
 fn release(program: &str) -> PathBuf {
-    root().join("target/release").join(program)
+    target().join("release").join(program)
 }
 
-fn start_stub() -> Result<Running> {
+pub(super) fn start_stub() -> Result<Running> {
     let mut child =
         command(release("stub")).stdout(Stdio::piped()).spawn().context("cannot start the stub")?;
     let port = first_line(&mut child)?;

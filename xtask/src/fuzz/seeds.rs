@@ -58,6 +58,11 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             "http://h:65536/\n\u{7f}",
             "http://xn--\u{ad}\n\\",
         ]),
+        "answer" => texts(&[
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n",
+            "HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\nHTTP/1.0 404 No\r\nconnection: close\r\n\r\nrest",
+        ]),
         "error_body" => {
             let worst = [
                 br#"[{"error":{"code":503,"message":"m","status":"S","details":[{"fieldViolations":[{"field":"f"}]}]}}]"#

@@ -1,0 +1,20 @@
+// Our client in Node, as its users write it.
+import { Client } from "gatewright";
+import { main, task, weight } from "./measured.mjs";
+
+const { model, messages } = task;
+const client = new Client({ baseUrl: task.baseUrl, apiKey: "none" });
+
+await main({
+  async ask() {
+    const completion = await client.chat.completions.create({ model, messages });
+    return weight(completion.choices[0].message.content) + completion.usage.total_tokens;
+  },
+  async read() {
+    let total = 0;
+    for await (const chunk of await client.chat.completions.create({ model, messages, stream: true })) {
+      total += weight(chunk.choices[0]?.delta.content);
+    }
+    return total;
+  },
+});

@@ -1,0 +1,82 @@
+//! Instructions of an operation, counted by valgrind: the same on a busy machine as on an idle one.
+
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::installs::Ours;
+use super::measured::Measured;
+use super::program::Program;
+use super::programs::{Setting, called};
+use super::rows::Way;
+use crate::process::{command, missing, output, shown};
+
+/// Operations of the shorter run. The longer has twice as many; the difference is what they cost without the start.
+const COUNT: u32 = 20;
+
+/// A tenth more for the warm-up.
+const DIFFERENCE: f64 = 22.0;
+
+/// Fails where there is no valgrind.
+pub(super) fn check() -> Result<()> {
+    match output(command("valgrind").arg("--version")) {
+        Ok(_) => Ok(()),
+        Err(_) => bail!("--callgrind needs valgrind on PATH"),
+    }
+}
+
+/// Counts the programs in Rust, and the validators in Python, and prints a table of each row.
+pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<()> {
+    for row in rows {
+        let mut counted = Vec::new();
+        for turn in &row.turns {
+            if is_countable(turn.way) {
+                counted.push((&turn.name, instructions(turn.way, turn.ours, setting)?));
+            }
+        }
+        let Some((_, ours)) = counted.first() else {
+            eprintln!(
+                "\n{}: not counted, for valgrind reads neither Node nor a process from outside",
+                row.row.title
+            );
+            continue;
+        };
+        eprintln!("\n| {} | instructions | ours takes |\n|---|---|---|", row.row.title);
+        for (name, instructions) in &counted {
+            eprintln!("| {name} | {instructions:.0} | {:.3} |", ours / instructions);
+        }
+    }
+    Ok(())
+}
+
+/// Compiled code, that is, not what an interpreter or a compiler at run time adds to it; and no answer at a pace.
+fn is_countable(way: &Way) -> bool {
+    let is_compiled =
+        matches!(way.program, Program::Rust(_) | Program::AsyncOpenai | Program::Python("reports"));
+    is_compiled && !way.subject().starts_with("paced")
+}
+
+/// Instructions of one operation.
+fn instructions(way: &Way, ours: &Ours, setting: &Setting) -> Result<f64> {
+    let [short, long] = [COUNT, 2 * COUNT].map(|count| collected(way, ours, setting, count));
+    // A stream has as many operations as chunks.
+    let words = way.subject().split('-').nth(1).and_then(|chunks| chunks.parse::<u32>().ok());
+    Ok((long? - short?) / DIFFERENCE / f64::from(words.unwrap_or(1)))
+}
+
+fn collected(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<f64> {
+    let program = called(way, ours, setting, count)?;
+    let mut valgrind = command("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    valgrind.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        valgrind.env(name, value.unwrap_or_default());
+    }
+    let ended = valgrind.stdin(Stdio::null()).output().with_context(|| missing(&valgrind))?;
+    let told = String::from_utf8_lossy(&ended.stderr);
+    let line = told.lines().find_map(|line| line.split_once("Collected : "));
+    let Some((_, number)) = line.filter(|_| ended.status.success()) else {
+        bail!("{} ended with {}\n{told}", shown(&valgrind), ended.status);
+    };
+    number.trim().parse().with_context(|| format!("no number of instructions: {number}"))
+}

@@ -1,0 +1,27 @@
+//! Rows and what was measured of them.
+
+use super::figures::Samples;
+use super::installs::Ours;
+use super::rows::{Row, Way};
+
+/// One way of a row, by one build of ours.
+pub(super) struct Turn<'a> {
+    pub(super) way: &'a Way,
+    pub(super) ours: &'a Ours,
+    /// As the table calls it.
+    pub(super) name: String,
+    pub(super) samples: Samples,
+}
+
+/// A row that is measured.
+pub(super) struct Measured<'a> {
+    pub(super) row: &'static Row,
+    pub(super) turns: Vec<Turn<'a>>,
+}
+
+impl Measured<'_> {
+    /// What a way took.
+    pub(super) fn of(&self, name: &str) -> Option<&Samples> {
+        self.turns.iter().find(|turn| turn.name == name).map(|turn| &turn.samples)
+    }
+}

@@ -1,0 +1,181 @@
+//! The programs that are measured: how each is called, and what it told.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::documents::{Documents, schema};
+use super::figures::Figure;
+use super::installs::{Ours, Registry};
+use super::program::Program;
+use super::rows::Way;
+use crate::process::{command, output, root, shown};
+
+/// What programs are measured against.
+pub(super) struct Setting {
+    /// Where the stub listens.
+    pub(super) host: String,
+    pub(super) documents: Documents,
+    /// Where this checkout's programs are, for what is not ours.
+    pub(super) here: PathBuf,
+}
+
+/// Does it once.
+pub(super) fn measure(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<Figure> {
+    match way.program {
+        Program::Lines(judge) => lines(judge, ours, setting, count),
+        Program::PythonStart | Program::NodeStart => start(way, ours, count),
+        _ => Figure::read(&output(&mut called(way, ours, setting, count)?)?),
+    }
+}
+
+/// The call that does it so many times.
+pub(super) fn called(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<Command> {
+    let mut call = program(way, ours, setting);
+    let (work, subject) = way.task.split_once(' ').context("a task has two words")?;
+    call.arg(work);
+    if let Some(document) = setting.documents.of(subject) {
+        call.arg(document).arg(count.to_string()).arg(schema());
+    } else {
+        call.args([subject, &count.to_string(), &setting.host]);
+    }
+    Ok(call)
+}
+
+fn program(way: &Way, ours: &Ours, setting: &Setting) -> Command {
+    let script = |name: &str| root().join("bench/python").join(format!("{name}.py"));
+    match way.program {
+        Program::Rust(name) if way.is_ours() => command(ours.program(name)),
+        Program::Rust(name) => command(setting.here.join(name)),
+        Program::AsyncOpenai => command(Registry::Rust.folder().join("release/gatewright-bench-peers")),
+        Program::Python(name) => python(Registry::Python, ours, &script(name)),
+        Program::LiteLlm => {
+            let mut litellm = python(Registry::LiteLlm, ours, &script("litellm_sdk"));
+            // Else it looks for prices on the network first.
+            litellm.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
+            litellm
+        }
+        Program::PythonStart => python(Registry::Python, ours, &script("start")),
+        Program::Node(name) => node(way, ours, name),
+        Program::NodeStart => node(way, ours, "start"),
+        Program::Lines(_) => unreachable!("measured from outside"),
+    }
+}
+
+fn python(registry: Registry, ours: &Ours, script: &Path) -> Command {
+    let mut python = command(registry.folder().join("bin/python"));
+    python.env("PYTHONPATH", ours.python()).env("PYTHONWARNINGS", "ignore").arg(script);
+    python
+}
+
+fn node(way: &Way, ours: &Ours, script: &str) -> Command {
+    let folder = if way.is_ours() { ours.node() } else { Registry::Node.folder() };
+    let mut node = command("node");
+    node.arg(folder.join(format!("{script}.mjs"))).env_remove("NODE_OPTIONS");
+    node
+}
+
+/// The median of so many starts.
+fn start(way: &Way, ours: &Ours, count: u32) -> Result<Figure> {
+    let mut figures = Vec::new();
+    for _ in 0..count.max(1) {
+        let mut call = match way.program {
+            Program::NodeStart => node(way, ours, "start"),
+            _ => python(Registry::Python, ours, &root().join("bench/python/start.py")),
+        };
+        let begun = Instant::now();
+        let told = output(call.arg(way.task))?;
+        let wall_us = begun.elapsed().as_secs_f64() * 1e6;
+        figures.push(Figure { wall_us, ..Figure::read(&told)? });
+    }
+    figures.sort_by(|one, other| one.cpu_us.total_cmp(&other.cpu_us));
+    Ok(figures[figures.len() / 2])
+}
+
+/// How often the memory of a running program is read.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// Judges so many reports of NDJSON; ajv-cli a file each.
+fn lines(judge: &str, ours: &Ours, setting: &Setting, count: u32) -> Result<Figure> {
+    let documents = &setting.documents;
+    let mut call = match judge {
+        "jsonschema-rs" => {
+            let mut script = python(Registry::Python, ours, &root().join("bench/python/lines.py"));
+            script.arg(documents.lines(count)?).arg(schema());
+            script
+        }
+        "ajv-cli" => {
+            let mut ajv = command(Registry::Node.folder().join("node_modules/.bin/ajv"));
+            ajv.current_dir(Registry::Node.folder()).args([
+                "validate",
+                "--spec=draft2020",
+                "--strict=false",
+                "-c",
+            ]);
+            ajv.arg("ajv-formats").arg("-s").arg(schema()).arg("-d").arg(documents.files(count)?);
+            ajv
+        }
+        _ => {
+            let program = ours.program("gatewright");
+            let one_core = judge.ends_with("one core");
+            let mut validate = if one_core { command("taskset") } else { command(&program) };
+            if one_core {
+                validate.args(["-c", "0"]).arg(&program);
+            }
+            validate.args(["report", "validate", "--format", "json"]).arg(documents.lines(count)?);
+            validate
+        }
+    };
+    let told = documents.verdicts();
+    call.stdin(Stdio::null()).stdout(File::create(&told)?);
+    let ticks = ticks_of_children()?;
+    let begun = Instant::now();
+    let mut child = call.spawn().with_context(|| format!("cannot start {}", shown(&call)))?;
+    let mut peak_kb = 0;
+    let status = loop {
+        peak_kb = peak_kb.max(peak_kilobytes(child.id()));
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        std::thread::sleep(GLANCE);
+    };
+    let wall_us = begun.elapsed().as_secs_f64() * 1e6;
+    ensure!(status.success(), "{} ended with {status}", shown(&call));
+    let valid = Documents::count_valid(&told)?;
+    if valid != u64::from(count) {
+        bail!("{judge} found {valid} of {count} reports valid");
+    }
+    let each = f64::from(count);
+    Ok(Figure {
+        cpu_us: (ticks_of_children()? - ticks) * TICK_US / each,
+        wall_us: wall_us / each,
+        peak_mib: f64::from(peak_kb) / 1024.0,
+        bytes: documents.line_bytes(),
+        answer: 1,
+    })
+}
+
+/// Linux counts the time of ended children in hundredths of a second.
+const TICK_US: f64 = 10_000.0;
+
+/// Processor time of the children that have ended, in ticks.
+fn ticks_of_children() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program, in parentheses, may have spaces.
+    let (_, rest) = stat.rsplit_once(')').context("no name in /proc/self/stat")?;
+    let numbers: Vec<f64> = rest.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    match numbers.get(12..14) {
+        Some([user, system]) => Ok(user + system),
+        _ => bail!("no times in /proc/self/stat"),
+    }
+}
+
+/// Highest resident memory so far; 0 of a process that has ended.
+fn peak_kilobytes(pid: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

@@ -141,16 +141,21 @@ test("a server that sends without a pause does not hold up timers", async (t) =>
   assert.ok(ticks > 5 && longest < 1000, `${ticks} turns, the longest pause ${longest} ms`);
 });
 
-test("a stream that nobody holds any more closes its connection, also what was read ahead", async (t) => {
+/** Collects what nobody holds: Bun and V8 have their own ways to ask for it. */
+function garbageCollector() {
+  if (globalThis.Bun !== undefined) return () => globalThis.Bun.gc(true);
   setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc");
+  return runInNewContext("gc");
+}
+
+test("a stream that nobody holds any more closes its connection, also what was read ahead", async (t) => {
   const server = await inTwoParts(t, [chunk("b")]);
   await (async () => {
     const stream = await open(server);
     await stream.next();
   })();
   await pause(READ_AHEAD);
-  const collecting = setInterval(collect, 20);
+  const collecting = setInterval(garbageCollector(), 20);
   t.after(() => clearInterval(collecting));
   await closedByClient(server.requests[0].socket, 3000);
 });

@@ -57,7 +57,7 @@ export interface EngineDeliveries {
 
 /** At which level a stream is read; the numbers are the engine's. */
 export const Level = {
-  /** Events, as one JSON array. */
+  /** Events, as one JSON array of rows; see `rows.ts`. */
   events: 0,
   /** Events, each a JSON document. */
   documents: 1,
@@ -194,8 +194,8 @@ export interface EngineValidator {
   read(path: string): EngineDocument;
   /** Like `read`, without blocking. Never rejects. */
   readLater(path: string): Promise<EngineDocument>;
-  /** The verdict. */
-  validate(document: Uint8Array): EngineMade;
+  /** The verdict; `null` if the document is clean. */
+  validate(document: Uint8Array): EngineJudged | null;
   html(document: Uint8Array, evidence?: string, page?: string): EngineMade;
   junit(document: Uint8Array): EngineMade;
   annotations(document: Uint8Array): EngineMade;
@@ -219,8 +219,11 @@ export interface EnginePool {
    * Submits complete lines, and the last one at the end of the input; returns whether there was room for all of them.
    */
   advance(ended: boolean): boolean;
-  /** The next result, with the number of its document or line; without a number if none is pending. Never rejects. */
-  fetch(): Promise<{ readonly error?: string; readonly number?: number; readonly made?: EngineMade }>;
+  /**
+   * The next result, with the number of its document or line, and nothing `made` if that is clean; without a number if
+   * none is pending. Never rejects.
+   */
+  fetch(): Promise<{ readonly error?: string; readonly number?: number; readonly made?: EngineJudged }>;
   /** Ends the threads. */
   close(): void;
 }
@@ -241,7 +244,31 @@ export interface EngineDocument {
   readonly bytes?: Uint8Array;
 }
 
-/** Text made from a document, or the JSON of its validation outcome or of the failure. */
+/** The JSON of an `EngineVerdict`, or the failure. */
+export type EngineJudged = string | EngineMade;
+
+/** An outcome: its members in the order of their types, and those of each violation and advisory. */
+export type EngineVerdict = [
+  valid: boolean,
+  violations: EngineFinding[],
+  advisories: EngineFinding[],
+  moreViolations: number,
+  moreAdvisories: number,
+];
+
+export type EngineFinding = [
+  pointer: string,
+  line: number,
+  column: number,
+  rule: string,
+  property: string | null,
+  expected: string | null,
+  found: string | null,
+  message: string,
+  section: string,
+];
+
+/** Text made from a document, or the JSON of an `EngineVerdict` or of the failure. */
 export interface EngineMade {
   readonly error?: string;
   readonly text?: string;

@@ -2,8 +2,8 @@
 
 /** Reads incremental data: batches come from a source, values are returned one at a time. */
 
-import { elements } from "./elements";
 import type { CallSite } from "./failure";
+import { Listed, NOTHING, type Ready } from "./ready";
 
 // Node 20 before 20.5 has no such symbol; `await using` compiled for it uses this same one.
 const asyncDispose: typeof Symbol.asyncDispose =
@@ -12,9 +12,7 @@ const asyncDispose: typeof Symbol.asyncDispose =
 /** What a source returns: documents, or what they hold; a failure; or, at its end, nothing. */
 export interface Batch {
   readonly documents?: readonly string[] | undefined;
-  readonly values?: readonly unknown[] | undefined;
-  /** The JSON array that the values came from. */
-  readonly array?: string | undefined;
+  readonly values?: Ready | undefined;
   readonly error?: unknown;
 }
 
@@ -48,12 +46,9 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   readonly #source: Source;
   readonly #origin: Origin;
   #onAbort: (() => void) | undefined;
-  /** Documents that have arrived but are not read yet, from `#position` on; or what they hold. */
-  #ready: readonly unknown[] = [];
+  /** Documents that have arrived but are not read yet; or what they hold. */
+  #ready: Ready = NOTHING;
   #isParsed = false;
-  /** What the parsed documents came from. */
-  #array = "[]";
-  #position = 0;
   /** The pending fetch from the source, if any; it never rejects. */
   #hop: Promise<void> | undefined;
   /** The error to throw after the documents before it. */
@@ -88,7 +83,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   /** The next value; `done` after the last one. Calls may overlap: each gets its own value, in order. */
   next(): Promise<IteratorResult<T, undefined>> {
     // Most events arrive with others, and need no waiting.
-    if (this.#isParsed && this.#position < this.#ready.length && this.#claimed === undefined) {
+    if (this.#isParsed && this.#ready.left > 0 && this.#claimed === undefined) {
       return Promise.resolve({ done: false, value: this.#read() });
     }
     return this.#later();
@@ -97,7 +92,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   async #later(): Promise<IteratorResult<T, undefined>> {
     if (this.#claimed !== undefined) throw new TypeError(`the stream is read by ${this.#claimed}`);
     for (;;) {
-      if (this.#position < this.#ready.length) return { done: false, value: this.#read() };
+      if (this.#ready.left > 0) return { done: false, value: this.#read() };
       const change = this.#change();
       if (change === undefined) return { done: true, value: undefined };
       await change;
@@ -105,8 +100,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   }
 
   #read(): T {
-    const one = this.#ready[this.#position];
-    this.#position += 1;
+    const one = this.#ready.take();
     return this.#isParsed ? this.adopt(one) : this.decode(one as string);
   }
 
@@ -118,8 +112,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
 
   /** Ends the feed and closes the connection at once. Discards unread documents. */
   close(): void {
-    this.#ready = [];
-    this.#position = 0;
+    this.#ready = NOTHING;
     this.#failed = false;
     this.#failure = undefined;
     this.#finish();
@@ -149,13 +142,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
 
   async #take(): Promise<readonly string[] | undefined> {
     for (;;) {
-      if (this.#position < this.#ready.length) {
-        const documents = this.#isParsed ? elements(this.#array) : (this.#ready as string[]);
-        const ready = documents.slice(this.#position);
-        this.#ready = [];
-        this.#position = 0;
-        return ready;
-      }
+      if (this.#ready.left > 0) return this.#ready.documents();
       const change = this.#change();
       if (change === undefined) return undefined;
       await change;
@@ -178,17 +165,15 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     return this.#hop;
   }
 
-  #accept({ documents, values, array, error }: Batch): void {
+  #accept({ documents, values, error }: Batch): void {
     this.#hop = undefined;
     // Closed or aborted meanwhile: the last batch is no longer wanted.
     if (this.#done) return;
-    const ready = values ?? documents;
+    const ready = values ?? (documents && new Listed(documents));
     if (ready !== undefined) {
       if (this.#aborted) return;
       this.#ready = ready;
       this.#isParsed = values !== undefined;
-      this.#array = array ?? "[]";
-      this.#position = 0;
       return;
     }
     if (error !== undefined) {
@@ -219,8 +204,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   #abort(reason: unknown): void {
     if (this.#done) return;
     this.#aborted = true;
-    this.#ready = [];
-    this.#position = 0;
+    this.#ready = NOTHING;
     this.#source.cancel(reason);
   }
 }

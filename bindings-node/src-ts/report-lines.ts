@@ -2,7 +2,7 @@
 
 import type { Transform, TransformCallback } from "node:stream";
 
-import type { EngineMade } from "./engine";
+import type { EngineJudged } from "./engine";
 import type { ValidationOutcome } from "./report";
 import type { ReportPool } from "./report-pool";
 
@@ -14,7 +14,10 @@ export interface JudgedLine {
 }
 
 /** A transform from bytes to `JudgedLine`, in order. `pool`: an ordered one, which ends with the transform. */
-export function judgedLines(pool: ReportPool, outcomeOf: (made: EngineMade) => ValidationOutcome): Transform {
+export function judgedLines(
+  pool: ReportPool,
+  outcomeOf: (made: EngineJudged | undefined) => ValidationOutcome,
+): Transform {
   /** Whether there was a result to pass on. */
   const handOn = async (stream: Transform): Promise<boolean> => {
     const fetched = await pool.fetch();

@@ -1,12 +1,12 @@
 /** Threads that validate documents. They belong to the core, which limits how far documents run ahead of results. */
 
-import { type EngineMade, type EnginePool, type EngineValidator, engine } from "./engine";
+import { type EngineJudged, type EnginePool, type EngineValidator, engine } from "./engine";
 import { CallSite, failure } from "./failure";
 
-/** The output for a document, and its number. */
+/** The output for a document, nothing if it is clean, and its number. */
 export interface Fetched {
   readonly number: number;
-  readonly made: EngineMade;
+  readonly made: EngineJudged | undefined;
 }
 
 export class ReportPool {
@@ -38,7 +38,7 @@ export class ReportPool {
   async fetch(): Promise<Fetched | undefined> {
     const { error, number, made } = await this.#pool.fetch();
     if (error !== undefined) throw failure(error, new CallSite(this.fetch));
-    return number === undefined || made === undefined ? undefined : { number, made };
+    return number === undefined ? undefined : { number, made };
   }
 
   /** Ends the threads; discards documents that are not validated yet. */

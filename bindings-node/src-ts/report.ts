@@ -3,9 +3,12 @@
 import type { Transform } from "node:stream";
 import {
   type EngineDocument,
+  type EngineFinding,
+  type EngineJudged,
   type EngineMade,
   type EngineValidator,
   type EngineValidatorOptions,
+  type EngineVerdict,
   engine,
 } from "./engine";
 import { CallSite, failure } from "./failure";
@@ -300,6 +303,8 @@ export class Validator {
   }
 
   #contentOf(source: ReportSource): Uint8Array {
+    // Bytes are what most documents are.
+    if (source instanceof Uint8Array) return source;
     return isPath(source) ? documentOf(this.#engine.read(source.path)) : bytesOf(source);
   }
 
@@ -398,9 +403,31 @@ function documentOf({ error, bytes }: EngineDocument): Uint8Array {
   return bytes;
 }
 
-function outcomeOf({ error, verdict }: EngineMade): ValidationOutcome {
+/** The outcome that the engine has made; that of a clean document, if it has made none. */
+function outcomeOf(made: EngineJudged | null | undefined): ValidationOutcome {
+  if (made === null || made === undefined) {
+    return { valid: true, violations: [], advisories: [], more_violations: 0, more_advisories: 0 };
+  }
+  if (typeof made === "string") return parsed(made);
+  const { error, verdict } = made;
   if (error !== undefined) throw failure(error, new CallSite(outcomeOf));
-  return JSON.parse(verdict ?? "") as ValidationOutcome;
+  return parsed(verdict ?? "");
+}
+
+function parsed(json: string): ValidationOutcome {
+  const [valid, violations, advisories, more_violations, more_advisories] = JSON.parse(json) as EngineVerdict;
+  return {
+    valid,
+    violations: violations.map(violationOf),
+    advisories: advisories.map(violationOf),
+    more_violations,
+    more_advisories,
+  };
+}
+
+function violationOf(finding: EngineFinding): Violation {
+  const [pointer, line, column, rule, property, expected, found, message, section] = finding;
+  return { pointer, line, column, rule, property, expected, found, message, section };
 }
 
 function textOf(made: EngineMade): string {

@@ -9,8 +9,10 @@ import { CallSite, failure, failureOf } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
 import type { Operation } from "./operation";
 import { ApiPromise } from "./promise";
+import { Listed } from "./ready";
 import type { ResponseInfo } from "./response";
 import { completer, resultOf } from "./result";
+import { type Known, Rows } from "./rows";
 
 /** A frame of an event stream as it arrived. */
 export interface RawEvent {
@@ -118,6 +120,8 @@ class EngineSource implements Source {
   #begun = false;
   /** When the event loop had its last turn between two batches, by `performance.now()`. */
   #turn = performance.now();
+  /** What batches of events share. */
+  readonly #known: Known = {};
   /** Why the signal was aborted, if it was. */
   reason: unknown;
 
@@ -151,16 +155,20 @@ class EngineSource implements Source {
       : this.#parsed(content as string);
   }
 
-  #parsed(array: string): Batch {
+  #parsed(json: string): Batch {
     try {
-      return { values: JSON.parse(array) as unknown[], array };
+      const values =
+        this.#level === Level.events
+          ? new Rows(json, this.#known)
+          : new Listed(JSON.parse(json) as unknown[]);
+      return { values };
     } catch (cause) {
       this.close();
       const { operation, method = operation, site } = this.#origin;
       const { status, requestId } = this.#response;
       const message = `${method}: an event of the stream is not JSON`;
       return {
-        error: failureOf({ kind: "decode", message, operation, status, requestId, body: array, cause }, site),
+        error: failureOf({ kind: "decode", message, operation, status, requestId, body: json, cause }, site),
       };
     }
   }

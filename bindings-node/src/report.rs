@@ -1,4 +1,4 @@
-//! Reports: bytes in, the core's verdicts out as JSON, pages and other forms as text.
+//! Reports: bytes in, the core's verdicts out as JSON, or as nothing for a clean document; pages and other forms as text.
 
 #![expect(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
 
@@ -6,12 +6,14 @@ use std::io;
 use std::path::Path;
 
 use gatewright::report::{
-    Diff, EvidenceFile, Outcome, Report, Source, Thresholds, Validator as Core, annotations, html, junit,
+    Diff, EvidenceFile, Outcome, Report, Source, Thresholds, Validator as Core, Violation, annotations, html,
+    junit,
 };
 use gatewright::{Error, ErrorKind};
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array};
 use napi_derive::napi;
+use serde::Serialize;
 
 use crate::error::describe;
 use crate::lifetime::{self, Promised};
@@ -39,11 +41,14 @@ pub struct Made {
     pub error: Option<String>,
     /// The text.
     pub text: Option<String>,
-    /// JSON of the outcome.
+    /// JSON of the outcome; see [`verdict`].
     pub verdict: Option<String>,
     /// Why there is no text, on one line.
     pub summary: Option<String>,
 }
+
+/// The verdict, as JSON, or the failure.
+pub(crate) type Judged = Either<String, Made>;
 
 /// The bytes of a document, or why they cannot be read.
 #[napi(object, object_from_js = false)]
@@ -105,10 +110,10 @@ impl Validator {
         lifetime::spawn_blocking(env, move || read(&path, max_bytes))
     }
 
-    /// The verdict on a document.
+    /// The verdict on a document; nothing if it is clean.
     #[napi]
-    pub fn validate(&self, document: &[u8]) -> Made {
-        made(|| Ok(verdict(&self.validator.check(document))))
+    pub fn validate(&self, document: &[u8]) -> Option<Judged> {
+        judged(|| self.validator.check(document))
     }
 
     /// The page of a report. evidence: folder with the check kit's evidence; page: where the page will be, for links.
@@ -183,22 +188,56 @@ impl Validator {
 }
 
 /// The outcome of the work, which may be a failure or a panic.
-pub(crate) fn made(work: impl FnOnce() -> Result<Made, Error>) -> Made {
-    let made = gatewright::contain(|| {
+fn made(work: impl FnOnce() -> Result<Made, Error>) -> Made {
+    contained(work).unwrap_or_else(|error| Made::failed(&error))
+}
+
+/// The verdict, or the panic of the work; nothing for a clean document, of which nothing need be made in JavaScript.
+pub(crate) fn judged(work: impl FnOnce() -> Outcome) -> Option<Judged> {
+    let judged = contained(|| {
+        let outcome = work();
+        Ok((!outcome.is_clean()).then(|| Either::A(verdict(&outcome))))
+    });
+    judged.unwrap_or_else(|error| Some(Either::B(Made::failed(&error))))
+}
+
+fn contained<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    gatewright::contain(|| {
         #[cfg(debug_assertions)]
         gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
         work()
-    });
-    made.unwrap_or_else(|error| Made { error: Some(describe(&error)), ..Made::default() })
+    })
+}
+
+impl Made {
+    pub(crate) fn failed(error: &Error) -> Self {
+        Self { error: Some(describe(error)), ..Self::default() }
+    }
 }
 
 fn text(text: Result<String, Box<Outcome>>) -> Made {
     match text {
         Ok(text) => Made { text: Some(text), ..Made::default() },
-        Err(outcome) => Made { summary: Some(outcome.summary()), ..verdict(&outcome) },
+        Err(outcome) => {
+            Made { summary: Some(outcome.summary()), verdict: Some(verdict(&outcome)), ..Made::default() }
+        }
     }
 }
 
-pub(crate) fn verdict(outcome: &Outcome) -> Made {
-    Made { verdict: Some(outcome.to_json()), ..Made::default() }
+/// The outcome as JSON: a list of its members, and of each finding a list of its members. Names would double what
+/// JavaScript has to parse.
+fn verdict(outcome: &Outcome) -> String {
+    let Outcome { valid, violations, advisories, more_violations, more_advisories, .. } = outcome;
+    let lists = (members(violations), members(advisories));
+    let verdict = (valid, lists.0, lists.1, more_violations, more_advisories);
+    serde_json::to_string(&verdict).expect("strings and numbers serialise")
+}
+
+fn members(findings: &[Violation]) -> Vec<impl Serialize> {
+    let members = findings.iter().map(|finding| {
+        let Violation { pointer, line, column, rule, property, expected, found, message, section, .. } =
+            finding;
+        (pointer, line, column, rule, property, expected, found, message, section)
+    });
+    members.collect()
 }

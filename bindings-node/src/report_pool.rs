@@ -13,7 +13,7 @@ use napi_derive::napi;
 
 use crate::error::{describe, misconfigured};
 use crate::lifetime::{self, Promised};
-use crate::report::{Made, Validator, made, verdict};
+use crate::report::{Judged, Made, Validator, judged};
 
 /// A result, or nothing if none is pending.
 #[napi(object, object_from_js = false)]
@@ -23,8 +23,8 @@ pub struct Fetched {
     pub error: Option<String>,
     /// Number of the document or line.
     pub number: Option<u32>,
-    /// The verdict, or why there is none.
-    pub made: Option<Made>,
+    /// The verdict, or why there is none; nothing if the document is clean.
+    pub made: Option<Judged>,
 }
 
 impl Promised for Fetched {
@@ -47,7 +47,7 @@ struct Shared {
 }
 
 struct State {
-    pool: Pool<Key, Made>,
+    pool: Pool<Key, Option<Judged>>,
     splitter: Splitter,
     /// Bytes of lines, and the number of consumed bytes.
     bytes: Vec<u8>,
@@ -66,7 +66,7 @@ impl ReportPool {
     /// of the documents, or as they are ready.
     #[napi]
     pub fn create(validator: &Validator, ordered: bool) -> Either<ReportPool, String> {
-        let judge = |_: &Key, _: &[u8], outcome: Outcome| made(|| Ok(verdict(&outcome)));
+        let judge = |_: &Key, _: &[u8], outcome: Outcome| judged(|| outcome);
         let started = gatewright::contain(|| {
             Pool::new(&validator.validator, 0, ordered, judge)
                 .map_err(|error| misconfigured(format!("cannot start threads: {error}")))
@@ -150,9 +150,9 @@ impl Shared {
         let Key { number, path } = judged.key;
         let made = judged.result.unwrap_or_else(|error| {
             let message = format!("{}: {error}", path.unwrap_or_default());
-            Made { error: Some(describe(&Error::new(ErrorKind::Io, message))), ..Made::default() }
+            Some(Either::B(Made::failed(&Error::new(ErrorKind::Io, message))))
         });
-        Fetched { number: Some(number), made: Some(made), ..Fetched::default() }
+        Fetched { number: Some(number), made, ..Fetched::default() }
     }
 }
 

@@ -57,7 +57,7 @@ enum Ending {
 #[napi(js_name = "EngineLevel")]
 #[derive(Clone, Copy)]
 pub enum Level {
-    /// Events, as one JSON array.
+    /// Events, as one JSON array of rows; see the core's `next_rows`.
     Events,
     /// Events, each a JSON document.
     Documents,
@@ -268,10 +268,7 @@ impl State {
 /// The next batch at a level; nothing at the end.
 async fn batch(stream: &mut RawStream, level: Level) -> Result<Delivery, Error> {
     let content = match level {
-        Level::Events => {
-            let events = stream.next_batch().await?;
-            events.map(|events| Either3::A(array(events.iter().map(|event| event.data.as_str()))))
-        }
+        Level::Events => stream.next_rows().await?.map(Either3::A),
         Level::Documents => {
             let events = stream.next_batch().await?;
             events.map(|events| Either3::B(events.into_iter().map(|event| event.data).collect()))

@@ -8,8 +8,9 @@ use gatewright::{Error, Operation, RawResponse};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::document::Document;
 use crate::error::caught;
-use crate::record::{self, Value};
+use crate::record;
 use crate::response::Metadata;
 
 /// A parsed body with its response metadata.
@@ -21,7 +22,7 @@ pub(crate) struct Answer {
 
 /// What the body holds.
 enum Content {
-    Json(Value),
+    Json(Document),
     Nothing,
     Text(String),
     Bytes(Bytes),
@@ -32,7 +33,8 @@ impl Answer {
     pub(crate) fn parse(operation: &Operation, response: RawResponse) -> Result<Self, Error> {
         let content = match operation.response {
             ResponseBody::Object | ResponseBody::Array => Content::Json(
-                record::parse(&response.body).map_err(|reason| response.undecodable(operation, reason))?,
+                Document::parse_bytes(&response.body)
+                    .map_err(|reason| response.undecodable(operation, reason))?,
             ),
             ResponseBody::Nothing => Content::Nothing,
             ResponseBody::Text(_) => Content::Text(response.text(operation)?.to_owned()),
@@ -50,7 +52,9 @@ impl Answer {
             #[cfg(debug_assertions)]
             gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
             match self.content {
-                Content::Json(value) => record::response_to_python(py, value, self.metadata, self.iterable),
+                Content::Json(document) => {
+                    record::response_to_python(py, document, self.metadata, self.iterable)
+                }
                 Content::Nothing => Ok(py.None()),
                 Content::Text(text) => Ok(PyString::new(py, &text).into_any().unbind()),
                 Content::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),

@@ -1,6 +1,9 @@
 //! The bridge to asyncio: work runs on our runtime, and its outcome settles a future on the caller's loop.
 
+use std::cell::Cell;
+
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCFunction;
@@ -61,7 +64,7 @@ pub(crate) struct Waiter {
 impl Waiter {
     /// A new future of that loop.
     pub(crate) fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let future = event_loop.call_method0("create_future")?.unbind();
+        let future = event_loop.call_method0(intern!(event_loop.py(), "create_future"))?.unbind();
         Ok(Self { event_loop: event_loop.clone().unbind(), future })
     }
 
@@ -79,12 +82,48 @@ impl Waiter {
                 Ok(value) => (value, false),
                 Err(error) => (error.into_value(py).into_any(), true),
             };
+            if is_running_here(self.event_loop.bind(py)) {
+                // The only errors are those of callbacks, which the loop reports.
+                drop(settle(self.future.bind(py), value.into_bound(py), failed));
+                return;
+            }
             let Ok(settle) = settle_function(py) else { return };
             let arguments = (settle, self.future.bind(py), value, failed);
             // The only error: RuntimeError, the loop is closed.
             drop(self.event_loop.bind(py).call_method1("call_soon_threadsafe", arguments));
         });
     }
+}
+
+thread_local! {
+    /// The loop that has called this thread back; 0 for none.
+    static CALLING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs what a loop has called back for, on its thread.
+pub(crate) fn called_by<T>(event_loop: &Bound<'_, PyAny>, work: impl FnOnce() -> T) -> T {
+    let _restored = Restored(CALLING.replace(event_loop.as_ptr().addr()));
+    work()
+}
+
+/// Restores who has called, also after a panic.
+struct Restored(usize);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        CALLING.set(self.0);
+    }
+}
+
+/// Whether this thread runs that loop.
+pub(crate) fn is_running_here(event_loop: &Bound<'_, PyAny>) -> bool {
+    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if CALLING.get() == event_loop.as_ptr().addr() {
+        return true;
+    }
+    let py = event_loop.py();
+    let running = RUNNING.import(py, "asyncio", "_get_running_loop").and_then(PyAnyMethods::call0);
+    running.is_ok_and(|running| running.is(event_loop))
 }
 
 fn settle_function(py: Python<'_>) -> PyResult<&Bound<'_, PyCFunction>> {
@@ -95,11 +134,12 @@ fn settle_function(py: Python<'_>) -> PyResult<&Bound<'_, PyCFunction>> {
 /// Runs on the loop. A future that was cancelled meanwhile stays as it is.
 #[pyfunction]
 fn settle(future: &Bound<'_, PyAny>, value: Bound<'_, PyAny>, failed: bool) -> PyResult<()> {
-    if future.call_method0("done")?.is_truthy()? {
+    let py = future.py();
+    if future.call_method0(intern!(py, "done"))?.is_truthy()? {
         return Ok(());
     }
     if !failed {
-        future.call_method1("set_result", (value,))?;
+        future.call_method1(intern!(py, "set_result"), (value,))?;
     } else if let Err(refused) = future.call_method1("set_exception", (value,)) {
         // A future takes no StopIteration, which a callback may raise; it must be settled all the same.
         future.call_method1("set_exception", (refused.into_value(future.py()),))?;

@@ -1,7 +1,6 @@
 //! The client below both Python clients: converts Python arguments to a call of the core, and its response to Python.
 
 use std::mem;
-use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -16,10 +15,11 @@ use crate::asyncio::{self, Pending};
 use crate::callbacks::{KeyCallable, PythonMiddleware};
 use crate::error;
 use crate::options;
+use crate::own_process;
 use crate::response::{Metadata, ResponseInfo};
 use crate::runtime::runtime;
 use crate::serialize;
-use crate::stream::EngineStream;
+use crate::stream::{EngineStream, Reader};
 use crate::values;
 use crate::waiting::block_on;
 
@@ -53,7 +53,7 @@ struct Live {
 impl Live {
     /// Never drops a parent's client: this would close connections that the parent uses.
     fn forget_parent(&mut self) {
-        if self.pid != process::id() {
+        if self.pid != own_process::ask() {
             mem::forget(self.client.take());
         }
     }
@@ -99,7 +99,7 @@ impl EngineClient {
         let client = gatewright::contain(|| builder.clone().build());
         let client = client.map_err(|error| error::to_python(py, &error))?;
         let base_url = client.base_url().to_owned();
-        let live = Mutex::new(Live { pid: process::id(), client: Some(client) });
+        let live = Mutex::new(Live { pid: own_process::ask(), client: Some(client) });
         let shared = Shared { builder, base_url, key: key.filter(|_| keep_key), live };
         Ok(Self { shared: Arc::new(shared), options: RequestOptions::default(), responses: None })
     }
@@ -182,7 +182,7 @@ impl EngineClient {
         let call = read_call(operation, parameters, body, options)?;
         let stream = block_on(py, async move { client.open(call).await })?;
         let stream = stream.map_err(|error| error::to_python(py, &error))?;
-        let stream = EngineStream::new(runtime(py)?.handle(), stream);
+        let stream = EngineStream::new(Reader::Thread(runtime(py)?), stream);
         note(py, self.responses.as_ref(), stream.metadata())?;
         Ok(stream)
     }
@@ -201,7 +201,7 @@ impl EngineClient {
         let call = read_call(operation, parameters, body, options)?;
         let opened = async move {
             let stream = client.open(call).await?;
-            Ok(EngineStream::new(&tokio::runtime::Handle::current(), stream))
+            Ok(EngineStream::new(Reader::EventLoop, stream))
         };
         let responses = self.responses.as_ref().map(|list| list.clone_ref(py));
         asyncio::spawn(py, event_loop, opened, move |py, stream| {
@@ -228,9 +228,9 @@ impl EngineClient {
     /// Runs no Python code, so that the interpreter stays with this thread while it holds the lock.
     fn current(&self) -> Result<gatewright::Client, gatewright::Error> {
         let mut live = self.shared.live.lock().unwrap_or_else(PoisonError::into_inner);
-        if live.client.is_some() && live.pid != process::id() {
+        if live.client.is_some() && live.pid != own_process::ask() {
             let client = gatewright::contain(|| self.shared.builder.clone().build())?;
-            *live = Live { pid: process::id(), client: Some(client) };
+            *live = Live { pid: own_process::ask(), client: Some(client) };
         }
         match &live.client {
             None => Err(gatewright::Error::new(ErrorKind::Configuration, "the client is closed")),

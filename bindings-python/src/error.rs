@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::callbacks;
+use crate::document::Document;
 use crate::record;
 use crate::response::{Metadata, ResponseInfo};
 
@@ -41,9 +42,9 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     details.set_item("attempts", error.attempts())?;
     let violations = serde_json::to_vec(error.violations()).expect("strings serialise");
     details.set_item("violations", record::parse_plain(py, &violations)?)?;
-    let partial = error.partial().map(|partial| record::parse(partial)).transpose();
+    let partial = error.partial().map(|partial| Document::parse_bytes(partial)).transpose();
     let partial = partial.map_err(pyo3::exceptions::PyValueError::new_err)?;
-    details.set_item("partial", partial.map(|partial| record::to_python(py, &partial)).transpose()?)?;
+    details.set_item("partial", partial.map(|partial| record::to_python(py, partial)).transpose()?)?;
     if let Some(received) = error.received() {
         let class = py.import("gatewright._received")?.getattr("Received")?;
         details.set_item("received", class.call1((received.events, received.bytes))?)?;

@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +15,8 @@ use std::time::{Duration, Instant};
 use pyo3::ffi::{PyObject, PyObject_Call};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+
+use crate::own_process;
 
 /// Maximum time that the shutdown waits for threads that are about to attach.
 const CLOSING_TIME: Duration = Duration::from_secs(2);
@@ -122,13 +123,13 @@ pub(crate) fn reattached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
 
 /// Whether the shutdown has begun, so that no thread may attach any more.
 pub(crate) fn is_closed() -> bool {
-    PROCESS.load(Ordering::SeqCst) == process::id() && CLOSED.load(Ordering::SeqCst)
+    PROCESS.load(Ordering::SeqCst) == own_process::id() && CLOSED.load(Ordering::SeqCst)
 }
 
 /// Call this before any other function of this file in a process. The interpreter is attached, so that two threads
 /// never run it at once.
 pub(crate) fn begin(_: Python<'_>) {
-    let process = process::id();
+    let process = own_process::id();
     if PROCESS.swap(process, Ordering::SeqCst) != process {
         INSIDE.store(0, Ordering::SeqCst);
         CLOSED.store(false, Ordering::SeqCst);

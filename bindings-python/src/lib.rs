@@ -6,7 +6,9 @@ mod callbacks;
 mod check;
 mod cli;
 mod client;
+mod document;
 mod error;
+mod event;
 mod files;
 mod generated;
 mod headers;
@@ -15,10 +17,12 @@ mod not_given;
 #[cfg(debug_assertions)]
 mod on_purpose;
 mod options;
+mod own_process;
 mod raw_event;
 mod record;
 mod report;
 mod report_pool;
+mod report_verdict;
 mod response;
 mod runtime;
 mod serialize;
@@ -26,6 +30,8 @@ mod stream;
 mod values;
 mod videos;
 mod waiting;
+#[cfg(unix)]
+mod watch;
 mod webhook;
 
 use pyo3::prelude::*;
@@ -34,6 +40,7 @@ use pyo3::types::PyMapping;
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    own_process::watch_forks(py)?;
     module.add_class::<record::Record>()?;
     // To isinstance() and to match statements a record is a mapping.
     PyMapping::register::<record::Record>(py)?;

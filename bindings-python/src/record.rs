@@ -1,25 +1,22 @@
 //! `Record`: the class of every JSON object in a response.
 //!
-//! A record shares the parsed document with its parents and children, so reading a member copies only that value. A
-//! record is read-only; `to_dict()` returns a copy to change. Each read of an array returns a new list. No schema has a
-//! class of its own: the generated stubs describe the types.
+//! A record shares the document with its parents and children, so reading a member makes only that value. A record is
+//! read-only; `to_dict()` returns a copy to change. Each read of an array returns a new list. No schema has a class of its
+//! own: the generated stubs describe the types.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jiter::{JsonObject, JsonValue, PartialMode};
 use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 
+use crate::document::{Document, Json, Node};
 use crate::generated::conveniences::JOINED_TEXTS;
 use crate::generated::known_fields::KNOWN_FIELDS;
 use crate::response::{Metadata, ResponseInfo};
 use crate::serialize;
-
-/// A parsed JSON document that owns its text.
-pub(crate) type Value = JsonValue<'static>;
 
 /// Python's keywords. A member with such a name is also an attribute, with `_` after it.
 const KEYWORDS: &[&str] = &[
@@ -42,124 +39,130 @@ const CLASS_ATTRIBUTES: &[&str] = &[
     "_request_id",
 ];
 
-/// Parses one JSON document. The error says where it is malformed. NaN and Infinity are allowed, because some providers
-/// send them.
-pub(crate) fn parse(json: &[u8]) -> Result<Value, String> {
-    Value::parse_owned(json, true, PartialMode::Off).map_err(|error| error.description(json))
-}
-
-/// The Python form of a value: records for objects, lists for arrays.
-pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    convert(py, value, &|members| Ok(Bound::new(py, Record::new(members.clone()))?.into_any()))
+/// The Python form of a document: records for objects, lists for arrays.
+pub(crate) fn to_python(py: Python<'_>, document: Document) -> PyResult<Bound<'_, PyAny>> {
+    if document.root().is_object() {
+        return Ok(Bound::new(py, Record::whole(document))?.into_any());
+    }
+    let document = Arc::new(document);
+    value_of(py, &document, document.root())
 }
 
 /// The Python form of a whole response: like [`to_python`], with the metadata if it is a record.
 pub(crate) fn response_to_python(
     py: Python<'_>,
-    value: Value,
+    document: Document,
     metadata: Arc<Metadata>,
     iterable: Option<&'static str>,
 ) -> PyResult<Py<PyAny>> {
-    match value {
-        JsonValue::Object(members) => {
-            Ok(Py::new(py, Record { members, metadata: Some(metadata), iterable })?.into_any())
-        }
-        other => Ok(to_python(py, &other)?.unbind()),
+    if document.root().is_object() {
+        let record = Record { metadata: Some(metadata), iterable, ..Record::whole(document) };
+        return Ok(Py::new(py, record)?.into_any());
     }
+    Ok(to_python(py, document)?.unbind())
 }
 
 /// Parses a document into plain dicts and lists.
 pub(crate) fn parse_plain<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    to_plain(py, &parse(json).map_err(PyValueError::new_err)?)
+    to_plain(py, Document::parse_bytes(json).map_err(PyValueError::new_err)?.root())
 }
 
 /// The value as plain dicts and lists.
-fn to_plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    convert(py, value, &|members| {
+fn to_plain<'py>(py: Python<'py>, value: Node<'_>) -> PyResult<Bound<'py, PyAny>> {
+    convert(py, value, &|object| {
         let dict = PyDict::new(py);
-        for (name, member) in members.iter() {
-            dict.set_item(name.as_ref(), to_plain(py, member)?)?;
+        for (name, member) in object.members() {
+            dict.set_item(&*name, to_plain(py, member)?)?;
         }
         Ok(dict.into_any())
     })
 }
 
+/// A value of a document, with records for objects.
+fn value_of<'py>(py: Python<'py>, document: &Arc<Document>, value: Node<'_>) -> PyResult<Bound<'py, PyAny>> {
+    convert(py, value, &|object| {
+        let record =
+            Record { document: Arc::clone(document), place: object.place(), metadata: None, iterable: None };
+        Ok(Bound::new(py, record)?.into_any())
+    })
+}
+
 fn convert<'py>(
     py: Python<'py>,
-    value: &Value,
-    object: &dyn Fn(&JsonObject<'static>) -> PyResult<Bound<'py, PyAny>>,
+    value: Node<'_>,
+    object: &impl Fn(Node<'_>) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        JsonValue::Null => py.None().into_bound(py),
-        JsonValue::Bool(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
-        JsonValue::Int(number) => number.into_pyobject(py)?.into_any(),
-        JsonValue::BigInt(number) => py.get_type::<PyInt>().call1((number.to_string(),))?,
-        JsonValue::Float(number) => number.into_pyobject(py)?.into_any(),
-        JsonValue::Str(text) => PyString::new(py, text).into_any(),
-        JsonValue::Array(values) => {
-            let values = values.iter().map(|value| convert(py, value, object));
-            PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any()
+    Ok(match value.json() {
+        Json::Null => py.None().into_bound(py),
+        Json::Bool(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        Json::Int(number) => number.into_pyobject(py)?.into_any(),
+        Json::Long(digits) => py.get_type::<PyInt>().call1((digits,))?,
+        Json::Float(number) => number.into_pyobject(py)?.into_any(),
+        Json::Text(text) => PyString::new(py, &text).into_any(),
+        Json::Array(elements) => {
+            let elements = elements.map(|element| convert(py, element, object));
+            PyList::new(py, elements.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-        JsonValue::Object(members) => object(members)?,
+        Json::Object(_) => object(value)?,
     })
 }
 
 /// A JSON object with attribute and item access.
 #[pyclass(frozen, mapping, module = "gatewright")]
 pub(crate) struct Record {
-    members: JsonObject<'static>,
+    document: Arc<Document>,
+    /// The place of the object in it.
+    place: u32,
     metadata: Option<Arc<Metadata>>,
     /// The member whose elements iteration yields, if this is a page of a list.
     iterable: Option<&'static str>,
 }
 
 impl Record {
-    fn new(members: JsonObject<'static>) -> Self {
-        Self { members, metadata: None, iterable: None }
+    /// The record of a document that is an object.
+    fn whole(document: Document) -> Self {
+        let place = document.root().place();
+        Self { document: Arc::new(document), place, metadata: None, iterable: None }
     }
 
-    /// The members, for the serializer.
-    pub(crate) fn members(&self) -> &JsonObject<'static> {
-        &self.members
+    /// Errors (ValueError): it is no JSON object.
+    fn parse(document: Result<Document, String>) -> PyResult<Self> {
+        let document = document.map_err(PyValueError::new_err)?;
+        if !document.root().is_object() {
+            return Err(PyValueError::new_err("the JSON document is not an object"));
+        }
+        Ok(Self::whole(document))
     }
 
-    /// The last member with this name: a repeated name overrides, as in every common parser.
-    fn find(&self, name: &str) -> Option<&Value> {
-        self.members.iter().rev().find_map(|(key, value)| (key == name).then_some(value))
+    /// The object, for the serializer.
+    pub(crate) fn object(&self) -> Node<'_> {
+        self.document.node(self.place)
+    }
+
+    fn value<'py>(&self, py: Python<'py>, value: Node<'_>) -> PyResult<Bound<'py, PyAny>> {
+        value_of(py, &self.document, value)
     }
 
     /// A text that the specification derives from the members: `output_text` of a response.
     fn joined_text(&self, name: &str) -> Option<String> {
         let (_, path, kind, member) = JOINED_TEXTS.iter().find(|text| text.0 == name)?;
         let (first, rest) = path.split_first()?;
-        let JsonValue::Array(parts) = self.find(first)? else { return None };
-        let mut parts: Vec<&Value> = parts.iter().collect();
+        let list = self.object().member(first).filter(|list| list.is_array())?;
+        let mut parts: Vec<Node<'_>> = list.elements().collect();
         for step in rest {
-            parts = parts
-                .into_iter()
-                .filter_map(|part| member_of(part, step))
-                .filter_map(
-                    |inner| if let JsonValue::Array(inner) = inner { Some(inner.iter()) } else { None },
-                )
-                .flatten()
-                .collect();
+            let inner = parts.into_iter().filter_map(|part| part.member(step));
+            parts = inner.flat_map(Node::elements).collect();
         }
-        let is_text = |value: &Value, wanted: &str| matches!(value, JsonValue::Str(text) if text == wanted);
-        let mut joined = String::new();
-        for part in
-            parts.into_iter().filter(|part| member_of(part, "type").is_some_and(|ty| is_text(ty, kind)))
-        {
-            if let Some(JsonValue::Str(text)) = member_of(part, member) {
-                joined.push_str(text);
-            }
-        }
-        Some(joined)
+        let is_text =
+            |part: &Node<'_>| part.member("type").and_then(Node::text).is_some_and(|found| found == *kind);
+        let texts = parts.iter().filter(|part| is_text(part)).filter_map(|part| part.member(member)?.text());
+        Some(texts.collect())
     }
 
     /// A member, or what stands for one that is missing.
     fn attribute<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(value) = self.find(name) {
-            return to_python(py, value);
+        if let Some(value) = self.object().member(name) {
+            return self.value(py, value);
         }
         if let Some(text) = self.joined_text(name) {
             return Ok(PyString::new(py, &text).into_any());
@@ -176,47 +179,38 @@ impl Record {
     }
 
     fn names(&self) -> String {
-        let names: Vec<&str> = self.members.iter().map(|(name, _)| name.as_ref()).collect();
+        let names: Vec<_> = self.object().members().map(|(name, _)| name).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
     /// One level as a dict, whose views are `keys`, `values`, `items` and iteration.
     fn shallow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (name, value) in self.members.iter() {
-            dict.set_item(name.as_ref(), to_python(py, value)?)?;
+        for (name, value) in self.object().members() {
+            dict.set_item(&*name, self.value(py, value)?)?;
         }
         Ok(dict)
     }
-}
-
-/// The last member of an object with this name.
-fn member_of<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
-    let JsonValue::Object(members) = value else { return None };
-    members.iter().rev().find_map(|(key, value)| (key == name).then_some(value))
 }
 
 #[pymethods]
 impl Record {
     #[new]
     fn from_mapping(members: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match parse(&serialize::to_json(members)?).map_err(PyValueError::new_err)? {
-            JsonValue::Object(members) => Ok(Self::new(members)),
-            _ => Err(PyTypeError::new_err("Record() takes a mapping")),
+        let document = Document::parse_bytes(&serialize::to_json(members)?).map_err(PyValueError::new_err)?;
+        if !document.root().is_object() {
+            return Err(PyTypeError::new_err("Record() takes a mapping"));
         }
+        Ok(Self::whole(document))
     }
 
     /// Reads a JSON object.
     #[classmethod]
     fn from_json(_: &Bound<'_, PyType>, json: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let value = match json.cast::<PyString>() {
-            Ok(text) => parse(text.to_str()?.as_bytes()),
-            Err(_) => parse(json.cast::<PyBytes>()?.as_bytes()),
-        };
-        match value.map_err(PyValueError::new_err)? {
-            JsonValue::Object(members) => Ok(Self::new(members)),
-            _ => Err(PyValueError::new_err("the JSON document is not an object")),
-        }
+        Self::parse(match json.cast::<PyString>() {
+            Ok(text) => Document::parse(text.to_str()?.to_owned()),
+            Err(_) => Document::parse_bytes(json.cast::<PyBytes>()?.as_bytes()),
+        })
     }
 
     /// Members first, then what the class has: asking the class first would raise and drop an error for each member.
@@ -251,27 +245,28 @@ impl Record {
             .ok()
             .map(|name| name.to_str())
             .transpose()?
-            .and_then(|name| self.find(name))
+            .and_then(|name| self.object().member(name))
         {
-            Some(value) => to_python(py, value),
+            Some(value) => self.value(py, value),
             None => Err(PyKeyError::new_err(name.clone().unbind())),
         }
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
         match name.cast::<PyString>() {
-            Ok(name) => Ok(self.find(name.to_str()?).is_some()),
+            Ok(name) => Ok(self.object().member(name.to_str()?).is_some()),
             Err(_) => Ok(false),
         }
     }
 
     fn __len__(&self) -> usize {
-        self.members.len()
+        self.object().members().count()
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(elements @ JsonValue::Array(_)) = self.iterable.and_then(|name| self.find(name)) {
-            return Ok(to_python(py, elements)?.try_iter()?.into_any());
+        let elements = self.iterable.and_then(|name| self.object().member(name));
+        if let Some(elements) = elements.filter(|elements| elements.is_array()) {
+            return Ok(self.value(py, elements)?.try_iter()?.into_any());
         }
         Ok(self.shallow(py)?.try_iter()?.into_any())
     }
@@ -299,21 +294,21 @@ impl Record {
         name: &str,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match self.find(name) {
-            Some(value) => to_python(py, value),
+        match self.object().member(name) {
+            Some(value) => self.value(py, value),
             None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
         }
     }
 
     /// A copy as plain dicts and lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_plain(py, &JsonValue::Object(self.members.clone()))
+        to_plain(py, self.object())
     }
 
     /// The record as compact JSON text.
     fn to_json(&self) -> String {
         let mut json = Vec::new();
-        serialize::write_members(&self.members, &mut json);
+        serialize::write_parsed(self.object(), &mut json);
         String::from_utf8(json).expect("the writer copies only valid UTF-8")
     }
 
@@ -330,7 +325,8 @@ impl Record {
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let equal = if let Ok(other) = other.cast::<Record>() {
-            Arc::ptr_eq(&self.members, &other.get().members)
+            let other_record = other.get();
+            (Arc::ptr_eq(&self.document, &other_record.document) && self.place == other_record.place)
                 || self.to_dict(py)?.eq(other.get().to_dict(py)?)?
         } else if other.is_instance_of::<PyDict>() {
             self.to_dict(py)?.eq(other)?

@@ -1,4 +1,4 @@
-//! Reports: bytes in, verdicts as plain dicts and pages as text out.
+//! Reports: bytes in, verdicts as tuples and pages as text out.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,11 @@ use pyo3::types::PyBytes;
 
 use crate::error::caught;
 use crate::interpreter;
-use crate::record;
+use crate::report_verdict::{Verdict, verdict};
+
+/// Length up to which a document is judged without releasing the interpreter, in bytes: that takes no longer than other
+/// threads may make this one wait for it.
+const SHORT_BYTES: usize = 64 << 10;
 
 /// Whether bytes are a blank line.
 #[pyfunction]
@@ -26,7 +30,7 @@ pub(crate) struct ReportValidator {
 }
 
 /// What was made of documents, or why nothing was: on one line, and the verdict.
-type Made<'py> = (Option<String>, Option<(String, Bound<'py, PyAny>)>);
+type Made<'py> = (Option<String>, Option<(String, Option<Verdict<'py>>)>);
 
 #[pymethods]
 impl ReportValidator {
@@ -62,12 +66,17 @@ impl ReportValidator {
         self.validator.max_bytes()
     }
 
-    /// The verdict in plain dicts and lists: valid, violations, advisories, more_violations, more_advisories.
-    fn validate<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+    /// The verdict; nothing if the document is clean.
+    fn validate<'py>(
+        &self,
+        py: Python<'py>,
+        document: &Bound<'py, PyBytes>,
+    ) -> PyResult<Option<Verdict<'py>>> {
         within(py, || {
             let document = document.as_bytes();
-            let outcome = interpreter::detached(py, || self.validator.check(document).to_json());
-            record::parse_plain(py, outcome.as_bytes())
+            let check = || self.validator.check(document);
+            let is_short = document.len() <= SHORT_BYTES;
+            verdict(py, &if is_short { check() } else { interpreter::detached(py, check) })
         })
     }
 
@@ -157,9 +166,6 @@ fn within<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> 
 fn made(py: Python<'_>, text: Result<String, Box<Outcome>>) -> PyResult<Made<'_>> {
     Ok(match text {
         Ok(text) => (Some(text), None),
-        Err(outcome) => {
-            let verdict = record::parse_plain(py, outcome.to_json().as_bytes())?;
-            (None, Some((outcome.summary(), verdict)))
-        }
+        Err(outcome) => (None, Some((outcome.summary(), verdict(py, &outcome)?))),
     })
 }

@@ -9,19 +9,19 @@ use pyo3::prelude::*;
 
 use crate::error::caught;
 use crate::interpreter;
-use crate::record;
 use crate::report::ReportValidator;
+use crate::report_verdict::{Verdict, verdict};
 use crate::waiting::SIGNAL_TICK;
 
 /// Threads that validate documents; see the core's `Pool`.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct ReportPool {
     // Only ever taken for as long as nothing is waited for, or with the interpreter released.
-    pool: Mutex<Pool<(), String>>,
+    pool: Mutex<Pool<(), Outcome>>,
 }
 
-/// Index, and the verdict or why the document could not be read.
-type Fetched<'py> = (usize, Option<Bound<'py, PyAny>>, Option<String>);
+/// Index, verdict, and why the document could not be read.
+type Fetched<'py> = (usize, Option<Verdict<'py>>, Option<String>);
 
 #[pymethods]
 impl ReportPool {
@@ -30,7 +30,7 @@ impl ReportPool {
         let make = |(): &(), _: &[u8], outcome: Outcome| {
             #[cfg(debug_assertions)]
             gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
-            outcome.to_json()
+            outcome
         };
         caught(py, || {
             let pool = Pool::new(&validator.validator, threads, ordered, make)
@@ -63,8 +63,8 @@ impl ReportPool {
                     (pool.fetch(Some(SIGNAL_TICK)), pool.pending())
                 });
                 match judged {
-                    Some(Judged { index, result: Ok(json), .. }) => {
-                        return Ok(Some((index, Some(record::parse_plain(py, json.as_bytes())?), None)));
+                    Some(Judged { index, result: Ok(outcome), .. }) => {
+                        return Ok(Some((index, verdict(py, &outcome)?, None)));
                     }
                     Some(Judged { index, result: Err(error), .. }) => {
                         return Ok(Some((index, None, Some(error.to_string()))));

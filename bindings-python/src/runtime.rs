@@ -2,9 +2,8 @@
 //! keeper thread drives them while nobody does. What event loops wait for has a thread of its own. A forked child gets
 //! runtimes of its own. See decision 0045.
 
-use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Notify;
 
 use crate::interpreter;
+use crate::own_process;
 
 /// Time without anybody who drives after which the keeper does: long enough that it stays out of the way of a program
 /// that reads a stream event by event, and short beside any timeout.
@@ -30,6 +30,8 @@ pub(crate) struct Driven {
     keeping: AtomicBool,
     /// Tells the keeper to leave.
     leave: Notify,
+    /// Have streams read on whose readers have gone away; called by the keeper, until they return false.
+    caretakers: Mutex<Vec<Box<dyn Fn() -> bool + Send>>>,
 }
 
 /// What a process has one of.
@@ -46,8 +48,9 @@ impl<T> PerProcess<T> {
     /// and a child never finds it locked. The parent's threads do not exist in the child. The child therefore makes
     /// another, and never drops the old one.
     fn get(&self, py: Python<'_>, start: impl FnOnce() -> std::io::Result<T>) -> PyResult<&'static T> {
+        let process = own_process::ask();
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, made)) = current.filter(|(pid, _)| *pid == process::id()) {
+        if let Some((_, made)) = current.filter(|(pid, _)| *pid == process) {
             return Ok(made);
         }
         interpreter::begin(py);
@@ -55,7 +58,7 @@ impl<T> PerProcess<T> {
             PyRuntimeError::new_err(format!("cannot start the client's threads: {error}"))
         })?;
         let made: &'static T = Box::leak(Box::new(new));
-        *current = Some((process::id(), made));
+        *current = Some((process, made));
         Ok(made)
     }
 }
@@ -85,6 +88,7 @@ impl Driven {
             turns: AtomicU64::new(0),
             keeping: AtomicBool::new(false),
             leave: Notify::new(),
+            caretakers: Mutex::default(),
         });
         let kept = Arc::clone(&driven);
         thread::Builder::new().name("gatewright".to_owned()).spawn(move || kept.keep())?;
@@ -103,18 +107,46 @@ impl Driven {
         self.runtime.block_on(future)
     }
 
+    /// Has the keeper call it every 20 ms, until it returns false.
+    pub(crate) fn look_after(&self, caretaker: impl Fn() -> bool + Send + 'static) {
+        self.caretakers().push(Box::new(caretaker));
+        // It may wait for nothing but somebody who comes.
+        if self.keeping.load(Ordering::SeqCst) {
+            self.leave.notify_one();
+        }
+    }
+
+    fn caretakers(&self) -> MutexGuard<'_, Vec<Box<dyn Fn() -> bool + Send>>> {
+        self.caretakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether there is anything left to look after.
+    fn take_care(&self) -> bool {
+        let mut caretakers = self.caretakers();
+        caretakers.retain(|goes_on| goes_on());
+        !caretakers.is_empty()
+    }
+
     /// The work of the keeper: it leaves as soon as somebody else comes.
     fn keep(&self) -> ! {
         loop {
             let turns = self.turns.load(Ordering::SeqCst);
             thread::sleep(GRACE);
+            self.take_care();
             if self.turns.load(Ordering::SeqCst) != turns {
                 continue;
             }
             self.keeping.store(true, Ordering::SeqCst);
             // Whoever comes after this look sees that the keeper drives.
             if self.inside.load(Ordering::SeqCst) == 0 {
-                self.runtime.block_on(self.leave.notified());
+                self.runtime.block_on(async {
+                    while tokio::time::timeout(GRACE, self.leave.notified()).await.is_err() {
+                        if !self.take_care() {
+                            self.leave.notified().await;
+                            break;
+                        }
+                    }
+                });
             }
             self.keeping.store(false, Ordering::SeqCst);
         }

@@ -5,13 +5,13 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use jiter::{JsonObject, JsonValue};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString, PyTuple};
 
+use crate::document::{Json, Node};
 use crate::not_given::NotGiven;
-use crate::record::{Record, Value};
+use crate::record::Record;
 
 /// Maximum nesting of containers; guards against a list that contains itself.
 const DEPTH_LIMIT: usize = 200;
@@ -124,7 +124,7 @@ fn write_value(value: &Bound<'_, PyAny>, depth: usize, json: &mut Vec<u8>) -> Re
     } else if let Ok(number) = value.cast::<PyFloat>() {
         write_float(number.value(), json)?;
     } else if let Ok(record) = value.cast::<Record>() {
-        write_members(record.get().members(), json);
+        write_parsed(record.get().object(), json);
     } else if let Ok(tuple) = value.cast::<PyTuple>() {
         write_elements(tuple.iter(), depth, json)?;
     } else {
@@ -229,43 +229,41 @@ fn write_float(number: f64, json: &mut Vec<u8>) -> Result<(), Refusal> {
 }
 
 /// Writes parsed JSON back, members in the order they came.
-pub(crate) fn write_members(members: &JsonObject<'static>, json: &mut Vec<u8>) {
-    json.push(b'{');
-    for (index, (name, value)) in members.iter().enumerate() {
-        if index > 0 {
-            json.push(b',');
+pub(crate) fn write_parsed(value: Node<'_>, json: &mut Vec<u8>) {
+    match value.json() {
+        Json::Null => json.extend_from_slice(b"null"),
+        Json::Bool(true) => json.extend_from_slice(b"true"),
+        Json::Bool(false) => json.extend_from_slice(b"false"),
+        Json::Int(number) => write_display(number, json),
+        Json::Long(digits) => json.extend_from_slice(digits.as_bytes()),
+        Json::Float(number) if number.is_nan() => json.extend_from_slice(b"NaN"),
+        Json::Float(number) if number.is_infinite() => {
+            json.extend_from_slice(if number > 0.0 { b"Infinity" } else { b"-Infinity" });
         }
-        write_string(name, json);
-        json.push(b':');
-        write_parsed(value, json);
-    }
-    json.push(b'}');
-}
-
-fn write_parsed(value: &Value, json: &mut Vec<u8>) {
-    match value {
-        JsonValue::Null => json.extend_from_slice(b"null"),
-        JsonValue::Bool(true) => json.extend_from_slice(b"true"),
-        JsonValue::Bool(false) => json.extend_from_slice(b"false"),
-        JsonValue::Int(number) => write_display(number, json),
-        JsonValue::BigInt(number) => write_display(number, json),
-        JsonValue::Float(number) if number.is_nan() => json.extend_from_slice(b"NaN"),
-        JsonValue::Float(number) if number.is_infinite() => {
-            json.extend_from_slice(if *number > 0.0 { b"Infinity" } else { b"-Infinity" });
-        }
-        JsonValue::Float(number) => write_finite(*number, json),
-        JsonValue::Str(text) => write_string(text, json),
-        JsonValue::Array(values) => {
+        Json::Float(number) => write_finite(number, json),
+        Json::Text(text) => write_string(&text, json),
+        Json::Array(elements) => {
             json.push(b'[');
-            for (index, value) in values.iter().enumerate() {
+            for (index, element) in elements.enumerate() {
                 if index > 0 {
                     json.push(b',');
                 }
-                write_parsed(value, json);
+                write_parsed(element, json);
             }
             json.push(b']');
         }
-        JsonValue::Object(members) => write_members(members, json),
+        Json::Object(members) => {
+            json.push(b'{');
+            for (index, (name, member)) in members.enumerate() {
+                if index > 0 {
+                    json.push(b',');
+                }
+                write_string(&name, json);
+                json.push(b':');
+                write_parsed(member, json);
+            }
+            json.push(b'}');
+        }
     }
 }
 

@@ -2,23 +2,28 @@
 //! no events are converted.
 
 use std::mem;
-use std::process;
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gatewright::read_ahead::{Level, Read, ReadAhead, Taken};
-use gatewright::{Error, ErrorKind, Frame, RawStream};
+use gatewright::read_ahead::{Level, ReadAhead, Taken};
+use gatewright::{Error, ErrorKind, RawStream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyList;
 use tokio::runtime::Handle;
 
 use crate::answer::Answer;
 use crate::asyncio::{self, Pending, Waiter};
 use crate::error::{self, caught};
-use crate::raw_event::RawEvent;
-use crate::record::{self, Value};
+use crate::event::Event;
+use crate::interpreter;
+use crate::own_process;
 use crate::response::{Metadata, ResponseInfo};
-use crate::waiting::{block_on, wait_for};
+use crate::runtime::Driven;
+use crate::waiting::{block_on, wait_for_stream};
+#[cfg(unix)]
+use crate::watch::Watching;
 
 fn level_of(name: &str) -> PyResult<Level> {
     match name {
@@ -37,35 +42,28 @@ fn name_of(level: Level) -> &'static str {
     }
 }
 
-/// One event at a level.
-enum Event {
-    Json(Value),
-    Raw(Frame),
-    Text(String),
-}
-
-impl Event {
-    fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        match self {
-            Self::Json(value) => record::to_python(py, &value),
-            Self::Raw(frame) => Ok(Bound::new(py, RawEvent::new(frame))?.into_any()),
-            Self::Text(text) => Ok(PyString::new(py, &text).into_any()),
-        }
-    }
+/// Who waits for a stream.
+#[derive(Clone, Copy)]
+pub(crate) enum Reader {
+    Thread(&'static Driven),
+    EventLoop,
 }
 
 /// A stream in progress. Dropping it closes the connection.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct EngineStream {
     /// None only while it is dropped.
-    stream: Option<ReadAhead<Event>>,
+    stream: Option<Arc<ReadAhead<Event>>>,
     metadata: Arc<Metadata>,
+    /// The event loop that watches the connection.
+    #[cfg(unix)]
+    watching: Mutex<Option<Arc<Watching>>>,
     pid: u32,
 }
 
 impl EngineStream {
     /// A stream that nobody has read from yet.
-    pub(crate) fn new(runtime: &Handle, stream: RawStream) -> Self {
+    pub(crate) fn new(reader: Reader, stream: RawStream) -> Self {
         let metadata = Arc::new(Metadata {
             status: stream.status(),
             headers: stream.headers().clone(),
@@ -73,31 +71,127 @@ impl EngineStream {
             attempts: stream.attempts(),
             elapsed: stream.elapsed(),
         });
-        Self { stream: Some(ReadAhead::new(runtime, stream, make)), metadata, pid: process::id() }
+        let stream = match reader {
+            Reader::Thread(driven) => {
+                let stream = ReadAhead::new(driven.handle(), stream, Event::make);
+                if stream.watch() {
+                    driven.look_after(stream.caretaker());
+                }
+                stream
+            }
+            Reader::EventLoop => {
+                let stream = ReadAhead::new(&Handle::current(), stream, Event::make);
+                stream.watch();
+                stream
+            }
+        };
+        Self {
+            stream: Some(Arc::new(stream)),
+            metadata,
+            #[cfg(unix)]
+            watching: Mutex::default(),
+            pid: own_process::id(),
+        }
     }
 
     pub(crate) fn metadata(&self) -> &Arc<Metadata> {
         &self.metadata
     }
 
-    fn stream(&self, py: Python<'_>) -> PyResult<&ReadAhead<Event>> {
+    fn stream(&self, py: Python<'_>) -> PyResult<&Arc<ReadAhead<Event>>> {
         match &self.stream {
-            Some(stream) if self.pid == process::id() => Ok(stream),
+            Some(stream) if self.pid == own_process::id() => Ok(stream),
             _ => {
                 Err(error::of_kind(py, ErrorKind::Configuration, "the stream was opened in another process"))
             }
         }
     }
+
+    /// All events of a level that are ready, the last one first; none once there are no more.
+    fn ready<'py>(
+        &self,
+        py: Python<'py>,
+        level: Level,
+    ) -> PyResult<Option<impl ExactSizeIterator<Item = Event> + use<'py>>> {
+        match self.stream(py)?.take(level) {
+            Taken::Events(events) => Ok(Some(events.into_iter().rev())),
+            Taken::Over => Ok(None),
+            Taken::Failed(failure) => Err(error::to_python(py, &failure)),
+            Taken::Otherwise(chosen) => {
+                let reader = chosen.map_or("get_final_…", name_of);
+                let message =
+                    format!("the stream is being read by {reader}(), no longer by {}()", name_of(level));
+                Err(error::of_kind(py, ErrorKind::Configuration, &message))
+            }
+            _ => Err(PyValueError::new_err("an answer of another version")),
+        }
+    }
+
+    /// Has the loop watch the connection; where it cannot, a task reads.
+    #[cfg(unix)]
+    fn watch(&self, py: Python<'_>, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
+        let stream = self.stream(py)?;
+        if stream.watched().is_none() {
+            return Ok(());
+        }
+        let own = self.watching().clone().filter(|own| own.is_of(event_loop));
+        let watching = if let Some(own) = own {
+            Ok(own)
+        } else {
+            self.unwatch(py);
+            stream.renew_timer();
+            let new = Watching::new(stream, event_loop);
+            *self.watching() = new.as_ref().ok().cloned();
+            new
+        };
+        if watching.and_then(|watching| watching.go_on(py)).is_err() {
+            stream.unwatch();
+        }
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn watch(&self, _: Python<'_>, _: &Bound<'_, PyAny>) -> PyResult<()> {
+        Ok(())
+    }
+
+    /// No event loop watches the connection any more.
+    #[cfg(unix)]
+    fn unwatch(&self, py: Python<'_>) {
+        let watching = self.watching().take();
+        if let Some(watching) = watching {
+            watching.stop(py);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn unwatch(&self, _: Python<'_>) {}
+
+    #[cfg(unix)]
+    fn watching(&self) -> MutexGuard<'_, Option<Arc<Watching>>> {
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for EngineStream {
     fn drop(&mut self) {
-        if self.pid != process::id() {
+        if self.pid != own_process::id() {
             // The connection and the task belong to the parent. Its threads do not exist here, and may hold locks for
             // ever.
             mem::forget(self.stream.take());
+            return;
         }
+        interpreter::visit(|py| self.unwatch(py));
     }
+}
+
+fn list_of(py: Python<'_>, events: impl Iterator<Item = Event>) -> PyResult<Bound<'_, PyList>> {
+    caught(py, || {
+        #[cfg(debug_assertions)]
+        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
+        let events = events.map(|event| event.into_python(py));
+        PyList::new(py, events.collect::<PyResult<Vec<_>>>()?)
+    })
 }
 
 /// Reads to the end; returns the whole document.
@@ -108,34 +202,23 @@ fn document(stream: &ReadAhead<Event>) -> impl Future<Output = Result<Answer, Er
 
 #[pymethods]
 impl EngineStream {
-    /// All events of a level that are ready, perhaps none; None once the stream is complete or closed. Raises the error
-    /// that ended the stream, once, after the last event. The first call fixes the level.
+    /// All events of a level that are ready, the last one first, perhaps none; None once the stream is complete or closed.
+    /// Raises the error that ended the stream, once, after the last event. The first call fixes the level.
     fn take<'py>(&self, py: Python<'py>, level: &str) -> PyResult<Option<Bound<'py, PyList>>> {
-        let stream = self.stream(py)?;
-        let level = level_of(level)?;
-        let events = match stream.take(level) {
-            Taken::Events(events) => events,
-            Taken::Over => return Ok(None),
-            Taken::Failed(failure) => return Err(error::to_python(py, &failure)),
-            Taken::Otherwise(chosen) => {
-                let reader = chosen.map_or("get_final_…", name_of);
-                let message =
-                    format!("the stream is being read by {reader}(), no longer by {}()", name_of(level));
-                return Err(error::of_kind(py, ErrorKind::Configuration, &message));
-            }
-            _ => return Err(PyValueError::new_err("an answer of another version")),
-        };
-        caught(py, || {
-            #[cfg(debug_assertions)]
-            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
-            let events = events.into_iter().map(|event| event.into_python(py));
-            PyList::new(py, events.collect::<PyResult<Vec<_>>>()?).map(Some)
-        })
+        let events = self.ready(py, level_of(level)?)?;
+        events.map(|events| list_of(py, events)).transpose()
     }
 
-    /// Blocks until `take` has something to return.
-    fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        wait_for(py, self.stream(py)?.readable())
+    /// Like `take`, but blocks until there is at least one event.
+    fn next<'py>(&self, py: Python<'py>, level: &str) -> PyResult<Option<Bound<'py, PyList>>> {
+        let level = level_of(level)?;
+        loop {
+            match self.ready(py, level)? {
+                None => return Ok(None),
+                Some(events) if events.len() > 0 => return list_of(py, events).map(Some),
+                Some(_) => wait_for_stream(py, self.stream(py)?)?,
+            }
+        }
     }
 
     /// A future of `event_loop` that is done once `take` has something to return.
@@ -144,6 +227,7 @@ impl EngineStream {
         let waiter = Waiter::new(event_loop)?;
         let future = waiter.future(py);
         stream.when_readable(|| waiter.settle(|py| Ok(py.None())));
+        self.watch(py, event_loop)?;
         Ok(future)
     }
 
@@ -155,16 +239,18 @@ impl EngineStream {
 
     /// Like `finish`; the document settles a future of `event_loop`.
     fn finish_async(&self, py: Python<'_>, event_loop: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        self.unwatch(py);
         let document = document(self.stream(py)?);
         asyncio::spawn(py, event_loop, document, |py, document| document.into_python(py))
     }
 
     /// Closes the connection; discards events that were not taken. The document of a complete stream remains available.
-    fn close(&self) {
-        if self.pid == process::id()
+    fn close(&self, py: Python<'_>) {
+        if self.pid == own_process::id()
             && let Some(stream) = &self.stream
         {
             stream.close();
+            self.unwatch(py);
         }
     }
 
@@ -172,15 +258,5 @@ impl EngineStream {
     #[getter]
     fn response(&self) -> ResponseInfo {
         ResponseInfo::new(Arc::clone(&self.metadata))
-    }
-}
-
-/// Converts what the core's task has read, without the interpreter.
-fn make(read: Read) -> Result<Event, String> {
-    match read {
-        Read::Chunk(document) => record::parse(document.as_bytes()).map(Event::Json),
-        Read::Frame(frame) => Ok(Event::Raw(frame)),
-        Read::Text(text) => Ok(Event::Text(text)),
-        _ => Err("a level of another version".to_owned()),
     }
 }

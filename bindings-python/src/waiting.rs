@@ -3,9 +3,10 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::task::Poll;
-use std::time::Duration;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
+use gatewright::read_ahead::{Held, Now, ReadAhead, Slot};
 use pyo3::prelude::*;
 use tokio::time::timeout;
 
@@ -39,17 +40,104 @@ pub(crate) fn wait_for<T: Send>(py: Python<'_>, future: impl Future<Output = T> 
     wait(py, &Desk::default(), future)
 }
 
+/// Waits until a stream has something to take. Where its reader watches the connection, this thread waits for that and
+/// reads what arrives.
+pub(crate) fn wait_for_stream<E: Send>(py: Python<'_>, stream: &ReadAhead<E>) -> PyResult<()> {
+    loop {
+        match interpreter::detached(py, || watch(stream)) {
+            Some(Now::Silent) => py.check_signals()?,
+            None | Some(Now::Elsewhere) => {
+                wait_for(py, stream.readable())?;
+                if stream.watched().is_none() {
+                    return Ok(());
+                }
+            }
+            Some(_) => return Ok(()),
+        }
+    }
+}
+
+/// Reads until there is something to take, or it is time to check for signals (Silent). None if there is no connection to
+/// watch.
+fn watch<E: Send>(stream: &ReadAhead<E>) -> Option<Now> {
+    let _attending = stream.attend();
+    let begun = Instant::now();
+    let mut now = if stream.is_at_rest() { Now::Silent } else { stream.read_now(Waker::noop()) };
+    while now == Now::Silent {
+        let held = stream.watched()?.hold()?;
+        let is_ready = begun.elapsed() < SIGNAL_TICK && is_ready(&held);
+        if is_ready {
+            held.set_readable();
+        }
+        drop(held);
+        // Time limits are looked at, too.
+        now = stream.read_now(Waker::noop());
+        if !is_ready {
+            break;
+        }
+    }
+    Some(now)
+}
+
+/// Waits until a connection has something to read, or room for what did not fit; false after 50 ms, or where a signal came.
+#[cfg(unix)]
+fn is_ready(held: &Held) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(SIGNAL_TICK.subsec_nanos()) };
+    let wanted = if held.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+    let mut awaited = [PollFd::new(held, wanted)];
+    poll(&mut awaited, Some(&tick)).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(not(unix))]
+fn is_ready(_: &Held) -> bool {
+    true
+}
+
 fn wait<T: Send>(py: Python<'_>, desk: &Desk, future: impl Future<Output = T> + Send) -> PyResult<T> {
     let driven = runtime(py)?;
     let mut future = pin!(future);
+    let mut slot = Slot::default();
     loop {
         // Callbacks and signal handlers run outside of the runtime: they may take long, and make calls of their own.
-        let stop = interpreter::detached(py, || driven.drive(next_stop(desk, future.as_mut())));
+        let stop = interpreter::detached(py, || {
+            let entered = driven.handle().enter();
+            if let Some(stop) = watch_call(desk, future.as_mut(), &mut slot) {
+                return stop;
+            }
+            drop(entered);
+            driven.drive(next_stop(desk, future.as_mut()))
+        });
         match stop {
             Stop::Done(value) => return Ok(value),
             Stop::Asked(asked) => asked.run(py),
             Stop::Tick => py.check_signals()?,
         }
+    }
+}
+
+/// Polls a call as long as it waits for a connection that this thread watches; none once it waits for something else.
+fn watch_call<T>(
+    desk: &Desk,
+    mut future: Pin<&mut (impl Future<Output = T> + Send)>,
+    slot: &mut Slot,
+) -> Option<Stop<T>> {
+    let begun = Instant::now();
+    // Time limits are looked at every 50 ms.
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(value) = slot.watching(|| future.as_mut().poll(&mut context)) {
+            return Some(Stop::Done(value));
+        }
+        if let Some(asked) = desk.take() {
+            return Some(Stop::Asked(asked));
+        }
+        let held = slot.connection()?.hold()?;
+        if begun.elapsed() >= SIGNAL_TICK || !is_ready(&held) {
+            return Some(Stop::Tick);
+        }
+        held.set_readable();
     }
 }
 

@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
+use crate::document::Document;
 use crate::error::{self, caught};
 use crate::record;
 
@@ -42,8 +43,8 @@ pub(crate) fn read_webhook(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<
 }
 
 fn to_record(py: Python<'_>, body: &[u8]) -> PyResult<Py<PyAny>> {
-    let value = record::parse(body).map_err(PyValueError::new_err)?;
-    Ok(record::to_python(py, &value)?.unbind())
+    let document = Document::parse_bytes(body).map_err(PyValueError::new_err)?;
+    Ok(record::to_python(py, document)?.unbind())
 }
 
 /// The body as it arrived. Text stands for its UTF-8.

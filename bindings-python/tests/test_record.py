@@ -158,3 +158,71 @@ def test_what_the_class_has_comes_before_members_of_its_name() -> None:
         assert getattr(shadowed, name) != "member", name
         assert shadowed[name] == "member"
     assert shadowed.__len__() == len(names) + 1
+
+
+def test_escapes_in_names_and_texts_are_read() -> None:
+    text = r'{"a\u0062": "\ud83d\ude00 \"q\" \\ \/ \n", "": {"\"": [""]}, "ab\\": 1}'
+    record = Record.from_json(text)
+    assert record.ab == '\U0001f600 "q" \\ / \n'
+    assert record[""]['"'] == [""]
+    assert record.to_dict() == json.loads(text)
+    assert json.loads(record.to_json()) == json.loads(text)
+
+
+NUMBERS = [
+    "0",
+    "-0",
+    "-1",
+    "0.5",
+    "-1.5e-7",
+    "1e5",
+    "1E+2",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775809",
+    "1234567890123456789.5",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+]
+
+
+@pytest.mark.parametrize("number", [*NUMBERS, "1" * 400])
+def test_numbers_are_those_of_python(number: str) -> None:
+    value, expected = Record.from_json(f'{{"n": [{number}]}}').n[0], json.loads(number)
+    assert type(value) is type(expected)
+    assert repr(value) == repr(expected)
+
+
+MALFORMED = [
+    '{"a": 01}',
+    '{"a": 1.}',
+    '{"a": -}',
+    '{"a": tru}',
+    '{"a": "\n"}',
+    r'{"a": "\x"}',
+    r'{"a": "\ud800"}',
+    '{"a" 1}',
+    "{a: 1}",
+    '{"a": 1,}',
+    '{"a": [1,]}',
+    '{"a": [1 2]}',
+    '{"a": "b',
+    '{"a": 1',
+    "\ufeff{}",
+]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_what_is_malformed_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(ValueError, match=r"at line 1 column \d+|at line 2 column \d+"):
+        Record.from_json(text)
+
+
+def test_nesting_has_a_limit() -> None:
+    def nested(depth: int) -> str:
+        return '{"a":' * depth + "1" + "}" * depth
+
+    assert Record.from_json(nested(200)).to_json() == nested(200)
+    with pytest.raises(ValueError, match="recursion limit exceeded"):
+        Record.from_json(nested(201))

@@ -223,6 +223,8 @@ def play(response: dict[str, Any]) -> Callable[[Connection], None]:
         if response["end"] == "clean":
             connection.send(b"0\r\n\r\n")
         elif response["end"] == "reset":
+            # What came before is to be read first.
+            time.sleep(0.05)
             connection.reset()
         elif response["end"] == "hang":
             connection.wait_until_closed(10)

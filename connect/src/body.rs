@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::h1::Reading;
 use crate::idle::Idle;
 use crate::socket::Socket;
+use crate::tcp::Watched;
 
 /// The body of an answer. Whoever polls it reads from the connection, which goes back to the pool at the end. Dropping it
 /// before closes the connection; over HTTP/2, only its stream. Trailers are not kept.
@@ -41,6 +42,24 @@ impl Body {
 
     pub(crate) fn http2(incoming: Incoming) -> Self {
         Self { ready: Bytes::new(), rest: Rest::Http2(incoming) }
+    }
+
+    /// Has the reader watch the connection, no longer the runtime: polling then returns at once, wakes nobody for what
+    /// arrives, and finds it once the watcher has said so. None where there is no connection to watch: at the end of the
+    /// body, over HTTP/2, and while the request is still being sent.
+    pub fn watch(&mut self) -> Option<Watched> {
+        match &mut self.rest {
+            Rest::Http1 { reading, .. } => reading.watch(),
+            Rest::None | Rest::Http2(_) => None,
+        }
+    }
+
+    /// Has the runtime of the caller watch the connection again.
+    pub fn drive(&mut self) -> Result<(), Error> {
+        match &mut self.rest {
+            Rest::Http1 { reading, .. } => reading.drive(),
+            Rest::None | Rest::Http2(_) => Ok(()),
+        }
     }
 
     fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {

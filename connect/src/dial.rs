@@ -1,15 +1,24 @@
 //! Opens a connection: name, TCP, TLS, and which version of HTTP the server chose.
 
+use std::fmt;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::{Connection as _, HttpConnector};
+use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio_rustls::TlsConnector;
 use tower_service::Service as _;
 
 use crate::error::Error;
 use crate::socket::Socket;
+use crate::tcp::Tcp;
+
+/// What a server may choose in the TLS handshake, and HTTP/2 among it.
+const HTTP2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
 
 /// Keep-alive packets without an answer after which a connection is given up.
 const KEEP_ALIVES: u32 = 3;
@@ -18,9 +27,9 @@ const KEEP_ALIVES: u32 = 3;
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// Opens connections to one server.
-#[derive(Debug, Clone)]
 pub(crate) struct Dialer {
-    connector: HttpsConnector<HttpConnector>,
+    tcp: HttpConnector,
+    tls: TlsConnector,
     server: Uri,
 }
 
@@ -32,7 +41,7 @@ pub(crate) enum Dialed {
 
 impl Dialer {
     /// `keep_alive`: interval of TCP's keep-alive packets.
-    pub(crate) fn new(server: Uri, tls: ClientConfig, keep_alive: Option<Duration>) -> Self {
+    pub(crate) fn new(server: Uri, mut tls: ClientConfig, keep_alive: Option<Duration>) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -41,12 +50,8 @@ impl Dialer {
         tcp.set_keepalive_retries(keep_alive.map(|_| KEEP_ALIVES));
         #[cfg(target_os = "linux")]
         tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(tcp);
-        Self { connector, server }
+        tls.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
+        Self { tcp, tls: TlsConnector::from(Arc::new(tls)), server }
     }
 
     pub(crate) fn server(&self) -> &Uri {
@@ -59,12 +64,29 @@ impl Dialer {
     }
 
     pub(crate) async fn dial(&self) -> Result<Dialed, Error> {
-        let stream = self.connector.clone().call(self.server.clone()).await.map_err(Error::Connect)?;
-        let is_http2 = stream.connected().is_negotiated_h2();
-        let socket = match stream {
-            MaybeHttpsStream::Http(tcp) => Socket::Plain(tcp.into_inner()),
-            MaybeHttpsStream::Https(tls) => Socket::Tls(Box::new(tls.into_inner())),
-        };
+        let connected = self.tcp.clone().call(self.server.clone()).await;
+        let tcp = Tcp::Driven(connected.map_err(|error| Error::Connect(error.into()))?.into_inner());
+        if !self.is_tls() {
+            return Ok(Dialed::Http1(Socket::Plain(tcp)));
+        }
+        let name = self.name().map_err(|error| Error::Connect(error.into()))?;
+        let agreed = self.tls.connect(name, tcp).await;
+        let tls = agreed.map_err(|error| Error::Connect(io::Error::other(error).into()))?;
+        let is_http2 = tls.get_ref().1.alpn_protocol() == Some(HTTP2);
+        let socket = Socket::Tls(Box::new(tls));
         Ok(if is_http2 { Dialed::Http2(socket) } else { Dialed::Http1(socket) })
+    }
+
+    /// The name that the certificate of the server has to bear.
+    fn name(&self) -> Result<ServerName<'static>, rustls::pki_types::InvalidDnsNameError> {
+        let host = self.server.host().unwrap_or_default();
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        ServerName::try_from(host.to_owned())
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Dialer").field("server", &self.server).finish_non_exhaustive()
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::h1::Connection;
 use crate::h2;
 use crate::socket::Socket;
+use crate::watching;
 
 /// The connections to a server that can be used again.
 #[derive(Debug)]
@@ -59,7 +60,10 @@ impl Idle {
     pub(crate) fn take(&self) -> Option<Connection<Socket>> {
         loop {
             let Unused { mut connection, since } = self.state().take_last()?;
-            if since.elapsed() < self.timeout && connection.socket().is_quiet() {
+            if since.elapsed() < self.timeout
+                && connection.socket().is_quiet()
+                && let Ok(connection) = connection.begin()
+            {
                 return Some(connection);
             }
         }
@@ -82,6 +86,7 @@ impl Idle {
 
     /// Keeps an HTTP/1.1 connection, if there is one.
     pub(crate) fn put(self: &Arc<Self>, connection: Option<Connection<Socket>>) {
+        watching::set(None);
         let Some(connection) = connection.filter(|_| self.most > 0) else { return };
         let mut state = self.state();
         let surplus = (state.connections.len() >= self.most).then(|| state.connections.pop_front());

@@ -15,10 +15,14 @@ mod h2;
 mod idle;
 mod pool;
 mod socket;
+mod tcp;
+mod watching;
 
 pub use self::body::Body;
 pub use self::error::Error;
 pub use self::pool::{Pool, Settings};
+pub use self::tcp::{Held, Watched};
+pub use self::watching::Slot;
 
 #[cfg(fuzzing)]
 pub mod fuzzing {

@@ -5,19 +5,15 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use hyper_util::rt::TokioIo;
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// The TLS of the connector, whose traits are those of another library.
-type Tls = TlsStream<TokioIo<TokioIo<TcpStream>>>;
+use crate::tcp::{Tcp, Watched};
 
 #[derive(Debug)]
 pub(crate) enum Socket {
-    Plain(TcpStream),
-    Tls(Box<Tls>),
+    Plain(Tcp),
+    Tls(Box<TlsStream<Tcp>>),
 }
 
 impl Socket {
@@ -25,8 +21,8 @@ impl Socket {
     pub(crate) fn is_quiet(&mut self) -> bool {
         // Asked of the system itself: a runtime that nobody drove since has not heard of it.
         let mut byte = [MaybeUninit::uninit()];
-        let said = SockRef::from(self.tcp()).peek(&mut byte);
-        if !said.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+        let said = self.tcp().socket().map(|socket| socket.peek(&mut byte));
+        if !said.is_some_and(|said| said.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)) {
             return false;
         }
         // TLS may hold what it has read and nobody took.
@@ -35,10 +31,31 @@ impl Socket {
         Pin::new(self).poll_read(&mut context, &mut ReadBuf::new(&mut byte)).is_pending()
     }
 
-    fn tcp(&self) -> &TcpStream {
+    /// Has somebody else watch the connection; none where that fails.
+    pub(crate) fn watch(&mut self) -> Option<Watched> {
+        self.tcp_mut().watch()
+    }
+
+    /// Has the runtime of the caller watch the connection again.
+    pub(crate) fn drive(&mut self) -> io::Result<()> {
+        self.tcp_mut().drive()
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.tcp().is_watched()
+    }
+
+    fn tcp(&self) -> &Tcp {
         match self {
             Self::Plain(tcp) => tcp,
-            Self::Tls(tls) => tls.get_ref().0.inner().inner(),
+            Self::Tls(tls) => tls.get_ref().0,
+        }
+    }
+
+    fn tcp_mut(&mut self) -> &mut Tcp {
+        match self {
+            Self::Plain(tcp) => tcp,
+            Self::Tls(tls) => tls.get_mut().0,
         }
     }
 }

@@ -1,17 +1,21 @@
 //! Pools against real servers on loopback: plain, with TLS, with HTTP/2.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright_connect::{Error, Pool, Settings};
+use gatewright_connect::{Body, Error, Held, Pool, Settings};
 use http::{Method, Request, Uri};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// A server and how many connections it has accepted.
 struct Server {
@@ -31,7 +35,7 @@ impl Server {
 
 /// Serves each connection with `serve`.
 async fn server<F: Future<Output = ()> + Send + 'static>(
-    serve: impl Fn(tokio::net::TcpStream) -> F + Send + 'static,
+    serve: impl Fn(TcpStream) -> F + Send + 'static,
 ) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -102,6 +106,64 @@ async fn a_connection_is_used_again() {
         assert_eq!(ask(&pool, path).await.expect("an answer"), path);
     }
     assert_eq!(server.connections(), 1);
+}
+
+/// Answers each request with `ab`, and `cd` once it is told to.
+async fn halves(mut socket: TcpStream, go_on: Arc<Notify>) {
+    let mut received = [0; 4096];
+    while socket.read(&mut received).await.unwrap_or(0) > 0 {
+        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab";
+        socket.write_all(head).await.expect("a client");
+        go_on.notified().await;
+        socket.write_all(b"cd").await.expect("a client");
+    }
+}
+
+/// What the watcher of a connection reads next.
+async fn watched(body: &mut Body, held: &Held) -> Bytes {
+    loop {
+        held.set_readable();
+        let polled = Pin::new(&mut *body).poll_frame(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(frame) = polled {
+            return frame.expect("a frame").expect("a connection").into_data().expect("data");
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_body_is_read_by_whoever_watches_its_connection_which_is_used_again() {
+    let go_on = Arc::new(Notify::new());
+    let telling = Arc::clone(&go_on);
+    let server = server(move |socket| halves(socket, Arc::clone(&telling))).await;
+    let pool = pool(&server, settings());
+    for changes in 0..4 {
+        let request = Request::get("/").body(Bytes::new()).expect("a request");
+        let mut body = pool.send(request).await.expect("an answer").into_body();
+        let next = body.frame().await.expect("a frame").expect("a connection");
+        assert_eq!(next.into_data().expect("data"), "ab");
+        for _ in 0..changes {
+            let watching = body.watch().expect("a connection");
+            let polled = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending());
+            assert!(watching.hold().is_some());
+            body.drive().expect("a runtime");
+            assert!(watching.hold().is_none(), "the runtime has it");
+        }
+        if changes % 2 == 0 {
+            let held = body.watch().and_then(|watching| watching.hold()).expect("a connection");
+            go_on.notify_one();
+            assert_eq!(watched(&mut body, &held).await, "cd");
+        } else {
+            go_on.notify_one();
+            let next = body.frame().await.expect("a frame").expect("a connection");
+            assert_eq!(next.into_data().expect("data"), "cd");
+        }
+        assert!(body.is_end_stream());
+        assert!(body.watch().is_none(), "nothing comes any more");
+        assert_eq!(server.connections(), 1);
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod meaning;
 mod mend;
 mod pattern;
 mod reading;
+mod rows;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -28,13 +29,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
+use gatewright_connect::Watched;
 use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Sleep};
 
 pub use self::accumulate::Accumulator;
 use self::levels::Levels;
-use self::reading::{Reader, Ready};
+use self::reading::{Chunk, Reader, Ready};
 use self::turns::Turns;
 pub use self::typed::EventStream;
 use crate::api::operation::Operation;
@@ -76,6 +78,12 @@ pub struct RawStream {
     last_byte: Instant,
     timer: Pin<Box<Sleep>>,
     turns: Turns,
+    /// Whether the reader watches the connection, instead of the runtime.
+    is_watched: bool,
+    /// Whether the body has given all that has arrived.
+    is_drained: bool,
+    /// Whether whoever waits is woken when the timer has run out.
+    is_timed: bool,
 }
 
 impl RawStream {
@@ -99,7 +107,37 @@ impl RawStream {
                 bounds.silence.limit.min(bounds.event_idle),
             ))),
             turns: Turns::default(),
+            is_watched: false,
+            is_drained: false,
+            is_timed: false,
         }
+    }
+
+    /// Has the reader watch the connection: polling then wakes nobody for what arrives. None where there is no
+    /// connection to watch.
+    fn watch(&mut self) -> Option<Watched> {
+        let watched = self.body.as_mut()?.watch()?;
+        self.is_watched = true;
+        Some(watched)
+    }
+
+    /// Has the runtime of the caller watch the connection again.
+    fn drive(&mut self) {
+        self.is_watched = false;
+        // Also where nobody could watch it for us: it may come from a call whose thread did.
+        if let Some(Err(error)) = self.body.as_mut().map(HeldBody::drive) {
+            self.end = Some(Err(body_error(error)));
+        }
+    }
+
+    /// Has the timer wake whoever polls next: another reader than the one that it would wake.
+    fn renew_timer(&mut self) {
+        self.is_timed = false;
+    }
+
+    /// Whether there is nothing to do until the connection has something, or the timer wakes whoever waits.
+    fn is_at_rest(&self) -> bool {
+        self.is_watched && self.is_drained && self.is_timed && !self.timer.is_elapsed()
     }
 
     /// HTTP status, 200 to 299.
@@ -158,6 +196,15 @@ impl RawStream {
     /// As [`RawStream::next_batch`], but does not wait: none if nothing is ready yet.
     pub fn try_next_batch(&mut self) -> Option<Result<Option<Vec<StreamEvent>>, Error>> {
         poll_fn(|context| self.poll_level(context, false, false, Self::take_chunk)).now_or_never()
+    }
+
+    /// As [`RawStream::next_batch`], as one JSON text for front ends that make objects of events: an array of rows. A row is
+    /// `[event]`; or `[parts, paths, value…]` for three events or more that differ in a few strings and numbers. `paths`
+    /// says where these are, by names of members and indices of items; the values of one event follow those of another.
+    /// An event's JSON is `parts`, texts of which there is one more, with its values between them.
+    pub async fn next_rows(&mut self) -> Result<Option<String>, Error> {
+        let batch = poll_fn(|context| self.poll_level(context, false, true, Self::take_alike)).await?;
+        Ok(batch.map(|batch| rows::to_json(&batch)))
     }
 
     /// As [`RawStream::next_batch`], at the level of frames: every frame as it arrived, including heartbeats,
@@ -223,6 +270,10 @@ impl RawStream {
 
     fn take_chunk(&mut self, ready: Ready) -> Result<Option<StreamEvent>, Error> {
         self.levels.chunk(ready)
+    }
+
+    fn take_alike(&mut self, ready: Ready) -> Result<Option<Chunk>, Error> {
+        self.levels.alike(ready)
     }
 
     fn take_typed<T: DeserializeOwned>(&mut self, ready: Ready) -> Result<Option<T>, Error> {
@@ -325,7 +376,9 @@ impl RawStream {
             }
             packets += 1;
             let Some(body) = &mut self.body else { break };
-            match body.poll_next_unpin(context) {
+            let polled = body.poll_next_unpin(context);
+            self.is_drained = polled.is_pending();
+            match polled {
                 Poll::Ready(Some(Ok(packet))) => {
                     self.last_byte = Instant::now();
                     self.turns.packet();
@@ -338,7 +391,7 @@ impl RawStream {
                     let silence = ready!(self.poll_silence(context));
                     self.end = Some(Err(silence));
                 }
-                Poll::Pending if may_yield && self.turns.give() => {
+                Poll::Pending if may_yield && !self.is_watched && self.turns.give() => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -357,6 +410,7 @@ impl RawStream {
         let Silence { limit, option } = self.bounds.silence;
         let (by_bytes, by_events) = loop {
             // What arrives only puts the end off, so the timer need not follow before it has run out.
+            self.is_timed = true;
             ready!(self.timer.as_mut().poll(context));
             let by_bytes = later(self.last_byte, limit);
             let by_events = later(self.reader.last_event, self.bounds.event_idle);
@@ -411,6 +465,9 @@ impl RawStream {
                 return;
             }
             runtime.spawn(async move {
+                if body.drive().is_err() {
+                    return;
+                }
                 let drained = async { while let Some(Ok(_)) = body.next().await {} };
                 // Both outcomes are fine: the body ended in time, or the drop closes the connection.
                 let _ = tokio::time::timeout(DRAIN_TIME, drained).await;

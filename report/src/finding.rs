@@ -16,6 +16,9 @@ const QUOTED_CHARS: usize = 64;
 /// Maximum length of a pointer or name in a finding, in code points: those of a report are far shorter.
 pub(crate) const NAMED_CHARS: usize = 256;
 
+/// Most pointers are no longer than this, in bytes.
+const USUAL_POINTER: usize = 32;
+
 /// A problem in a document, and its location.
 ///
 /// Its serialised form is the one that the program, Python and Node return.
@@ -95,12 +98,12 @@ pub(crate) fn place(findings: Vec<(usize, Finding)>, document: &[u8]) -> Vec<Vio
         .into_iter()
         .map(|(offset, finding)| {
             cursor.advance(offset);
-            let place = match finding.pointer.as_str() {
-                "" => String::new(),
-                pointer => format!("{}: ", visible(pointer)),
+            let place = match visible(&finding.pointer) {
+                Cow::Borrowed("") => Cow::Borrowed(""),
+                pointer => pointer + ": ",
             };
             Violation {
-                message: format!("{place}{} ({})", finding.message, finding.section),
+                message: [&*place, &*finding.message, " (", finding.section, ")"].concat(),
                 pointer: finding.pointer,
                 line: cursor.line,
                 column: cursor.column,
@@ -149,9 +152,17 @@ impl Cursor<'_> {
 
 /// JSON Pointer made of unescaped steps, truncated to the maximum length of a finding. Ignores steps after that.
 pub(crate) fn pointer_of<'a>(steps: impl Iterator<Item = Cow<'a, str>>) -> String {
-    let mut pointer = String::new();
+    let mut pointer = String::with_capacity(USUAL_POINTER);
     let mut room = NAMED_CHARS;
     for step in steps {
+        // A long name is not looked at to its end.
+        let fits = step.len() < room;
+        if fits && step.is_ascii() && !step.contains(['~', '/']) {
+            pointer.push('/');
+            pointer.push_str(&step);
+            room -= 1 + step.len();
+            continue;
+        }
         let characters = step.chars().flat_map(|character| match character {
             '~' => ['~', '0'].into_iter().take(2),
             '/' => ['~', '1'].into_iter().take(2),

@@ -38,6 +38,10 @@ struct Reader<'a, 'n> {
     text: &'a str,
     at: usize,
     path: Vec<Step>,
+    /// Members and items of the objects and arrays that are being read, the innermost last: each gets a list of its exact
+    /// length when it ends.
+    members: Vec<Member<'a>>,
+    items: Vec<Node<'a>>,
     findings: Findings,
     /// The input continues after `text`, with bytes that are not UTF-8.
     cut: bool,
@@ -71,14 +75,19 @@ pub(crate) fn read_unsure<'a, 'n>(
             (std::str::from_utf8(valid).expect("valid up to here"), true)
         }
     };
-    let mut reader = Reader { text, at: 0, path: Vec::new(), findings, cut, sure };
+    let mut reader = Reader::new(text, findings, cut, sure);
     match reader.document() {
         Ok(root) if reader.findings.is_empty() => Ok((root, reader.sure)),
         _ => Err(reader.findings),
     }
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a, 'n> Reader<'a, 'n> {
+    fn new(text: &'a str, findings: Findings, cut: bool, sure: SureObjects<'n>) -> Self {
+        let (path, members, items) = (Vec::new(), Vec::new(), Vec::new());
+        Self { text, at: 0, path, members, items, findings, cut, sure }
+    }
+
     fn document(&mut self) -> Result<Node<'a>, Stop> {
         if self.text.starts_with('\u{feff}') {
             self.note(0, "encoding", || "the document starts with a byte order mark".to_owned());
@@ -123,11 +132,11 @@ impl<'a> Reader<'a, '_> {
             return Ok(value);
         }
         self.at += 1;
-        let mut members = Vec::new();
+        let outer = self.members.len();
         self.skip_space();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Value::Object(members));
+            return Ok(Value::Object(Vec::new()));
         }
         loop {
             let name_start = self.at;
@@ -143,7 +152,7 @@ impl<'a> Reader<'a, '_> {
             self.skip_space();
             let node = self.value()?;
             self.path.pop();
-            members.push(Member::new(name, name_start, node));
+            self.members.push(Member::new(name, name_start, node));
             self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -154,6 +163,7 @@ impl<'a> Reader<'a, '_> {
             self.skip_space();
         }
         self.at += 1;
+        let members: Vec<Member<'a>> = self.members.drain(outer..).collect();
         self.find_duplicates(&members);
         Ok(Value::Object(members))
     }
@@ -179,15 +189,16 @@ impl<'a> Reader<'a, '_> {
     fn array(&mut self) -> Result<Value<'a>, Stop> {
         self.enter()?;
         self.at += 1;
-        let mut items = Vec::new();
+        let outer = self.items.len();
         self.skip_space();
         if self.peek() == Some(b']') {
             self.at += 1;
-            return Ok(Value::Array(items));
+            return Ok(Value::Array(Vec::new()));
         }
         loop {
-            self.path.push(Step::Item(items.len()));
-            items.push(self.value()?);
+            self.path.push(Step::Item(self.items.len() - outer));
+            let item = self.value()?;
+            self.items.push(item);
             self.path.pop();
             self.skip_space();
             match self.peek() {
@@ -199,7 +210,7 @@ impl<'a> Reader<'a, '_> {
             self.skip_space();
         }
         self.at += 1;
-        Ok(Value::Array(items))
+        Ok(Value::Array(self.items.drain(outer..).collect()))
     }
 
     fn enter(&mut self) -> Result<(), Stop> {
@@ -481,14 +492,8 @@ impl<'a> Reader<'a, '_> {
         if !raw.contains('\\') {
             return Cow::Borrowed(raw);
         }
-        let mut again = Reader {
-            text: &self.text[..end],
-            at: start,
-            path: Vec::new(),
-            findings: Findings::new(1),
-            cut: false,
-            sure: SureObjects::new(None),
-        };
+        let mut again = Reader::new(&self.text[..end], Findings::new(1), false, SureObjects::new(None));
+        again.at = start;
         let mut name = String::new();
         while let Some(character) = again.rest().chars().next() {
             if character != '\\' {

@@ -223,7 +223,9 @@ impl<'a> Number<'a> {
     /// The value, if it is an integer that fits.
     pub(crate) fn as_integer(self) -> Option<i128> {
         if self.is_plain() {
-            return self.0.parse().ok();
+            // Most numbers are short.
+            let short = self.0.parse::<i64>().ok().map(i128::from);
+            return short.or_else(|| self.0.parse().ok());
         }
         let decimal = self.decimal();
         if decimal.digits.is_empty() {

@@ -329,6 +329,11 @@ fn set(schema: &mut Json, place: &str, keyword: &str, value: Json) {
 }
 
 impl Outcome {
+    /// Whether there are no violations and no advisories: of such a document there is nothing to tell.
+    pub fn is_clean(&self) -> bool {
+        self.violations.is_empty() && self.advisories.is_empty()
+    }
+
     /// Shifts the lines of the findings for a file in which the document starts on this line, as in NDJSON.
     #[must_use]
     pub fn from_line(mut self, line: usize) -> Self {

@@ -106,15 +106,16 @@ class Reply:
 
 @final
 class EngineStream:
-    """A streamed response, read ahead from the first `take` on."""
+    """A streamed response. Who waits for it reads what arrives."""
 
     def take(self, level: str) -> list[Any] | None:
-        """All ready events of a level; None once the stream is complete. Raises the error that ended it.
+        """All ready events of a level, the last one first; None once the stream is complete. Raises the error
+        that ended it.
 
         Levels: `events`, `raw_events`, `text`. The first call decides the level.
         """
-    def wait(self) -> None:
-        """Blocks until `take` has something to return."""
+    def next(self, level: str) -> list[Any] | None:
+        """Like `take`, but blocks until there is at least one event."""
     def readable(self, event_loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
         """Done once `take` has something to return."""
     def finish(self) -> Any:
@@ -238,15 +239,21 @@ class ReportValidator:
     @property
     def max_bytes(self) -> int:
         """Largest document that is read."""
-    def validate(self, document: bytes) -> dict[str, Any]:
-        """The verdict: valid, violations, advisories, more_violations, more_advisories."""
+    def validate(self, document: bytes) -> _Verdict | None:
+        """The verdict; nothing if the document is clean."""
     def html(self, document: bytes, evidence: str | None, page: str | None) -> _Made: ...
     def junit(self, document: bytes) -> _Made: ...
     def annotations(self, document: bytes) -> _Made: ...
     def canonical(self, document: bytes) -> _Made: ...
     def diff(self, old: bytes, new: bytes, thresholds: tuple[int, int], as_html: bool) -> _Made: ...
 
-_Made: TypeAlias = tuple[str, None] | tuple[None, tuple[str, dict[str, Any]]]
+_Finding: TypeAlias = tuple[str, int, int, str, str | None, str | None, str | None, str, str]
+"""The members of `report.Violation`."""
+
+_Verdict: TypeAlias = tuple[bool, list[_Finding], list[_Finding], int, int]
+"""The members of `report.Outcome`, with the members of each finding."""
+
+_Made: TypeAlias = tuple[str, None] | tuple[None, tuple[str, _Verdict | None]]
 """The result for a document, or a one-line reason why there is none, and the verdict."""
 
 SLOWER_PERCENT: int
@@ -265,8 +272,9 @@ class ReportPool:
     def __init__(self, validator: ReportValidator, threads: int, ordered: bool) -> None: ...
     def submit(self, document: bytes | None, path: str | None) -> bool:
         """Hands a document over; whether there is room for another before a result is fetched."""
-    def fetch(self) -> tuple[int, dict[str, Any] | None, str | None] | None:
-        """The next result: index, verdict, or why there is none; nothing when none is pending."""
+    def fetch(self) -> tuple[int, _Verdict | None, str | None] | None:
+        """The next result: index, verdict, or why the document could not be read. Neither if it is
+        clean; nothing when no result is pending."""
 
 @final
 class CheckRun:

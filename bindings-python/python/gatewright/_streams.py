@@ -7,7 +7,7 @@ from gatewright._engine import EngineStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Iterator
     from types import TracebackType
     from typing import Any, Generic, TypeVar
 
@@ -63,10 +63,11 @@ class Stream(Generic[_Event]):
 
     def __next__(self) -> _Event:
         while True:
-            try:
-                return self._ready.pop()
-            except IndexError:
-                pass
+            if self._ready:
+                try:
+                    return self._ready.pop()
+                except IndexError:  # Another thread was faster.
+                    pass
             self._ready[:0] = self._batch("events")
 
     def raw_events(self) -> Iterator[RawEvent]:
@@ -93,13 +94,10 @@ class Stream(Generic[_Event]):
 
     def _batch(self, level: str) -> list[Any]:
         """At least one event of a level, the last one first; StopIteration once there are no more."""
-        while True:
-            events = self._engine.take(level)
-            if events is None:
-                raise StopIteration
-            if events:
-                return events[::-1]
-            self._engine.wait()
+        events = self._engine.next(level)
+        if events is None:
+            raise StopIteration
+        return events
 
     def _get_final(self) -> Any:
         if self._final is None:
@@ -111,14 +109,24 @@ class Stream(Generic[_Event]):
 class _Loop(Generic[_Event]):
     """One `for` loop over a stream; it is freed with the loop, however that is left."""
 
+    _level = "events"
+
     def __init__(self, stream: Stream[_Event]) -> None:
         self._stream = stream
+        self._ready = stream._ready
 
     def __iter__(self) -> Iterator[_Event]:
         return self
 
     def __next__(self) -> _Event:
-        return self._stream.__next__()
+        # As that of the stream, without a call more for each event.
+        while True:
+            if self._ready:
+                try:
+                    return self._ready.pop()
+                except IndexError:  # Another thread was faster.
+                    pass
+            self._ready[:0] = self._stream._batch(self._level)
 
     def __del__(self) -> None:
         self._stream.close()
@@ -130,15 +138,7 @@ class _Level(_Loop[Any]):
     def __init__(self, stream: Stream[Any], level: str) -> None:
         super().__init__(stream)
         self._level = level
-        self._ready: list[Any] = []
-
-    def __next__(self) -> Any:
-        while True:
-            try:
-                return self._ready.pop()
-            except IndexError:
-                pass
-            self._ready[:0] = self._stream._batch(self._level)
+        self._ready = []
 
 
 class AsyncStream(Generic[_Event]):
@@ -164,11 +164,14 @@ class AsyncStream(Generic[_Event]):
 
     async def __anext__(self) -> _Event:
         while True:
-            try:
-                return self._ready.pop()
-            except IndexError:
-                pass
-            self._ready[:0] = await self._batch("events")
+            if self._ready:
+                try:
+                    return self._ready.pop()
+                except IndexError:  # Another thread was faster.
+                    pass
+            waiting = self._more(self._ready, "events")
+            if waiting is not None:
+                await waiting
 
     def raw_events(self) -> AsyncIterator[RawEvent]:
         """Every event as it was framed, in place of the parsed ones, including `[DONE]`, heartbeats and
@@ -195,16 +198,19 @@ class AsyncStream(Generic[_Event]):
     ) -> None:
         self._close()
 
-    async def _batch(self, level: str) -> list[Any]:
-        """At least one event of a level, the last one first; StopAsyncIteration once there are no more."""
-        while True:
-            # First without waiting: a hop over the event loop costs more than many events.
-            events = self._engine.take(level)
-            if events is None:
-                raise StopAsyncIteration
-            if events:
-                return events[::-1]
-            await self._engine.readable(running_loop())
+    def _more(self, ready: list[Any], level: str) -> Awaitable[None] | None:
+        """Adds the events of a level that are ready, or returns what to await.
+
+        StopAsyncIteration once there are no more.
+        """
+        # First without waiting: a hop over the event loop costs more than many events.
+        events = self._engine.take(level)
+        if events is None:
+            raise StopAsyncIteration
+        if not events:
+            return self._engine.readable(running_loop())
+        ready[:0] = events
+        return None
 
     async def _get_final(self) -> Any:
         if self._final is None:
@@ -216,14 +222,26 @@ class AsyncStream(Generic[_Event]):
 class _AsyncLoop(Generic[_Event]):
     """One `async for` loop over a stream; it is freed with the loop, however that is left."""
 
+    _level = "events"
+
     def __init__(self, stream: AsyncStream[_Event]) -> None:
         self._stream = stream
+        self._ready = stream._ready
 
     def __aiter__(self) -> AsyncIterator[_Event]:
         return self
 
     async def __anext__(self) -> _Event:
-        return await self._stream.__anext__()
+        # As that of the stream, without a coroutine more for each event.
+        while True:
+            if self._ready:
+                try:
+                    return self._ready.pop()
+                except IndexError:  # Another thread was faster.
+                    pass
+            waiting = self._stream._more(self._ready, self._level)
+            if waiting is not None:
+                await waiting
 
     def __del__(self) -> None:
         self._stream._close()
@@ -235,12 +253,4 @@ class _AsyncLevel(_AsyncLoop[Any]):
     def __init__(self, stream: AsyncStream[Any], level: str) -> None:
         super().__init__(stream)
         self._level = level
-        self._ready: list[Any] = []
-
-    async def __anext__(self) -> Any:
-        while True:
-            try:
-                return self._ready.pop()
-            except IndexError:
-                pass
-            self._ready[:0] = await self._stream._batch(self._level)
+        self._ready = []

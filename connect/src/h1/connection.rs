@@ -14,6 +14,9 @@ use tokio::runtime::{Handle, Id};
 use super::framing::{self, Framing};
 use super::head;
 use crate::error::Error;
+use crate::socket::Socket;
+use crate::tcp::Watched;
+use crate::watching;
 
 /// How much is read at once, into the stack: a connection that waits holds no buffer.
 const MOST_READ: usize = 16 * 1024;
@@ -42,11 +45,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// `socket`: of the runtime that this is called in.
     pub(crate) fn new(socket: S) -> Self {
         Self { socket, runtime: current() }
-    }
-
-    /// Whether this runtime watches the socket: what another one watches may never be ready here.
-    pub(crate) fn is_of_this_runtime(&self) -> bool {
-        self.runtime == current()
     }
 
     pub(crate) fn socket(&mut self) -> &mut S {
@@ -140,6 +138,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
     pub(crate) fn into_connection(self) -> Option<Connection<S>> {
         let is_free = self.framing.is_done() && self.lasts && self.outgoing.is_sent() && self.held.is_empty();
         is_free.then_some(Connection { socket: self.socket, runtime: self.runtime })
+    }
+}
+
+impl Connection<Socket> {
+    /// Whether this runtime watches the socket, or can: what another one watches may never be ready here.
+    pub(crate) fn is_of_this_runtime(&self) -> bool {
+        self.runtime == current() || self.socket.is_watched()
+    }
+
+    /// Has the runtime of the caller watch it, or the thread of the caller where that watches the connection of its request.
+    pub(crate) fn begin(mut self) -> io::Result<Self> {
+        if watching::is_on()
+            && let Some(watched) = self.socket.watch()
+        {
+            watching::set(Some(watched));
+            return Ok(self);
+        }
+        self.socket.drive()?;
+        Ok(Self { runtime: current(), ..self })
+    }
+}
+
+impl Reading<Socket> {
+    /// Has somebody else watch the connection; none while the request is still being sent.
+    pub(crate) fn watch(&mut self) -> Option<Watched> {
+        if self.outgoing.is_sent() { self.socket.watch() } else { None }
+    }
+
+    /// Has the runtime of the caller watch the connection again.
+    pub(crate) fn drive(&mut self) -> Result<(), Error> {
+        self.socket.drive()?;
+        self.runtime = current();
+        Ok(())
     }
 }
 

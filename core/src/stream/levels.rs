@@ -61,6 +61,21 @@ impl Levels {
         Ok(Some(event))
     }
 
+    /// As delivered by [`RawStream::next_rows`](super::RawStream::next_rows): as it arrived, if it is like the last one.
+    pub(super) fn alike(&mut self, ready: Ready) -> Result<Option<Chunk>, Error> {
+        match ready.into_chunk() {
+            Some(Chunk { event, like: Some(like) }) => {
+                self.keep_like(&event.data, &like);
+                Ok(Some(Chunk { event, like: Some(like) }))
+            }
+            Some(chunk) => {
+                let event = self.chunk(Ready::Chunk(chunk))?;
+                Ok(event.map(|event| Chunk { event, like: None }))
+            }
+            None => Ok(None),
+        }
+    }
+
     /// As delivered by [`EventStream`](super::EventStream).
     pub(super) fn typed<T: DeserializeOwned>(&mut self, ready: Ready) -> Result<Option<T>, Error> {
         let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };

@@ -2,6 +2,7 @@
 //! a number or a word beside it. Such a chunk is recognized by comparing bytes: its meaning is known, it need not be
 //! parsed, and only its text has to be kept.
 
+pub(super) mod paths;
 mod places;
 
 use std::borrow::Cow;
@@ -159,6 +160,11 @@ impl Pieces {
 }
 
 impl Vary {
+    /// Whether it is the inside of a string.
+    fn is_string(self) -> bool {
+        self != Self::Number
+    }
+
     /// The length of such a part at the beginning of a text; none if there is no such part.
     fn length(self, text: &str) -> Option<usize> {
         let bytes = text.as_bytes();
@@ -187,6 +193,35 @@ impl Vary {
 }
 
 impl Like {
+    /// Whether both chunks differ from the same one.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.pattern, &other.pattern)
+    }
+
+    /// What is before, between and after the values of the delivered chunk that may differ: strings with their quotes, and
+    /// numbers.
+    pub(super) fn parts(&self) -> Vec<&str> {
+        let Pieces { before, end } = self.pattern.handed.as_ref().unwrap_or(&self.pattern.came);
+        let mut is_string = false;
+        let mut parts = Vec::with_capacity(before.len() + 1);
+        for (part, vary) in before {
+            let part = part.get(usize::from(is_string)..).unwrap_or_default();
+            is_string = vary.is_string();
+            parts.push(part.get(..part.len() - usize::from(is_string)).unwrap_or_default());
+        }
+        parts.push(end.get(usize::from(is_string)..).unwrap_or_default());
+        parts
+    }
+
+    /// Tells the values that may differ, as JSON. None if the chunk is not like the last one.
+    pub(super) fn each_value<'a>(&self, data: &'a str, mut tell: impl FnMut(&'a str)) -> Option<()> {
+        let rest = self.pattern.came.split(data, |range, vary| {
+            let quote = usize::from(vary.is_string());
+            tell(data.get(range.start - quote..range.end + quote).unwrap_or_default());
+        })?;
+        (rest == self.pattern.came.end).then_some(())
+    }
+
     /// The text as JSON.
     pub(super) fn quoted<'a>(&self, data: &'a str) -> &'a str {
         &data[self.text.start - 1..=self.text.end]

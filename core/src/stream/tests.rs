@@ -29,7 +29,7 @@ const OPERATIONS: [&Operation; 4] =
 /// A stream of the given packets.
 fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
     let packets: Vec<_> = packets.iter().map(|packet| Ok(Bytes::copy_from_slice(packet))).collect();
-    stream_of(operation, Box::pin(futures_util::stream::iter(packets)))
+    stream_of(operation, Body::Other(Box::pin(futures_util::stream::iter(packets))))
 }
 
 fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
@@ -225,7 +225,8 @@ async fn a_body_that_is_always_ready_leaves_others_their_turn_and_timers_their_s
         count.fetch_add(1, Ordering::SeqCst);
         Ok(Bytes::from_static(b": alive\n\n\n\n"))
     });
-    let body: Body = Box::pin(futures_util::stream::iter(std::iter::once(Ok(event)).chain(packets)));
+    let packets = futures_util::stream::iter(std::iter::once(Ok(event)).chain(packets));
+    let body = Body::Other(Box::pin(packets));
     let mut stream = stream_of(&CREATE_CHAT_COMPLETION, body);
     assert_eq!(stream.next_batch().await.expect("an event").expect("one").len(), 1);
     let before = taken.load(Ordering::SeqCst);

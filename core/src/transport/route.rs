@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream, TryStreamExt as _};
-use gatewright_connect::Pool;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use gatewright_connect::{Pool, Watched};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body_util::{BodyDataStream, BodyExt as _};
+use hyper::body::{Body as _, Frame};
 use tower_http::decompression::Decompression;
 use tower_service::Service;
 use url::{Position, Url};
@@ -36,7 +37,12 @@ pub(crate) struct Incoming {
 }
 
 /// The bytes of a body, in packets as they come.
-pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send + Sync>>;
+pub(crate) enum Body {
+    /// As they come over a connection of our own.
+    Direct(Box<gatewright_connect::Body>),
+    /// Decoded, or through the HTTP library.
+    Other(Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send + Sync>>),
+}
 
 /// Why there is no answer, or not all of it.
 #[derive(Debug)]
@@ -71,10 +77,43 @@ impl Route {
         match self {
             Self::Direct(pool) => {
                 let response = pool.send(direct(request)?).await.map_err(HttpError::Connection)?;
-                Ok(decoded(response).await)
+                decoded(response).await
             }
             Self::Library(library) => Ok(library.execute(request).await?.into()),
         }
+    }
+}
+
+impl Body {
+    /// Has the reader watch the connection, as [`gatewright_connect::Body::watch`] does.
+    pub(crate) fn watch(&mut self) -> Option<Watched> {
+        match self {
+            Self::Direct(body) => body.watch(),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Has the runtime watch it again.
+    pub(crate) fn drive(&mut self) -> Result<(), HttpError> {
+        match self {
+            Self::Direct(body) => body.drive().map_err(HttpError::Connection),
+            Self::Other(_) => Ok(()),
+        }
+    }
+}
+
+impl Stream for Body {
+    type Item = Result<Bytes, HttpError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let body = match self.get_mut() {
+            Self::Direct(body) => body,
+            Self::Other(stream) => return stream.as_mut().poll_next(context),
+        };
+        let frame = std::task::ready!(Pin::new(&mut **body).poll_frame(context));
+        // No other frames come over our own connections.
+        let data = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
+        Poll::Ready(data.map(|data| data.map_err(HttpError::Connection)))
     }
 }
 
@@ -94,23 +133,59 @@ fn direct(mut request: reqwest::Request) -> Result<http::Request<Bytes>, HttpErr
 }
 
 /// Undoes the content encoding, if there is one.
-async fn decoded(response: http::Response<gatewright_connect::Body>) -> Incoming {
+async fn decoded(mut response: http::Response<gatewright_connect::Body>) -> Result<Incoming, HttpError> {
     if !response.headers().contains_key(CONTENT_ENCODING) {
         let (head, body) = response.into_parts();
-        let body = Box::pin(BodyDataStream::new(body).map_err(HttpError::Connection));
-        return Incoming { status: head.status, headers: head.headers, body };
+        let body = Body::Direct(Box::new(body));
+        return Ok(Incoming { status: head.status, headers: head.headers, body });
     }
+    // Behind the decoder, nobody but the runtime can watch it.
+    response.body_mut().drive().map_err(HttpError::Connection)?;
+    let is_stream =
+        response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS));
+    let response = response.map(|body| Pieces { body, rest: Bytes::new(), is_stream });
     let answered = Decompression::new(Answered(Some(response))).call(http::Request::new(())).await;
     let (head, body) = answered.unwrap_or_else(|never| match never {}).into_parts();
-    let body = Box::pin(BodyDataStream::new(body).map_err(HttpError::Content));
-    Incoming { status: head.status, headers: head.headers, body }
+    let body = Body::Other(Box::pin(BodyDataStream::new(body).map_err(HttpError::Content)));
+    Ok(Incoming { status: head.status, headers: head.headers, body })
 }
 
 /// An answer at hand, in the form that the library for content encodings takes.
-struct Answered(Option<http::Response<gatewright_connect::Body>>);
+struct Answered(Option<http::Response<Pieces>>);
+
+/// The media type of a stream, without parameters.
+const EVENTS: &[u8] = b"text/event-stream";
+
+/// A body for a decoder. That of a stream comes byte by byte: a decoder that fails within a packet loses what it read of
+/// that packet, and events that came whole are to be delivered.
+struct Pieces {
+    body: gatewright_connect::Body,
+    rest: Bytes,
+    is_stream: bool,
+}
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = gatewright_connect::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        while this.rest.is_empty() {
+            match std::task::ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                Some(Ok(frame)) => this.rest = frame.into_data().unwrap_or_default(),
+                ended => return Poll::Ready(ended),
+            }
+        }
+        let length = if this.is_stream { 1 } else { this.rest.len() };
+        Poll::Ready(Some(Ok(Frame::data(this.rest.split_to(length)))))
+    }
+}
 
 impl Service<http::Request<()>> for Answered {
-    type Response = http::Response<gatewright_connect::Body>;
+    type Response = http::Response<Pieces>;
     type Error = std::convert::Infallible;
     type Future = Ready<Result<Self::Response, Self::Error>>;
 
@@ -126,7 +201,8 @@ impl Service<http::Request<()>> for Answered {
 impl From<reqwest::Response> for Incoming {
     fn from(response: reqwest::Response) -> Self {
         let (status, headers) = (response.status(), response.headers().clone());
-        Self { status, headers, body: Box::pin(response.bytes_stream().map_err(HttpError::Library)) }
+        let body = Body::Other(Box::pin(response.bytes_stream().map_err(HttpError::Library)));
+        Self { status, headers, body }
     }
 }
 

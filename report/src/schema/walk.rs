@@ -55,8 +55,9 @@ impl Schema {
         rules.assert(node, &mut |broken| tell(Failure { rules, broken, node, path }));
         match &node.value {
             Value::Object(members) if rules.closed || !rules.properties.is_empty() => {
+                let mut properties = InTurn::new(&rules.properties);
                 for member in members {
-                    match rules.properties.iter().find(|(name, _)| **name == *member.name) {
+                    match properties.find(|(name, _)| **name == *member.name) {
                         Some((name, id)) => self.value(*id, &member.node, &Path::Member(path, name), tell),
                         None if rules.closed => {
                             let broken = Broken::AdditionalProperties(member);
@@ -157,13 +158,37 @@ impl Rules {
                 hold(self.min_items.is_none_or(|least| items.len() >= least), Broken::MinItems);
                 hold(!self.unique_items || first_equal_pair(items).is_none(), Broken::UniqueItems);
             }
-            Value::Object(_) => {
+            Value::Object(members) => {
+                let mut members = InTurn::new(members);
                 for name in &self.required {
-                    hold(node.get(name).is_some(), Broken::Required(name));
+                    hold(members.find(|member| *member.name == **name).is_some(), Broken::Required(name));
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// Finds items one after the other. Each is looked for where the last one was found: two lists of names mostly have one
+/// order.
+struct InTurn<'l, T> {
+    list: &'l [T],
+    next: usize,
+}
+
+impl<'l, T> InTurn<'l, T> {
+    fn new(list: &'l [T]) -> Self {
+        Self { list, next: 0 }
+    }
+
+    fn find(&mut self, is_it: impl Fn(&T) -> bool) -> Option<&'l T> {
+        let (before, after) = self.list.split_at_checked(self.next)?;
+        let found = match after.iter().position(&is_it) {
+            Some(place) => before.len() + place,
+            None => before.iter().position(is_it)?,
+        };
+        self.next = found + 1;
+        self.list.get(found)
     }
 }
 

@@ -4,7 +4,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _};
+use gatewright_connect::Watched;
 
 use super::pool::Lease;
 use crate::transport::route::{Body, HttpError};
@@ -24,6 +25,16 @@ impl HeldBody {
         Self { body, _lease: Some(lease), span }
     }
 
+    /// Has the reader watch the connection, if there is one to watch.
+    pub(crate) fn watch(&mut self) -> Option<Watched> {
+        self.body.watch()
+    }
+
+    /// Has the runtime watch it again.
+    pub(crate) fn drive(&mut self) -> Result<(), HttpError> {
+        self.body.drive()
+    }
+
     /// A body that came over no connection.
     #[cfg(test)]
     pub(crate) fn free(body: Body) -> Self {
@@ -35,7 +46,7 @@ impl Stream for HeldBody {
     type Item = Result<Bytes, HttpError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let packet = ready!(self.body.as_mut().poll_next(context));
+        let packet = ready!(self.body.poll_next_unpin(context));
         if let Some(span) = &mut self.span {
             match &packet {
                 Some(Ok(packet)) => span.packet(packet),

@@ -1,0 +1,224 @@
+//! A TCP connection. The runtime watches it, or somebody else does, who says when there is something to read.
+
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::net;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// How much is read at once of a connection whose packets are short: room for more has to be cleared first.
+const SHORT_READ: usize = 2 * 1024;
+
+#[derive(Debug)]
+pub(crate) enum Tcp {
+    /// The runtime that it was made in watches it.
+    Driven(TcpStream),
+    /// Somebody else watches it. Reading wakes nobody.
+    Watched(Arc<Shared>),
+    /// It could not change hands.
+    Lost,
+}
+
+/// What a connection and whoever watches it share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    tcp: net::TcpStream,
+    /// Whether reading may find something.
+    readable: AtomicBool,
+    /// How much is read at once, as far as there is room.
+    room: AtomicUsize,
+    /// Whether there is something to write that did not fit.
+    blocked: AtomicBool,
+    /// How often it was read since it was readable.
+    reads: AtomicU32,
+}
+
+/// How often it is read before whoever watches it gets a turn: no runtime sees to that.
+const MOST_READS: u32 = 128;
+
+/// A connection that its reader watches instead of the runtime: an event loop, or a thread that waits for nothing else.
+#[derive(Debug, Clone)]
+pub struct Watched(Weak<Shared>);
+
+impl Watched {
+    /// Keeps it open while it is waited for; none once it is closed or used for something else.
+    pub fn hold(&self) -> Option<Held> {
+        self.0.upgrade().map(Held)
+    }
+}
+
+/// A connection that is kept open.
+#[derive(Debug)]
+pub struct Held(Arc<Shared>);
+
+impl Held {
+    /// Says that there is something to read, or that the server has closed its end.
+    pub fn set_readable(&self) {
+        self.0.reads.store(0, Ordering::Relaxed);
+        self.0.readable.store(true, Ordering::Release);
+    }
+
+    /// Whether more of the request can only be sent once the connection is writable.
+    pub fn is_blocked(&self) -> bool {
+        self.0.blocked.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(unix)]
+impl std::os::fd::AsFd for Held {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.tcp.as_fd()
+    }
+}
+
+impl Tcp {
+    /// Has somebody else watch it; none where that cannot be.
+    pub(crate) fn watch(&mut self) -> Option<Watched> {
+        if cfg!(not(unix)) {
+            return None;
+        }
+        if let Self::Driven(_) = self
+            && let Self::Driven(tcp) = std::mem::replace(self, Self::Lost)
+        {
+            let tcp = tcp.into_std().ok()?;
+            *self = Self::Watched(Arc::new(Shared {
+                tcp,
+                readable: AtomicBool::new(true),
+                room: AtomicUsize::new(SHORT_READ),
+                blocked: AtomicBool::new(false),
+                reads: AtomicU32::new(0),
+            }));
+        }
+        match self {
+            Self::Watched(shared) => Some(Watched(Arc::downgrade(shared))),
+            Self::Driven(_) | Self::Lost => None,
+        }
+    }
+
+    /// Has the runtime of the caller watch it again.
+    pub(crate) fn drive(&mut self) -> io::Result<()> {
+        if let Self::Watched(_) = self
+            && let Self::Watched(shared) = std::mem::replace(self, Self::Lost)
+        {
+            let tcp = match Arc::try_unwrap(shared) {
+                Ok(shared) => shared.tcp,
+                // Whoever still holds it lets go of it soon.
+                Err(held) => held.tcp.try_clone()?,
+            };
+            *self = Self::Driven(TcpStream::from_std(tcp)?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(self, Self::Watched(_))
+    }
+
+    /// The system's socket; none once it is lost.
+    pub(crate) fn socket(&self) -> Option<SockRef<'_>> {
+        match self {
+            Self::Driven(tcp) => Some(SockRef::from(tcp)),
+            Self::Watched(shared) => Some(SockRef::from(&shared.tcp)),
+            Self::Lost => None,
+        }
+    }
+}
+
+impl Shared {
+    fn poll_read(&self, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.readable.load(Ordering::Acquire) || self.reads.fetch_add(1, Ordering::Relaxed) >= MOST_READS
+        {
+            return Poll::Pending;
+        }
+        let room = self.room.load(Ordering::Relaxed).min(buffer.remaining());
+        let space = buffer.initialize_unfilled_to(room);
+        let Poll::Ready(read) = attempt(|| (&self.tcp).read(space))? else {
+            self.readable.store(false, Ordering::Release);
+            return Poll::Pending;
+        };
+        buffer.advance(read);
+        // Whoever gets less than there is room for has got all there was.
+        if read < room {
+            self.readable.store(read == 0, Ordering::Release);
+        } else {
+            self.room.store(usize::MAX, Ordering::Relaxed);
+        }
+        if read < SHORT_READ {
+            self.room.store(SHORT_READ, Ordering::Relaxed);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write(&self, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let written = attempt(|| (&self.tcp).write_vectored(slices));
+        self.blocked.store(written.is_pending(), Ordering::Release);
+        written
+    }
+}
+
+fn attempt<T>(mut work: impl FnMut() -> io::Result<T>) -> Poll<io::Result<T>> {
+    loop {
+        match work() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return Poll::Ready(done),
+        }
+    }
+}
+
+fn lost() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the connection could not change hands")
+}
+
+impl AsyncRead for Tcp {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Driven(tcp) => Pin::new(tcp).poll_read(context, buffer),
+            Self::Watched(shared) => shared.poll_read(buffer),
+            Self::Lost => Poll::Ready(Err(lost())),
+        }
+    }
+}
+
+impl AsyncWrite for Tcp {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Driven(tcp) => Pin::new(tcp).poll_write_vectored(context, slices),
+            Self::Watched(shared) => shared.poll_write(slices),
+            Self::Lost => Poll::Ready(Err(lost())),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Driven(tcp) => Pin::new(tcp).poll_shutdown(context),
+            Self::Watched(shared) => Poll::Ready(shared.tcp.shutdown(net::Shutdown::Write)),
+            Self::Lost => Poll::Ready(Err(lost())),
+        }
+    }
+}

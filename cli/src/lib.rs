@@ -17,11 +17,13 @@ mod report;
 mod seconds;
 mod serve;
 mod signals;
+mod store;
 mod table;
 mod target;
 mod terminal;
 mod usage;
 mod video;
+mod webhooks;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -55,6 +57,10 @@ enum Command {
     Keys(keys::Arguments),
     /// Report the usage of a gateway by key, model, upstream and day
     Usage(usage::Arguments),
+    /// Look after what a gateway keeps: check, copy and move it
+    Store(store::Arguments),
+    /// List the notifications of a gateway, have them delivered again, or receive some
+    Webhooks(webhooks::Arguments),
     /// Check whether a service is compatible, and write a report
     Check(check::Arguments),
     /// Make a configuration file of that of another gateway
@@ -91,6 +97,8 @@ where
         Command::Check(arguments) => on_runtime(check::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Keys(arguments) => on_runtime(interruptible(keys::run(arguments))),
+        Command::Store(arguments) => on_runtime(interruptible(store::run(arguments))),
+        Command::Webhooks(arguments) => on_runtime(interruptible(webhooks::run(arguments))),
         Command::Usage(arguments) => on_runtime(interruptible(usage::run(arguments))),
         Command::Chat(arguments) => on_runtime(interruptible(chat::run(arguments))),
         Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),

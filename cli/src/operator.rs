@@ -1,15 +1,19 @@
-//! Where the commands for operators find keys and usage: in a data folder, or at a running gateway.
+//! Where the commands for operators find keys, usage and notifications: in a data folder, in a database that several gateways
+//! share, or at a running gateway.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gatewright::operations::{self, Operation};
 use gatewright::{ApiKey, Call, Client};
-use gatewright_gateway::{IssuedKey, Key, NewKey, Registry, RegistryError, Rotation, UsageQuery, UsageRow};
+use gatewright_gateway::{
+    IssuedKey, Key, NewKey, Notification, Registry, RegistryError, Rotation, UsageQuery, UsageRow,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::exit::Failure;
+use crate::serve::store;
 
 /// Environment variable of the admin key.
 const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
@@ -50,6 +54,22 @@ const ROTATE: Operation = Operation {
     name: "rotate",
     ..CREATE
 };
+const WEBHOOKS: Operation = Operation {
+    id: "admin_list_webhooks",
+    path: "/admin/webhooks",
+    query_parameters: &["status"],
+    resource: "admin.webhooks",
+    ..LIST
+};
+const REDELIVER: Operation = Operation {
+    id: "admin_redeliver_webhook",
+    method: operations::CREATE_IMAGE.method,
+    path: "/admin/webhooks/{id}/redeliver",
+    path_parameters: &["id"],
+    query_parameters: &[],
+    name: "redeliver",
+    ..WEBHOOKS
+};
 const USAGE: Operation = Operation {
     id: "admin_usage",
     path: "/admin/usage",
@@ -69,11 +89,14 @@ pub(crate) struct Place {
     /// Address of a running gateway, whose admin key is in GATEWRIGHT_SERVE_ADMIN_KEY
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+    /// Postgres database whose address is in GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
+    #[arg(long)]
+    store: bool,
 }
 
 /// Keys and usage, wherever they are.
 pub(crate) enum Keys {
-    Folder(Registry),
+    Store(Registry),
     Gateway(Client),
 }
 
@@ -99,8 +122,11 @@ impl Place {
 
     /// Opens the place; a missing folder is created.
     pub(crate) async fn open_or_create(&self) -> Result<Keys, Failure> {
+        if self.store {
+            return Ok(Keys::Store(store::open().await?));
+        }
         match (&self.data, &self.url) {
-            (Some(folder), _) => Ok(Keys::Folder(Registry::open(Path::new(folder)).await?)),
+            (Some(folder), _) => Ok(Keys::Store(Registry::open(Path::new(folder)).await?)),
             (None, url) => {
                 let key = admin_key()?;
                 let client = Client::builder().base_url(url.as_deref().unwrap_or_default());
@@ -132,7 +158,7 @@ fn json(document: &impl serde::Serialize) -> Vec<u8> {
 impl Keys {
     pub(crate) async fn create(&self, new: NewKey) -> Result<IssuedKey, Failure> {
         match self {
-            Self::Folder(registry) => Ok(registry.create(new).await?),
+            Self::Store(registry) => Ok(registry.create(new).await?),
             Self::Gateway(client) => call(client, Call::new(&CREATE).body(json(&new))).await,
         }
     }
@@ -144,7 +170,7 @@ impl Keys {
         }
 
         match self {
-            Self::Folder(registry) => Ok(registry.list(revoked).await?),
+            Self::Store(registry) => Ok(registry.list(revoked).await?),
             Self::Gateway(client) => {
                 let listed = Call::new(&LIST).query("revoked", revoked.to_string());
                 Ok(call::<List>(client, listed).await?.keys)
@@ -154,14 +180,14 @@ impl Keys {
 
     pub(crate) async fn show(&self, name: &str) -> Result<Key, Failure> {
         match self {
-            Self::Folder(registry) => Ok(registry.show(name).await?),
+            Self::Store(registry) => Ok(registry.show(name).await?),
             Self::Gateway(client) => call(client, Call::new(&SHOW).path("name", name)).await,
         }
     }
 
     pub(crate) async fn rotate(&self, name: &str, rotation: Rotation) -> Result<IssuedKey, Failure> {
         match self {
-            Self::Folder(registry) => Ok(registry.rotate(name, rotation).await?),
+            Self::Store(registry) => Ok(registry.rotate(name, rotation).await?),
             Self::Gateway(client) => {
                 call(client, Call::new(&ROTATE).path("name", name).body(json(&rotation))).await
             }
@@ -170,8 +196,36 @@ impl Keys {
 
     pub(crate) async fn revoke(&self, name: &str) -> Result<Key, Failure> {
         match self {
-            Self::Folder(registry) => Ok(registry.revoke(name).await?),
+            Self::Store(registry) => Ok(registry.revoke(name).await?),
             Self::Gateway(client) => call(client, Call::new(&REVOKE).path("name", name)).await,
+        }
+    }
+
+    pub(crate) async fn notifications(&self, status: Option<&str>) -> Result<Vec<Notification>, Failure> {
+        #[derive(Deserialize)]
+        struct List {
+            webhooks: Vec<Notification>,
+        }
+
+        match self {
+            Self::Store(registry) => Ok(registry.notifications(status).await?),
+            Self::Gateway(client) => {
+                let listed = Call::new(&WEBHOOKS);
+                let listed = match status {
+                    Some(status) => listed.query("status", status),
+                    None => listed,
+                };
+                Ok(call::<List>(client, listed).await?.webhooks)
+            }
+        }
+    }
+
+    pub(crate) async fn redeliver(&self, id: &str) -> Result<(), Failure> {
+        match self {
+            Self::Store(registry) => Ok(registry.redeliver(id).await?),
+            Self::Gateway(client) => {
+                call::<serde::de::IgnoredAny>(client, Call::new(&REDELIVER).path("id", id)).await.map(drop)
+            }
         }
     }
 
@@ -182,7 +236,7 @@ impl Keys {
         }
 
         match self {
-            Self::Folder(registry) => Ok(registry.usage(query).await?),
+            Self::Store(registry) => Ok(registry.usage(query).await?),
             Self::Gateway(client) => {
                 let given = [("from", query.from), ("to", query.to), ("key", query.key), ("by", query.by)];
                 let asked = given.into_iter().fold(Call::new(&USAGE), |asked, (name, value)| match value {

@@ -6,6 +6,7 @@ mod key;
 mod limits;
 mod logging;
 mod reload;
+pub(crate) mod store;
 mod watch;
 
 use std::io::{self, Write as _};
@@ -28,7 +29,9 @@ use crate::signals::{Hangup, Hangups, stop_signal};
 #[command(
     after_help = "Webhooks are signed with the secret of the configuration file, else with the first secret of \
                         GATEWRIGHT_WEBHOOK_SECRET, else with a random one, which is shown. The key of the operations \
-                        under /admin is in GATEWRIGHT_SERVE_ADMIN_KEY or in the configuration file."
+                        under /admin is in GATEWRIGHT_SERVE_ADMIN_KEY or in the configuration file. \
+                        GATEWRIGHT_SERVE_STORE_URL is the address of a Postgres database that several gateways share, and \
+                        GATEWRIGHT_SERVE_PEPPER their pepper."
 )]
 pub(crate) struct Arguments {
     /// Configuration file, read again when it changes; see gatewright config [default: none, a simulated provider]
@@ -46,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     #[arg(env = "GATEWRIGHT_SERVE_ALLOW_ORIGIN", hide_env_values = true)]
     allow_origin: Vec<String>,
-    /// Folder of the database: keys, usage, places of responses [default: none, everything is in memory]
+    /// Folder of what lasts: keys, usage, places of responses, files [default: none, everything is in memory]
     #[arg(long, value_name = "DIR", env = "GATEWRIGHT_SERVE_DATA", hide_env_values = true)]
     data: Option<PathBuf>,
     /// Allow webhook_url to use plain http and to point to this machine or a private network; for development
@@ -79,9 +82,8 @@ impl Arguments {
     /// The configuration of the file, or the default one, with what the command line says.
     fn settle(&self, mut config: Config) -> Result<Settled, Failure> {
         let (key, key_origin) = self.key.read(config.key.take())?.unzip();
-        let (secret, secret_origin) = webhook_secret(config.webhook_secret.take())?.unzip();
+        let secret_origin = webhook_secrets(&mut config)?;
         config.key = key;
-        config.webhook_secret = secret;
         config.admin_key = key::admin_key()?.or(config.admin_key);
         if !self.listen.is_empty() {
             config.listen.clone_from(&self.listen);
@@ -106,7 +108,7 @@ impl Arguments {
             let faults = text.parse().map_err(|error: InvalidFault| Failure::Usage(error.to_string()))?;
             config.faults.extend(faults);
         }
-        let config = self.limits.over(config);
+        let config = store::over(self.limits.over(config))?;
         Ok(Settled { config, key: key_origin, webhook_secret: secret_origin })
     }
 }
@@ -158,16 +160,19 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     Ok(0)
 }
 
-/// The secret that signs webhooks: of the configuration file, else the first in GATEWRIGHT_WEBHOOK_SECRET, the variable
-/// that receivers read, too.
-fn webhook_secret(of_file: Option<Secret>) -> Result<Option<(Secret, Origin)>, Failure> {
-    if let Some(secret) = of_file {
-        return Ok(Some((secret, Origin::ConfigFile)));
+/// The secrets that sign webhooks: of the configuration file, else those in GATEWRIGHT_WEBHOOK_SECRET, the variable that
+/// receivers read, too; the present one first. Gives where the present one is from.
+fn webhook_secrets(config: &mut Config) -> Result<Option<Origin>, Failure> {
+    if config.webhook_secret.is_some() {
+        return Ok(Some(Origin::ConfigFile));
     }
     if std::env::var_os(WEBHOOK_SECRET_VARIABLE).is_none_or(|secrets| secrets.is_empty()) {
         return Ok(None);
     }
-    Ok(Secret::from_env()?.into_iter().next().map(|secret| (secret, Origin::CommandLine)))
+    let mut secrets = Secret::from_env()?.into_iter();
+    config.webhook_secret = secrets.next();
+    config.webhook_previous_secrets.extend(secrets);
+    Ok(config.webhook_secret.is_some().then_some(Origin::CommandLine))
 }
 
 /// Who answers, for the announcement.

@@ -1,8 +1,10 @@
-//! Tables of text for terminals.
+//! Tables of text for terminals, and times in them.
 
 use std::io::{self, Write};
 
 use gatewright::visible::visible;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// Writes rows in columns as wide as their longest cell. `right`: columns whose cells are aligned to the right.
 pub(crate) fn write<const COLUMNS: usize>(
@@ -28,4 +30,11 @@ pub(crate) fn write<const COLUMNS: usize>(
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+/// A time in UTC; a dash where there is none.
+pub(crate) fn instant(seconds: Option<u64>) -> String {
+    let Some(seconds) = seconds else { return "-".to_owned() };
+    let time = i64::try_from(seconds).ok().and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
+    time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_else(|| seconds.to_string())
 }

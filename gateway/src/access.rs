@@ -3,17 +3,21 @@
 mod data;
 mod gatekeeper;
 mod keyring;
+mod notices;
 mod pepper;
 mod presented;
 mod refusal;
 mod registry;
 mod settling;
+mod upkeep;
 
 pub use gatewright::{ApiKey, InvalidKey};
 
 pub(crate) use self::data::Data;
 pub use self::data::InvalidData;
 pub(crate) use self::gatekeeper::{Changed, Gatekeeper};
+pub use self::notices::Notification;
+pub use self::pepper::{InvalidPepper, Pepper};
 pub(crate) use self::presented::is_native;
 pub(crate) use self::refusal::{model_refused, refused};
 pub use self::registry::{Registry, RegistryError};

@@ -13,11 +13,12 @@ use crate::bounds::room::{Room, Share};
 use crate::config::Config;
 use crate::keys::random_key;
 use crate::observe::Metrics;
-use crate::outgoing::{Deliveries, Fetcher, random_secret};
+use crate::outgoing::{Fetcher, Outbox};
 use crate::routing::{InvalidRoutes, Routes};
-use crate::store::{Files, History, PlaceKeeper, Replays, Tasks};
+use crate::store::{self, Files, History, PlaceKeeper, Replays};
+use crate::tasks::Crew;
 use crate::usage::{Caller, Ledger};
-use crate::wire::Call;
+use crate::wire::{ApiError, Call};
 use crate::work::Workshop;
 
 /// The state of a gateway, without its socket.
@@ -33,11 +34,13 @@ pub(crate) struct App {
     /// Writes usage into the store.
     pub(crate) writer: Arc<Writer>,
     pub(crate) webhook_secret: Secret,
-    pub(crate) deliveries: Arc<Deliveries>,
+    pub(crate) outbox: Arc<Outbox>,
     pub(crate) fetcher: Fetcher,
     pub(crate) replays: Arc<Replays>,
     pub(crate) files: Arc<Files>,
-    pub(crate) tasks: Arc<Tasks>,
+    /// Whether what the store keeps outlives the process.
+    pub(crate) lasting: bool,
+    pub(crate) crew: Arc<Crew>,
     pub(crate) history: Arc<History>,
     /// Writes into the store which upstreams store responses.
     pub(crate) places: Arc<PlaceKeeper>,
@@ -58,9 +61,15 @@ impl App {
     /// Errors: upstreams and models contradict each other.
     pub(crate) fn new(config: Config, data: Data, address: SocketAddr) -> Result<Self, InvalidRoutes> {
         let routes = Routes::new(&config.upstreams, &config.models)?;
-        let webhook_secret = config.webhook_secret.clone().unwrap_or_else(random_secret);
-        let deliveries =
-            Deliveries::new(webhook_secret.clone(), config.webhook_backoff, config.allow_private_webhooks);
+        let webhook_secret = config.webhook_secret.clone().unwrap_or_else(|| {
+            Secret::from_bytes(data.derived("webhook secret")).expect("32 bytes are enough")
+        });
+        let mut secrets = vec![webhook_secret.clone()];
+        secrets.extend(config.webhook_previous_secrets.iter().cloned());
+        let (pause, private) = (config.webhook_backoff, config.allow_private_webhooks);
+        let outbox = Outbox::start(Arc::clone(&data.store), secrets, pause, private);
+        let lasting = data.lasting;
+        let crew = Crew::new(Arc::clone(&data.store), Arc::clone(&outbox), lasting, config.video_lease);
         let key = config.key.clone().unwrap_or_else(random_key);
         let ledger = Arc::<Ledger>::default();
         let gatekeeper = Arc::new(Gatekeeper::new(data.clone(), &key, config.admin_key.as_ref(), &ledger));
@@ -69,6 +78,9 @@ impl App {
         let writer = Arc::new(Writer::new(Arc::clone(&ledger), store, measured));
         let history = Arc::new(History::new(data.lasting));
         let places = PlaceKeeper::start(Arc::clone(&history), Arc::clone(&data.store));
+        let key_of_addresses = data.key_of_addresses();
+        let (contents, records) = (data.contents.clone(), Arc::clone(&data.store));
+        let files = Files::start(contents, records, key_of_addresses, config.max_file_bytes);
         let registry = Registry::new(data);
         start(&gatekeeper, &writer);
         Ok(Self {
@@ -79,11 +91,12 @@ impl App {
             writer,
             key,
             webhook_secret,
-            deliveries: Arc::new(deliveries),
+            outbox,
             fetcher: Fetcher::new(config.allow_private_webhooks),
             replays: Arc::default(),
-            files: Arc::new(Files::new(config.max_file_bytes)),
-            tasks: Arc::default(),
+            files,
+            lasting,
+            crew: Arc::new(crew),
             history,
             places,
             room: Room::new(config.max_held_bytes),
@@ -113,6 +126,18 @@ impl App {
     /// A share of the memory of answers, of nothing yet.
     pub(crate) fn share_of(&self, caller: &Caller) -> Share {
         self.room.share_of(caller.held(), self.hundredths_of_key())
+    }
+
+    /// Room for files of an API key, before the work of making them. `bytes`: an estimate.
+    ///
+    /// Errors: there is no room until files expire, with the seconds until then; the store does not answer.
+    pub(crate) async fn room_for_files(
+        &self,
+        owner: &Arc<str>,
+        bytes: usize,
+    ) -> Result<store::Room, ApiError> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.files.reserve(owner, self.hundredths_of_key(), bytes).await
     }
 
     /// How much one key may take of what all share, in hundredths: all of it while there is no other key.

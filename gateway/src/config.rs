@@ -32,7 +32,9 @@ pub use self::schema::schema;
 pub use self::tls::{Tls, TlsError};
 pub use self::upstreams::{Kind, Model, ModelKind, Price, Target, Thinking, Upstream};
 
+use crate::access::Pepper;
 use crate::fault::Faults;
+use crate::store::{Bucket, StoreUrl};
 
 /// A configuration file to start from: everything in it is a comment and states the default.
 pub const STARTING_FILE: &str = include_str!("config/starting.toml");
@@ -55,8 +57,16 @@ pub struct Config {
     pub key: Option<ApiKey>,
     /// The key of `/admin`, through which keys are managed. Default: none; `/admin` is not served.
     pub admin_key: Option<ApiKey>,
-    /// Folder of the database, which keeps keys and usage; created if it is missing. Default: none; both are in memory.
+    /// Folder of the database, which keeps keys, usage and tasks, of the pepper, and of generated files; created if it is
+    /// missing. Default: none; all of it is in memory.
     pub data: Option<PathBuf>,
+    /// Postgres database that keeps keys and usage instead, for all gateways that share it. Default: none.
+    pub store: Option<StoreUrl>,
+    /// What the digests of keys are made with, the same for all gateways of one store. Default: the file `pepper` of the data
+    /// folder, which is made if it is missing.
+    pub pepper: Option<Pepper>,
+    /// Bucket in which generated files lie. Default: none; they are in the data folder.
+    pub files: Option<Bucket>,
     /// Scheme, host and port under which clients reach the gateway, for file URLs (4 rule 4). Default: from the
     /// `Host` header of the request.
     pub public_url: Option<String>,
@@ -92,19 +102,24 @@ pub struct Config {
     pub video_poll: Duration,
     /// Longest time that a provider may take for a video, until its file is here. Default: 1 h.
     pub video_timeout: Duration,
-    /// Maximum size of all generated images and videos in memory, each kept for an hour (8); requests that need more
-    /// are refused. Default: 256 MiB.
+    /// How long a video task waits for a gateway that has died before another one, or the same one started again, takes it
+    /// over. Default: 30 s.
+    pub video_lease: Duration,
+    /// Maximum size of all generated images and videos together, each kept for an hour (8); requests that need more are
+    /// refused. Default: 256 MiB.
     pub max_file_bytes: usize,
     /// Maximum memory of all answers under way, whole ones and events that have to be read to their end; requests whose
     /// answers need more fail. Default: 512 MiB.
     pub max_held_bytes: usize,
-    /// How much one API key may take of `max_held_bytes` and of the places of video tasks while the gateway has other
-    /// keys, in percent, from 1 to 100. Default: 50.
+    /// How much one API key may take of `max_held_bytes`, of `max_file_bytes` and of the places of video tasks while the
+    /// gateway has other keys, in percent, from 1 to 100. Default: 50.
     pub max_percent_per_key: u8,
-    /// Secret that signs webhooks. Default: a new random one, see
+    /// Secret that signs webhooks. Default: a random one, which stays the same where there is a data folder, see
     /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
     pub webhook_secret: Option<Secret>,
-    /// Pause before the second attempt to deliver a webhook; it doubles each time. Default: 1 s.
+    /// Secrets of before, which sign webhooks, too, until receivers know the present one. Default: none.
+    pub webhook_previous_secrets: Vec<Secret>,
+    /// Pause before the second attempt to deliver a webhook; it triples each time, for twelve attempts. Default: 1 s.
     pub webhook_backoff: Duration,
     /// Allows `webhook_url` to use plain http and private addresses. For tests only. Default: false.
     pub allow_private_webhooks: bool,
@@ -124,6 +139,9 @@ impl Default for Config {
             key: None,
             admin_key: None,
             data: None,
+            store: None,
+            pepper: None,
+            files: None,
             public_url: None,
             max_body_bytes: 10 * 1024 * 1024,
             max_connections: 1024,
@@ -139,10 +157,12 @@ impl Default for Config {
             video_time: Duration::from_millis(1500),
             video_poll: Duration::from_secs(catalog::VIDEO_POLL_INTERVAL_S.into()),
             video_timeout: Duration::from_hours(1),
+            video_lease: Duration::from_secs(30),
             max_file_bytes: 256 * 1024 * 1024,
             max_held_bytes: 512 * 1024 * 1024,
             max_percent_per_key: 50,
             webhook_secret: None,
+            webhook_previous_secrets: Vec::new(),
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,
             faults: Faults::default(),

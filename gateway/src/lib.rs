@@ -34,6 +34,7 @@ mod clock;
 mod compaction;
 mod config;
 mod conversation;
+mod crash;
 mod fault;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -56,6 +57,7 @@ mod service;
 mod simulator;
 mod store;
 mod supervised;
+mod tasks;
 mod upstream;
 mod usage;
 #[cfg(test)]
@@ -63,7 +65,9 @@ mod video_task_tests;
 mod wire;
 mod work;
 
-pub use crate::access::{ApiKey, InvalidData, InvalidKey, Registry, RegistryError};
+pub use crate::access::{
+    ApiKey, InvalidData, InvalidKey, InvalidPepper, Notification, Pepper, Registry, RegistryError,
+};
 pub use crate::config::schema as config_schema;
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
 pub use crate::config::{ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE};
@@ -75,5 +79,6 @@ pub use crate::observe::{Traces, TracesError};
 pub use crate::offers::{Offer, offers};
 pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
 pub use crate::server::{Match, match_route};
+pub use crate::store::{Bucket, InvalidStoreUrl, StoreUrl};
 pub use crate::usage::{UsageQuery, UsageRow};
 pub use crate::wire::{Call, Response, not_implemented};

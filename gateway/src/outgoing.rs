@@ -2,7 +2,8 @@
 
 mod fetch;
 mod names;
-mod webhook;
+mod outbox;
+mod sender;
 
 pub(crate) use self::fetch::Fetcher;
-pub(crate) use self::webhook::{Deliveries, Delivery, random_secret};
+pub(crate) use self::outbox::{Outbox, notice};

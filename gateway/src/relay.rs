@@ -41,7 +41,7 @@ pub(crate) use self::held::answer as answer_stored;
 use self::packing::{Luggage, Parcel};
 use self::passing::Framing;
 pub(crate) use self::translation::DROPPED_HEADER;
-pub(crate) use self::videos::{Accepted, Content, Order, Remote, submit};
+pub(crate) use self::videos::{Accepted, Content, Order, Remote, RemoteRecord, submit};
 use crate::access::refused;
 use crate::app::App;
 use crate::config::ModelKind;

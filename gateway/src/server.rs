@@ -114,7 +114,8 @@ impl Gateway {
     }
 
     /// Serves until `shutdown` resolves, then gives requests, video tasks and notifications in progress the configured
-    /// grace period to finish. Tasks that remain end as failed; returns their ids.
+    /// grace period to finish. Tasks that remain go on when a gateway has the same data folder again; without one, they end
+    /// as failed: returns their ids.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {
         let (app, router) = self.embedded.into_parts();
         let config = &app.config;
@@ -174,12 +175,13 @@ impl Gateway {
         }
         let ended = async {
             connections.graceful.shutdown().await;
-            app.tasks.ended().await;
+            app.crew.ended().await;
+            app.outbox.settled(app.lasting).await;
         };
         if tokio::time::timeout(config.shutdown_grace, ended).await.is_err() {
             tracing::warn!("requests or video tasks in progress were abandoned");
         }
-        let unfinished = app.tasks.stop().await;
+        let unfinished = app.crew.stop().await;
         if let Err(error) = app.writer.write().await {
             tracing::warn!("{error}: the usage of the last requests is lost");
         }

@@ -90,7 +90,7 @@ impl Service for Arc<App> {
     }
 
     async fn retrieve_video(&self, call: Call) -> Response {
-        finish(call.operation, media::retrieve_video(self, &call))
+        finish(call.operation, media::retrieve_video(self, &call).await)
     }
 
     async fn create_image(&self, call: Call) -> Response {

@@ -1,21 +1,32 @@
-//! What outlives a request. Keys, their usage, and which upstream stores whose responses last, behind [`Store`]: in an
-//! SQLite database, or in memory where the gateway has no data folder. Files, copies of responses, idempotency replays and
-//! tasks are in memory, within limits.
+//! What outlives a request. Keys, their usage, which upstream stores whose responses, video tasks and their notifications, and
+//! which generated files there are last, behind [`Store`]: in an SQL database, or in memory where the gateway has neither a data
+//! folder nor a server. Copies of responses and idempotency replays are in memory, within limits.
 
+mod address;
+mod bucket;
 mod durable;
+mod file_name;
 mod files;
 mod history;
 mod memory;
 mod places;
 mod replays;
-mod sqlite;
-mod tasks;
+mod sql;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use self::durable::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, SpentByKey, Store, StoreError};
-pub(crate) use self::files::{Files, Kind, LIFETIME, PREFIX, Room};
+pub use self::address::{InvalidStoreUrl, StoreUrl};
+pub use self::bucket::Bucket;
+pub(crate) use self::bucket::place_of;
+pub(crate) use self::durable::{
+    Attempted, Delivery, Due, Full, KNOWN_FOR, KeyRecord, LONGEST_LIST, Lease, MOST_KEYS, MOST_NOTICES,
+    MOST_TASKS, Most, NotAdded, Notice, Output, Problem, Resumed, SpentByKey, State, Status, Store,
+    StoreError, TOLD_FOR, Task,
+};
+pub(crate) use self::file_name::{KeptFile, Kind};
+pub(crate) use self::files::{Contents, Files, LIFETIME, OpenFile, PREFIX, Room, missing_files};
 pub(crate) use self::history::{Documents, History, Holder, Known, LONGEST};
 pub(crate) use self::memory::MemoryStore;
 pub(crate) use self::places::{PlaceKeeper, Untold};
 pub(crate) use self::replays::{Begun, REPLAYED_HEADER, Replays, UnderWay, fingerprint};
-pub(crate) use self::sqlite::SqliteStore;
-pub(crate) use self::tasks::{Ahead, Output, STOPPED, State, Task, Tasks};
+pub(crate) use self::sql::SqlStore;

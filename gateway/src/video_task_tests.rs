@@ -40,7 +40,7 @@ async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
     // Section 3: pending is "queued, waiting to start".
     let config = Config { video_time: Duration::from_hours(1), ..Config::default() };
     let gateway = Embedded::new(config).expect("a gateway");
-    let taken = [(), ()].map(|()| gateway.app().tasks.free_place().expect("both places"));
+    let taken = [(), ()].map(|()| gateway.app().crew.schedule.free_place().expect("both places"));
     let task = submit(&gateway, "a kite", 3).await;
     assert_eq!((text(&task["status"]), status(&gateway, &task).await.as_str()), ("pending", "pending"));
     // A task that is to fail is not encoded, and needs no encoder.
@@ -50,7 +50,7 @@ async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
         tokio::task::yield_now().await;
     }
     assert_eq!(status(&gateway, &task).await, "processing");
-    assert_eq!(gateway.app().tasks.stop().await.len(), 2);
+    assert_eq!(gateway.app().crew.stop().await.len(), 2);
     assert_eq!(status(&gateway, &task).await, "failed");
 }
 
@@ -58,7 +58,7 @@ async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
 async fn the_estimated_time_grows_with_the_duration_and_with_what_comes_before() {
     // 2.7.
     let gateway = Embedded::new(Config::default()).expect("a gateway");
-    let _taken = [(), ()].map(|()| gateway.app().tasks.free_place().expect("both places"));
+    let _taken = [(), ()].map(|()| gateway.app().crew.schedule.free_place().expect("both places"));
     let mut estimates = Vec::new();
     for duration_s in [3, 15, 15, 15, 15] {
         let task = submit(&gateway, "a kite", duration_s).await;
@@ -73,7 +73,7 @@ async fn a_task_without_room_for_its_file_is_refused_with_the_time_to_come_back(
     // Section 8: a stored file stays for its hour.
     let config = Config { max_file_bytes: 2_000_000, ..Config::default() };
     let gateway = Embedded::new(config).expect("a gateway");
-    let _room = gateway.app().files.reserve(1_900_000).expect("room");
+    let _room = gateway.app().room_for_files(&"other".into(), 1_900_000).await.expect("room");
     let body = json!({ "model": "video_model_1", "prompt": "a kite", "duration": 3, "resolution": "720p" });
     let request = http::Request::post("/v1/videos/generations");
     let response = send(&gateway, request, &body.to_string()).await;

@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     ("clippy", "no lint fires", clippy),
     ("features", "the core builds without its client", check_features),
     ("rust", "Rust tests", rust_tests),
+    ("nodes", "several gateways share a store on a server", tests_of_nodes),
     ("doc", "Rust documentation builds and its examples run", rust_documentation),
     ("python", "Python tests, types and lints", python_tests),
     ("node", "Node tests, types and lints", node_tests),
@@ -133,6 +134,13 @@ fn rust_tests() -> Result<()> {
     let nextest = ["nextest", "run", "--workspace", "--all-features"];
     build(cargo().args(nextest).arg("--no-run"))?;
     run(cargo().args(nextest))
+}
+
+/// Those that the default filter of `.config/nextest.toml` leaves out: they start servers.
+fn tests_of_nodes() -> Result<()> {
+    let nextest = ["nextest", "run", "--workspace", "--all-features"];
+    build(cargo().args(nextest).arg("--no-run"))?;
+    run(cargo().args(nextest).args(["--ignore-default-filter", "-E", "test(/(^|::)(postgres|nodes)::/)"]))
 }
 
 fn rust_documentation() -> Result<()> {

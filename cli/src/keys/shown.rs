@@ -3,11 +3,9 @@
 use std::io::{self, Write as _};
 
 use gatewright_gateway::Key;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::exit::Exit;
-use crate::table;
+use crate::table::{self, instant};
 
 /// Prints keys in a table, or as a JSON array.
 pub(super) fn list(keys: &[Key], json: bool) -> Exit {
@@ -59,11 +57,4 @@ pub(super) fn one(key: &Key, json: bool) -> Exit {
     table::write(&mut out, &rows.map(|(name, value)| [name.to_owned(), value]), 0..0)?;
     out.flush()?;
     Ok(0)
-}
-
-/// A time in UTC.
-fn instant(seconds: Option<u64>) -> String {
-    let Some(seconds) = seconds else { return "-".to_owned() };
-    let time = i64::try_from(seconds).ok().and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
-    time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_else(|| seconds.to_string())
 }

@@ -154,7 +154,7 @@ impl Judge {
         to.invalid |= !verdict.valid;
         to.documents += 1;
         to.bytes += document.len() as u64;
-        if self.quiet && verdict.violations.is_empty() && verdict.advisories.is_empty() {
+        if self.quiet && verdict.is_clean() {
             return;
         }
         let known = to.text.len();

@@ -87,8 +87,8 @@ fn api_key(key: String, place: &str) -> Result<ApiKey, Failure> {
     })
 }
 
-/// The key in a variable; `None` if the variable is unset or empty.
-fn variable(name: &str) -> Result<Option<String>, Failure> {
+/// The secret in a variable; `None` if the variable is unset or empty.
+pub(super) fn variable(name: &str) -> Result<Option<String>, Failure> {
     match std::env::var(name) {
         Ok(key) => Ok(Some(key).filter(|key| !key.is_empty())),
         Err(VarError::NotPresent) => Ok(None),

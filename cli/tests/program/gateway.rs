@@ -1,6 +1,7 @@
 //! `gatewright serve`, and the commands that call a gateway, against it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,21 +18,32 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn start(arguments: &[&str], key: Option<&str>) -> Self {
+        let key = key.map(|key| ("GATEWRIGHT_API_KEY", key));
+        Self::start_with(arguments, key.as_slice())
+    }
+
+    /// With variables of the environment.
+    pub(crate) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::try_start(arguments, variables).expect("the gateway says when it is ready")
+    }
+
+    /// None if it stops before it is ready.
+    pub(crate) fn try_start(arguments: &[&str], variables: &[(&str, &str)]) -> Option<Self> {
         let mut command = gatewright();
         command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(key) = key {
-            command.env("GATEWRIGHT_API_KEY", key);
-        }
+        command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let mut line = String::new();
         let stdout = child.stdout.as_mut().expect("a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("the gateway says when it is ready");
+        if BufReader::new(stdout).read_line(&mut line).expect("its output") == 0 {
+            child.wait().expect("it has stopped");
+            return None;
+        }
         let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
         let text = |name: &str| ready[name].as_str().expect("a string").to_owned();
         assert_eq!(ready.as_object().map(serde_json::Map::len), Some(3), "{line}");
         assert!(text("webhook_secret").starts_with("whsec_"), "{line}");
-        Self { child, url: text("listening"), key: text("key") }
+        Some(Self { child, url: text("listening"), key: text("key") })
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -43,6 +55,32 @@ impl Serving {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the program starts")
+    }
+
+    /// Whether it has stopped by itself.
+    pub(crate) fn has_stopped(&mut self) -> bool {
+        self.child.try_wait().expect("it was started").is_some()
+    }
+
+    /// The document that the gateway answers.
+    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Value {
+        self.try_call(method, path, body).expect("an answer")
+    }
+
+    /// The same. None if it stops before it has answered.
+    pub(crate) fn try_call(&self, method: &str, path: &str, body: &str) -> Option<Value> {
+        let (key, length) = (&self.key, body.len());
+        let address = self.url.trim_start_matches("http://");
+        let mut socket = TcpStream::connect(address).ok()?;
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        socket.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).ok()?;
+        let (_, document) = answer.split_once("\r\n\r\n")?;
+        Some(serde_json::from_str(document).expect("JSON"))
     }
 
     /// Standard output of a command that succeeds.

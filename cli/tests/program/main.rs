@@ -2,12 +2,15 @@
 
 mod check;
 mod config;
+mod crashes;
 mod gateway;
 mod help;
 mod import;
 mod keys;
 mod report;
+mod store;
 mod terminals;
+mod webhooks;
 
 use std::io::{ErrorKind, Write as _};
 use std::process::{Command, Output, Stdio};
@@ -21,6 +24,8 @@ fn gatewright() -> Command {
         "GATEWRIGHT_SERVE_ADMIN_KEY",
         "GATEWRIGHT_SERVE_CONFIG",
         "GATEWRIGHT_SERVE_DATA",
+        "GATEWRIGHT_SERVE_STORE_URL",
+        "GATEWRIGHT_SERVE_PEPPER",
         "GATEWRIGHT_BASE_URL",
         "GATEWRIGHT_WEBHOOK_SECRET",
         "NO_COLOR",

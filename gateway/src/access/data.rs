@@ -1,23 +1,27 @@
-//! The data folder: the store, and beside it the pepper.
+//! Where what lasts is: in a data folder, or on a server that several gateways share. And the pepper, which protects it.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use ring::hmac;
+
 use super::pepper::Pepper;
-use crate::store::{MemoryStore, SqliteStore, Store, StoreError};
+use crate::store::{Bucket, Contents, MemoryStore, SqlStore, Store, StoreError, StoreUrl, missing_files};
 
 /// Name of the database in the folder.
-const DATABASE: &str = "gatewright.db";
+pub(super) const DATABASE: &str = "gatewright.db";
 /// Name of the pepper's file in the folder.
-const PEPPER: &str = "pepper";
+pub(super) const PEPPER: &str = "pepper";
+/// Name of the folder of generated files in the folder.
+pub(super) const FILES: &str = "files";
 
-/// A data folder that cannot be used.
+/// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidData {
-    /// The folder or a file in it cannot be created or read.
+    /// The data folder or a file in it cannot be created or read.
     #[error("{place}: {source}")]
     Unusable {
         /// The folder or file.
@@ -25,11 +29,25 @@ pub enum InvalidData {
         /// The error of the system.
         source: io::Error,
     },
-    /// The pepper is not the one that the keys were kept with: the files come from different folders.
+    /// The pepper is not the one that the keys were kept with.
     #[error(
-        "{0} is not the file that the keys in {DATABASE} were kept with; restore both from the same backup"
+        "{pepper} is not what the keys in {store} were kept with; restore both from the same backup, and give all \
+         gateways of one store the same pepper"
     )]
-    OtherPepper(String),
+    OtherPepper {
+        /// Where the pepper is from.
+        pepper: String,
+        /// Where the keys are.
+        store: String,
+    },
+    /// A server without a pepper.
+    #[error(
+        "{0} needs a pepper, the same for all its gateways: configure store.pepper, or a data folder that has it"
+    )]
+    NoPepper(String),
+    /// The server does not accept the gateway, or is of another version.
+    #[error("{0}: {1}")]
+    Refused(String, String),
 }
 
 /// The store, and what its digests are made with. Cheap to clone.
@@ -37,42 +55,112 @@ pub enum InvalidData {
 pub(crate) struct Data {
     pub(super) pepper: Arc<Pepper>,
     pub(crate) store: Arc<dyn Store>,
+    /// What is in generated files.
+    pub(crate) contents: Contents,
     /// Whether it lasts beyond the process.
     pub(crate) lasting: bool,
-    /// The pepper's file, for messages.
-    file: Arc<str>,
+    /// Where the pepper is from and where the store is, for messages.
+    places: Arc<(String, String)>,
 }
 
 impl Data {
     /// Keeps everything in memory.
-    pub(crate) fn in_memory() -> Self {
+    fn in_memory() -> Self {
         let (pepper, store) = (Arc::new(Pepper::random()), Arc::new(MemoryStore::default()));
-        Self { pepper, store, lasting: false, file: "".into() }
+        let contents = Contents::in_memory();
+        Self { pepper, store, contents, lasting: false, places: Arc::default() }
     }
 
-    /// Opens a folder, and creates it and its files if they are missing, for their owner alone. The database is opened
-    /// when it is first used. Needs a Tokio runtime.
-    pub(crate) fn open(folder: &Path) -> Result<Self, InvalidData> {
-        let unusable = |place: &Path| {
-            let place = place.display().to_string();
-            move |source| InvalidData::Unusable { place, source }
+    /// Opens the server, else the folder, else memory. A folder is created with its files if they are missing, for their
+    /// owner alone. The database is opened when it is first used. Needs a Tokio runtime.
+    ///
+    /// `pepper`: by default that of the folder.
+    pub(crate) fn open(
+        folder: Option<&Path>,
+        server: Option<&StoreUrl>,
+        pepper: Option<&Pepper>,
+    ) -> Result<Self, InvalidData> {
+        if let Some(folder) = folder {
+            create(folder)?;
+        }
+        let (store, shown) = match (server, folder) {
+            (Some(url), _) => {
+                let refused = |error: StoreError| InvalidData::Refused(url.to_string(), error.to_string());
+                (SqlStore::at(url).map_err(refused)?, url.to_string())
+            }
+            (None, Some(folder)) => {
+                let file = folder.join(DATABASE);
+                (SqlStore::in_file(&file).map_err(unusable(&file))?, file.display().to_string())
+            }
+            (None, None) => return Ok(Self::in_memory()),
         };
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder).map_err(unusable(folder))?;
-        let (database, pepper) = (folder.join(DATABASE), folder.join(PEPPER));
-        let file = pepper.display().to_string().into();
-        let pepper = Pepper::in_file(&pepper).map_err(unusable(&pepper))?;
-        let store = SqliteStore::open(&database).map_err(unusable(&database))?;
-        Ok(Self { pepper: Arc::new(pepper), store: Arc::new(store), lasting: true, file })
+        let (pepper, place) = match (pepper, folder) {
+            (Some(pepper), _) => (pepper.clone(), "the configured pepper".to_owned()),
+            (None, Some(folder)) => {
+                let file = folder.join(PEPPER);
+                (Pepper::in_file(&file).map_err(unusable(&file))?, file.display().to_string())
+            }
+            (None, None) => return Err(InvalidData::NoPepper(shown)),
+        };
+        let contents = match folder.map(|folder| folder.join(FILES)) {
+            Some(files) => Contents::in_folder(&files).map_err(unusable(&files))?,
+            None => Contents::in_memory(),
+        };
+        Ok(Self {
+            pepper: Arc::new(pepper),
+            store: Arc::new(store),
+            contents,
+            lasting: true,
+            places: Arc::new((place, shown)),
+        })
     }
 
-    /// Checks that the pepper belongs to the store.
+    /// Puts generated files into a bucket. Nothing is asked of it yet.
+    pub(crate) fn keep_files_in(&mut self, bucket: &Bucket) -> Result<(), InvalidData> {
+        let unusable = |source| InvalidData::Unusable { place: bucket.url.clone(), source };
+        self.contents = Contents::in_bucket(bucket).map_err(unusable)?;
+        Ok(())
+    }
+
+    /// What signs the addresses of files: the same for all gateways with this pepper.
+    pub(crate) fn key_of_addresses(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.derived("key of the addresses of files"))
+    }
+
+    /// A secret of this name: the same one wherever the pepper is the same.
+    pub(crate) fn derived(&self, name: &str) -> [u8; 32] {
+        self.pepper.derived(name)
+    }
+
+    /// The names of files that are recorded, have not expired at `now`, and are not in their place.
+    pub(super) async fn missing_files(&self, now: u64) -> Result<Vec<String>, StoreError> {
+        missing_files(&self.contents, &*self.store, now).await
+    }
+
+    /// Checks that the store can be used, and that the pepper belongs to it. Errors: they do not, or the store does not
+    /// answer.
     pub(crate) async fn check(&self) -> Result<Result<(), InvalidData>, StoreError> {
         let check = self.pepper.check();
-        let kept = self.store.pepper_check(check).await?;
-        Ok(if kept == check { Ok(()) } else { Err(InvalidData::OtherPepper(self.file.to_string())) })
+        let (pepper, store) = (self.places.0.clone(), self.places.1.clone());
+        match self.store.pepper_check(check).await {
+            Ok(kept) if kept == check => Ok(Ok(())),
+            Ok(_) => Ok(Err(InvalidData::OtherPepper { pepper, store })),
+            Err(StoreError::Refused(why)) => Ok(Err(InvalidData::Refused(store, why))),
+            Err(error) => Err(error),
+        }
     }
+}
+
+fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {
+    let place = place.display().to_string();
+    move |source| InvalidData::Unusable { place, source }
+}
+
+/// Creates a folder for its owner alone, if it is missing.
+fn create(folder: &Path) -> Result<(), InvalidData> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(unusable(folder))
 }

@@ -13,7 +13,7 @@ use super::keyring::{Configured, Found, Keyring};
 use super::presented::Presented;
 use crate::keys::Digest;
 use crate::random::random_bytes;
-use crate::store::{SpentByKey, StoreError};
+use crate::store::{SpentByKey, Store, StoreError};
 use crate::usage::{Caller, Day, Ledger};
 use crate::wire::ApiError;
 
@@ -122,6 +122,11 @@ impl Gatekeeper {
         let day = Day::today();
         self.keyring.follow(&self.data.store.spent(day).await?, day);
         Ok(())
+    }
+
+    /// Where the keys are.
+    pub(super) fn store(&self) -> &Arc<dyn Store> {
+        &self.data.store
     }
 
     /// Reads the keys again if they have changed.

@@ -1,5 +1,6 @@
 //! The pepper: without it, nobody can tell which secrets the digests of the store belong to.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -17,10 +18,25 @@ const LONGEST_FILE: u64 = 256;
 /// What the check of a pepper is a digest of. No key has this form.
 const CHECK: &[u8] = b"the pepper of this store";
 
-/// A random key for digests, 256 bits.
-pub(super) struct Pepper(hmac::Key);
+/// What the digests of keys are made with: a random key of 256 bits. `Debug` hides it.
+#[derive(Clone)]
+pub struct Pepper(hmac::Key);
+
+/// A text that holds no pepper. Does not repeat it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a pepper must be 32 random bytes in base64")]
+pub struct InvalidPepper;
 
 impl Pepper {
+    /// Reads 32 bytes in base64, as the file `pepper` of a data folder holds them.
+    ///
+    /// Errors: it is something else.
+    pub fn new(text: &str) -> Result<Self, InvalidPepper> {
+        // The error of the decoder would show a part of the text.
+        let bytes = BASE64_STANDARD.decode(text.trim_end()).ok().filter(|bytes| bytes.len() == 32);
+        bytes.map(|bytes| Self::of(&bytes)).ok_or(InvalidPepper)
+    }
+
     pub(super) fn random() -> Self {
         Self::of(&random_bytes())
     }
@@ -52,20 +68,28 @@ impl Pepper {
         hmac::verify(&self.0, secret, &digest.0).is_ok()
     }
 
+    /// A secret of this name, for another purpose. Whoever has the same pepper has the same secret, and no key has the form of what
+    /// it is made of.
+    pub(super) fn derived(&self, name: &str) -> [u8; 32] {
+        self.digest(format!("the {name} of this store").as_bytes()).0
+    }
+
     /// Tells a pepper from another.
-    pub(super) fn check(&self) -> Digest {
+    pub(crate) fn check(&self) -> Digest {
         self.digest(CHECK)
+    }
+}
+
+impl fmt::Debug for Pepper {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a pepper")
     }
 }
 
 fn read(file: &Path) -> io::Result<Pepper> {
     let mut text = String::new();
     fs::File::open(file)?.take(LONGEST_FILE).read_to_string(&mut text)?;
-    // The error of the decoder would show a part of the text.
-    let bytes = BASE64_STANDARD.decode(text.trim_end()).ok().filter(|bytes| bytes.len() == 32);
-    bytes
-        .map(|bytes| Pepper::of(&bytes))
-        .ok_or_else(|| io::Error::other("it does not hold 32 bytes in base64"))
+    Pepper::new(&text).map_err(io::Error::other)
 }
 
 /// Writes a new pepper, unless another process was faster: then its pepper stays.
@@ -102,6 +126,8 @@ mod tests {
         assert!(again.verify(b"secret", digest) && !again.verify(b"secret ", digest));
         assert_eq!(pepper.check(), again.check());
         assert_ne!(Pepper::random().check(), again.check());
+        assert_eq!(pepper.derived("one"), again.derived("one"));
+        assert!(![again.derived("other"), Pepper::random().derived("one")].contains(&pepper.derived("one")));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
         #[cfg(unix)]
         {
@@ -126,7 +152,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pepper");
         fs::write(&file, "c2hvcnQ=").expect("written");
-        let error = Pepper::in_file(&file).err().expect("too short").to_string();
+        let error = Pepper::in_file(&file).expect_err("too short").to_string();
         assert!(!error.contains("c2hvcnQ"), "{error}");
     }
 }

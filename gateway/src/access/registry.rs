@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use super::data::{Data, InvalidData};
+use super::pepper::Pepper;
 use crate::clock::unix_seconds;
 use crate::keys::{InvalidMember, IssuedKey, Key, NewKey, Rotation, random_key};
-use crate::store::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, StoreError};
+use crate::store::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, Store, StoreError, StoreUrl};
 use crate::usage::{Day, UsageQuery, UsageRow};
 
 /// The keys and the usage of a data folder, or of a gateway.
 #[derive(Clone)]
 pub struct Registry {
-    data: Data,
+    pub(super) data: Data,
 }
 
 /// Why the registry did not do something.
@@ -27,10 +28,13 @@ pub enum RegistryError {
     /// No key in use has this id or name.
     #[error("there is no key {0:?} in use")]
     NotFound(String),
+    /// No notification has this id.
+    #[error("there is no notification {0:?}; it was never made, or was told long ago")]
+    NoNotification(String),
     /// There are as many keys as the gateway keeps in memory.
     #[error("there are {MOST_KEYS} keys in use already; revoke some first")]
     Full,
-    /// The data folder cannot be used.
+    /// The data folder or the server cannot be used.
     #[error(transparent)]
     Data(#[from] InvalidData),
     /// The store is locked, missing or broken.
@@ -49,7 +53,11 @@ impl Registry {
         Self { data }
     }
 
-    /// Checks that the parts of the data folder belong together.
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.data.store
+    }
+
+    /// Checks that the parts of the store belong together.
     ///
     /// Errors: they do not, or the store does not answer.
     pub(crate) async fn check(&self) -> Result<(), RegistryError> {
@@ -59,7 +67,14 @@ impl Registry {
     /// Opens a data folder, which a running gateway may use at the same time: it sees a change within a second. Needs a
     /// Tokio runtime.
     pub async fn open(folder: &Path) -> Result<Self, RegistryError> {
-        let registry = Self::new(Data::open(folder)?);
+        let registry = Self::new(Data::open(Some(folder), None, None)?);
+        registry.check().await?;
+        Ok(registry)
+    }
+
+    /// Opens the store of several gateways, which may use it at the same time. Needs a Tokio runtime.
+    pub async fn open_server(url: &StoreUrl, pepper: &Pepper) -> Result<Self, RegistryError> {
+        let registry = Self::new(Data::open(None, Some(url), Some(pepper))?);
         registry.check().await?;
         Ok(registry)
     }

@@ -12,8 +12,15 @@ use crate::store::{Store, StoreError};
 use crate::supervised::supervise;
 use crate::usage::{Ledger, Place, Rows};
 
-/// How often the keys are compared with the store and usage is written: a change is seen within a second.
+/// How often the keys are compared with the store and usage is written: a change is seen within a second, also where the store
+/// tells nothing of it.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often the keys are read at most where the store tells of changes.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long to wait for the store to tell of a change.
+const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
 
 /// How often the spending of keys with budgets is compared with the store, where other processes write theirs.
 const SPENDING_PAUSE: Duration = Duration::from_secs(5);
@@ -100,8 +107,11 @@ async fn follow_keys(alive: Weak<Gatekeeper>) {
             next = begun + SPENDING_PAUSE.max(begun.elapsed() * 20);
         }
         log.note(&outcome);
+        let store = Arc::clone(gatekeeper.store());
         drop(gatekeeper);
-        tokio::time::sleep(PAUSE).await;
+        // Many changes in a row are read together.
+        tokio::time::sleep(LEAST_PAUSE).await;
+        _ = tokio::time::timeout(REST, store.keys_changed()).await;
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct File {
     pub(super) access: Access,
     /// What lasts beyond the process.
     pub(super) store: Store,
+    /// Where generated files lie. Default: the folder of `store`, or memory.
+    pub(super) files: Option<Files>,
     /// Notifications of finished video tasks.
     pub(super) webhooks: Webhooks,
     /// What the gateway tells its operators.
@@ -87,8 +89,8 @@ pub(super) struct Limits {
     pub(super) max_files: Option<Size>,
     /// Maximum memory of all answers under way: what has to be read to its end before it is passed on. Default: "512MiB".
     pub(super) max_held: Option<Size>,
-    /// How much one key may take of max_held and of the places of video tasks while the gateway has other keys, in
-    /// percent. Default: 50.
+    /// How much one key may take of max_held, of max_files and of the places of video tasks while the gateway has other
+    /// keys, in percent. Default: 50.
     #[schemars(range(min = 1, max = 100))]
     pub(super) max_percent_per_key: Option<u8>,
     /// Maximum number of open connections; further ones wait. Default: 1024.
@@ -119,19 +121,48 @@ pub(super) struct Access {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Store {
-    /// Folder of the database, from the folder of this file. Default: none, everything is in memory.
+    /// Folder of the database and of generated files, from the folder of this file. Default: none, everything is in memory.
     pub(super) data: Option<PathBuf>,
+    /// Postgres database instead, which several gateways may share, such as "postgres://user:password@host:5432/database".
+    /// Default: none.
+    pub(super) url: Option<Secret>,
+    /// What the digests of keys are made with, 32 random bytes in base64; the same for all gateways that share a database.
+    /// Default: a file in the data folder, which is made if it is missing.
+    pub(super) pepper: Option<Secret>,
+}
+
+/// A bucket of S3, or of a service like it, in which generated files lie.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Files {
+    /// The bucket, and the path in it, such as "s3://bucket/prefix".
+    #[schemars(length(max = 1024))]
+    pub(super) url: String,
+    /// Default: "us-east-1".
+    #[schemars(length(min = 1, max = 64))]
+    pub(super) region: Option<String>,
+    /// Scheme, host and port of the service. Default: that of AWS in the region.
+    #[schemars(length(max = 2048))]
+    pub(super) endpoint: Option<String>,
+    /// The id of the access key.
+    pub(super) access_key: Secret,
+    /// The secret of the access key.
+    pub(super) secret_key: Secret,
 }
 
 /// Notifications of finished video tasks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Webhooks {
-    /// The secret that signs webhooks, such as "whsec_…". Default: a random one, printed at the start.
+    /// The secret that signs webhooks, such as "whsec_…". Default: a random one, printed at the start; with a data folder it
+    /// stays the same.
     pub(super) secret: Option<Secret>,
+    /// Secrets of before, which sign webhooks, too, until receivers know the present one. Default: none.
+    #[schemars(length(max = 10))]
+    pub(super) previous_secrets: Vec<Secret>,
     /// Allow plain http and private addresses; for development. Default: false.
     pub(super) allow_private: Option<bool>,
-    /// Pause before the second attempt to deliver; it doubles each time. Default: "1s".
+    /// Pause before the second attempt to deliver; it triples each time, for twelve attempts. Default: "1s".
     pub(super) backoff: Option<Time>,
 }
 
@@ -158,6 +189,8 @@ pub(super) struct Videos {
     pub(super) poll: Option<Time>,
     /// Longest time for a video, until its file is here; after that, the task fails. Default: "1h".
     pub(super) timeout: Option<Time>,
+    /// How long a task waits for a gateway that has died before another one takes it over. Default: "30s".
+    pub(super) lease: Option<Time>,
 }
 
 /// The embedded provider.

@@ -16,6 +16,8 @@ const CANARY: &str = "sk-canary-4f2a";
 fn set(name: &str) -> Option<OsString> {
     Some(match name {
         "GARBLED" => "two words sk-canary-4f2a".into(),
+        "GATEWRIGHT_STORE_URL" => "postgres://gateway:sk-canary-4f2a@db.example/store".into(),
+        "PEPPER" => "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=".into(),
         "GATEWRIGHT_WEBHOOK_SECRET" => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into(),
         _ => CANARY.into(),
     })
@@ -83,7 +85,8 @@ fn every_example_of_the_starting_file_is_right() {
     assert_eq!((upstream.kind, upstream.max_concurrent), (Kind::Responses, Some(100)));
     assert!(read.config.admin_key.is_none() && read.config.key.is_some() && read.config.tls.is_some());
     let warned: Vec<&str> = read.warnings.iter().map(|warning| warning.key.as_str()).collect();
-    assert_eq!(warned, ["server.tls.certificate", "access.admin_key"], "files that are not on this machine");
+    let absent = ["server.tls.certificate", "access.admin_key", "store.pepper"];
+    assert_eq!(warned, absent, "files that are not on this machine");
 }
 
 #[test]
@@ -107,6 +110,8 @@ fn all_keys_arrive() {
         key = { env = "KEY" }
         [store]
         data = "data"
+        url = { env = "GATEWRIGHT_STORE_URL" }
+        pepper = { env = "PEPPER" }
         [webhooks]
         allow_private = true
         backoff = "10ms"
@@ -155,6 +160,8 @@ fn all_keys_arrive() {
     assert_eq!(config.write_timeout, Duration::from_secs(90));
     assert_eq!((config.shutdown_grace, config.drain_delay), (Duration::ZERO, Duration::from_secs(2)));
     assert_eq!(config.data.as_deref(), Some(Path::new("/etc/gatewright/data")));
+    let store = config.store.as_ref().map(ToString::to_string);
+    assert_eq!((store.as_deref(), config.pepper.is_some()), (Some("postgres://db.example/store"), true));
     assert_eq!(config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
     assert!(config.allow_private_webhooks && config.open_metrics && !config.faults.is_empty());
     assert_eq!(
@@ -180,6 +187,16 @@ fn all_keys_arrive() {
     let price = model.targets[0].price.expect("a price");
     assert_eq!((price.output, price.cached_input, price.cache_write), (2.5, Some(0.5), None));
     assert!(!format!("{config:?}").contains("canary"));
+}
+
+#[test]
+fn what_is_no_address_of_a_database_or_no_pepper_is_told_and_not_shown() {
+    let told = wrong("[store]\nurl = { env = \"GARBLED\" }\npepper = { env = \"SHORT\" }");
+    assert!(
+        told.contains("the variable GARBLED holds no address of a database: must have the form"),
+        "{told}"
+    );
+    assert!(told.contains("the variable SHORT holds no pepper: a pepper must be 32 random bytes"), "{told}");
 }
 
 #[test]
@@ -488,4 +505,21 @@ fn a_file_is_bounded() {
     assert!(wrong(&format!("a = {}1", "[".repeat(100_000))).lines().count() < 100);
     let many: Vec<String> = (0..1000).map(|key| format!("k{key} = 1")).collect();
     assert_eq!(wrong(&many.join("\n")).lines().count(), 51, "the rest is a number");
+}
+
+#[test]
+fn a_bucket_for_files_is_named_with_its_keys_and_what_is_wrong_with_it_is_told() {
+    let keys = "access_key = { env = \"ID\" }\nsecret_key = { env = \"KEY\" }\n";
+    let text = format!("[files]\nurl = \"s3://my-files/a\"\nendpoint = \"https://s3.example\"\n{keys}");
+    let bucket = read(&text).expect("nothing is wrong").config.files.expect("a bucket");
+    assert_eq!((bucket.place(), &*bucket.region), (Some(("my-files", "a")), "us-east-1"));
+    assert_eq!(
+        (bucket.endpoint.as_deref(), bucket.secret_key.expose()),
+        (Some("https://s3.example"), CANARY)
+    );
+    let text = format!("[files]\nurl = \"https://my-files\"\nendpoint = \"s3.example\"\n{keys}");
+    let told = wrong(&text);
+    assert!(told.contains("files.url: must have the form \"s3://bucket\""), "{told}");
+    assert!(told.contains("files.endpoint: must have the form"), "{told}");
+    assert!(wrong("[files]\nurl = \"s3://my-files\"\n").contains("access_key"), "both keys are needed");
 }

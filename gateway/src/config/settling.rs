@@ -10,14 +10,16 @@ use std::time::Duration;
 use gatewright::{ApiKey, webhook};
 
 use super::addresses::{base_url, is_listen_address, is_origin};
-use super::file::{File, Limits, OneOrMany, Server, Text};
+use super::file::{File, Files, Limits, OneOrMany, Server, Store, Text};
 use super::log::Log;
 use super::places::Path;
 use super::secret::{Absent, NoSecret, Secret, Variables};
 use super::tls::Tls;
 use super::units::{Size, Time};
+use crate::access::Pepper;
 use crate::config::Config;
 use crate::fault::InvalidFault;
+use crate::store::{Bucket, StoreUrl, place_of};
 
 /// Longest accepted time.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -50,17 +52,24 @@ impl<'f> Settling<'f> {
         let at = root.to("access");
         config.key = file.access.key.and_then(|key| self.key(&key, &at.to("key")));
         config.admin_key = file.access.admin_key.and_then(|key| self.key(&key, &at.to("admin_key")));
-        config.data = file.store.data.map(|data| self.folder.join(data));
+        self.store(&mut config, file.store, &root.to("store"));
+
+        config.files = file.files.and_then(|files| self.bucket(files, &root.to("files")));
 
         let (webhooks, at) = (file.webhooks, root.to("webhooks"));
         config.webhook_secret =
             webhooks.secret.and_then(|secret| self.webhook_secret(&secret, &at.to("secret")));
+        let previous = at.to("previous_secrets");
+        let secrets = webhooks.previous_secrets.iter().enumerate();
+        config.webhook_previous_secrets =
+            secrets.filter_map(|(index, secret)| self.webhook_secret(secret, &previous.to(index))).collect();
         config.allow_private_webhooks = webhooks.allow_private.unwrap_or(config.allow_private_webhooks);
         self.wait(&mut config.webhook_backoff, webhooks.backoff, &at.to("backoff"));
 
         let (videos, at) = (file.videos, root.to("videos"));
         self.wait(&mut config.video_poll, videos.poll, &at.to("poll"));
         self.wait(&mut config.video_timeout, videos.timeout, &at.to("timeout"));
+        self.wait(&mut config.video_lease, videos.lease, &at.to("lease"));
 
         let (simulator, at) = (file.simulator, root.to("simulator"));
         self.pause(&mut config.event_delay, simulator.event_delay, &at.to("event_delay"));
@@ -132,6 +141,26 @@ impl<'f> Settling<'f> {
         self.wait(&mut config.write_timeout, limits.write_timeout, &at.to("write_timeout"));
     }
 
+    fn store(&mut self, config: &mut Config, store: Store, at: &Path) {
+        config.data = store.data.map(|data| self.folder.join(data));
+        if let Some(secret) = &store.url {
+            let at = at.to("url");
+            match self.secret(secret, &at).map(|text| StoreUrl::new(&text)) {
+                Some(Ok(url)) => config.store = Some(url),
+                Some(Err(why)) => self.wrong(at, format!("{secret} holds no address of a database: {why}")),
+                None => {}
+            }
+        }
+        if let Some(secret) = &store.pepper {
+            let at = at.to("pepper");
+            match self.secret(secret, &at).map(|text| Pepper::new(&text)) {
+                Some(Ok(pepper)) => config.pepper = Some(pepper),
+                Some(Err(why)) => self.wrong(at, format!("{secret} holds no pepper: {why}")),
+                None => {}
+            }
+        }
+    }
+
     fn addresses(&mut self, addresses: OneOrMany<Text>, at: &Path) -> Vec<String> {
         let each = addresses.into_values().into_iter().map(|(index, Text(address))| {
             if !is_listen_address(&address) {
@@ -144,6 +173,21 @@ impl<'f> Settling<'f> {
     }
 
     /// An API key. `None` if there is none to be had, which is noted.
+    fn bucket(&mut self, files: Files, at: &Path) -> Option<Bucket> {
+        let access_key = self.key(&files.access_key, &at.to("access_key"));
+        let secret_key = self.key(&files.secret_key, &at.to("secret_key"));
+        if files.endpoint.as_deref().is_some_and(|endpoint| !is_origin(endpoint)) {
+            self.wrong(at.to("endpoint"), "must have the form https://host or https://host:port");
+        }
+        if place_of(&files.url).is_none() {
+            self.wrong(at.to("url"), "must have the form \"s3://bucket\" or \"s3://bucket/prefix\"");
+        }
+        let mut bucket = Bucket::new(files.url, access_key?, secret_key?);
+        bucket.endpoint = files.endpoint;
+        bucket.region = files.region.unwrap_or(bucket.region);
+        Some(bucket)
+    }
+
     fn key(&mut self, secret: &Secret, at: &Path) -> Option<ApiKey> {
         let text = self.secret(secret, at)?;
         let key = ApiKey::new(text).ok();

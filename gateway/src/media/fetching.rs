@@ -1,8 +1,10 @@
 //! Fetches the file of a finished video into the files of the gateway: no byte of it is taken without room for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use gatewright::redact::Redactor;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
@@ -10,7 +12,7 @@ use tokio::time::Instant;
 use crate::app::App;
 use crate::protocols::Finished;
 use crate::relay::{Content, Fault, Remote};
-use crate::store::{Kind, LIFETIME, Room};
+use crate::store::{KeptFile, Kind, LIFETIME, Room};
 use crate::wire::ApiError;
 
 /// The beginning of a file that tells its format.
@@ -33,67 +35,79 @@ pub(super) enum Unfetched {
     Failed(Fault),
 }
 
-/// Fetches a file whole. Gives its format and name. `room`: reserved for it, also if it has to be fetched again.
+/// Fetches a file whole. `owner`: the id of the API key that it belongs to. `room`: reserved for it, also if it has to be
+/// fetched again.
 pub(super) async fn fetch(
     app: &App,
+    owner: &Arc<str>,
     remote: &Remote,
     finished: &Finished,
     room: &mut Option<Room>,
-) -> Result<(Kind, String), Unfetched> {
+) -> Result<KeptFile, Unfetched> {
     let opened = remote.open(&app.routes.load_full(), &app.fetcher, finished).await;
     let content = opened.map_err(Unfetched::Failed)?;
-    let mut reserved = match room.take() {
+    let reserved = match room {
         Some(reserved) => reserved,
-        None => app.files.reserve(0).map_err(Unfetched::NoRoom)?,
+        None => room.insert(app.room_for_files(owner, 0).await.map_err(Unfetched::NoRoom)?),
     };
-    match read(content, &mut reserved, &remote.provider.endpoint.redactor).await {
-        Ok((kind, file)) => {
-            let names = reserved.keep(kind, vec![file], LIFETIME).map_err(Unfetched::NoRoom)?;
-            Ok((kind, names.into_iter().next().unwrap_or_default()))
-        }
-        Err(unfetched) => {
-            *room = Some(reserved);
-            Err(unfetched)
-        }
-    }
+    read(content, reserved, &remote.provider.endpoint.redactor).await
 }
 
-/// Reads a file to its end, as far as there is room for it.
-async fn read(content: Content, room: &mut Room, redactor: &Redactor) -> Result<(Kind, Vec<u8>), Unfetched> {
+/// Reads a file to its end, as far as there is room for it, and keeps it.
+async fn read(content: Content, room: &mut Room, redactor: &Redactor) -> Result<KeptFile, Unfetched> {
     let broken = |why: &str| Unfetched::Failed(Fault::broken(why, redactor));
-    let Content { length, mut body, idle_timeout } = content;
-    let mut file = Vec::new();
+    let Content { length, body, idle_timeout } = content;
+    let most = room.most();
     if let Some(length) = length {
-        claim(room, length)?;
-        file.reserve_exact(length);
+        let length = fits(length, most)?;
+        room.grow(length).await.map_err(Unfetched::NoRoom)?;
     }
-    let (mut kind, mut pace) = (None, Pace::new(idle_timeout.max(LEAST_WINDOW)));
-    loop {
-        let packet = match tokio::time::timeout(idle_timeout, next_packet(&mut body)).await {
-            Err(_) => return Err(Unfetched::Failed(Fault::silent(idle_timeout, redactor))),
-            Ok(Err(_)) => return Err(broken("broke off")),
-            Ok(Ok(None)) => break,
-            Ok(Ok(Some(packet))) => packet,
-        };
-        if pace.is_slow(packet.len()) {
-            return Err(broken("comes too slowly"));
-        }
-        claim(room, file.len() + packet.len())?;
-        file.extend_from_slice(&packet);
-        if kind.is_none() && file.len() >= BEGINNING {
-            kind = Some(kind_of(&file).ok_or_else(|| broken("is no video"))?);
+    let mut source = Source { body, idle_timeout, pace: Pace::new(idle_timeout.max(LEAST_WINDOW)), redactor };
+    let mut beginning = Vec::new();
+    while beginning.len() < BEGINNING {
+        let packet = source.next().await?.ok_or_else(|| broken("is no video"))?;
+        beginning.extend_from_slice(&packet);
+    }
+    let kind = kind_of(&beginning).ok_or_else(|| broken("is no video"))?;
+    let mut bytes = beginning.len();
+    fits(bytes, most)?;
+    let mut file = room.write(kind).await.map_err(Unfetched::NoRoom)?;
+    file.put(&beginning).await.map_err(Unfetched::NoRoom)?;
+    while let Some(packet) = source.next().await? {
+        bytes = bytes.saturating_add(packet.len());
+        fits(bytes, most)?;
+        file.put(&packet).await.map_err(Unfetched::NoRoom)?;
+    }
+    file.finish(LIFETIME).await.map_err(Unfetched::NoRoom)
+}
+
+/// Where the bytes of a file come from.
+struct Source<'r> {
+    body: Body,
+    idle_timeout: Duration,
+    pace: Pace,
+    redactor: &'r Redactor,
+}
+
+impl Source<'_> {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, Unfetched> {
+        let broken = |why| Err(Unfetched::Failed(Fault::broken(why, self.redactor)));
+        self.pace.wait();
+        match tokio::time::timeout(self.idle_timeout, next_packet(&mut self.body)).await {
+            Err(_) => Err(Unfetched::Failed(Fault::silent(self.idle_timeout, self.redactor))),
+            Ok(Err(_)) => broken("broke off"),
+            Ok(Ok(Some(packet))) if self.pace.is_slow(packet.len()) => broken("comes too slowly"),
+            Ok(Ok(packet)) => Ok(packet),
         }
     }
-    // Without a length, it has taken more than it holds.
-    file.shrink_to_fit();
-    Ok((kind.ok_or_else(|| broken("is no video"))?, file))
 }
 
 /// How fast a file comes.
 struct Pace {
     window: Duration,
-    /// When the last packet came.
-    last: Instant,
+    /// Since when the next packet is waited for.
+    since: Instant,
     /// The time that the bytes took: of each silence, only its beginning.
     taken: Duration,
     bytes: usize,
@@ -101,14 +115,18 @@ struct Pace {
 
 impl Pace {
     fn new(window: Duration) -> Self {
-        Self { window, last: Instant::now(), taken: Duration::ZERO, bytes: 0 }
+        Self { window, since: Instant::now(), taken: Duration::ZERO, bytes: 0 }
+    }
+
+    /// The time from now on is the upstream's.
+    fn wait(&mut self) {
+        self.since = Instant::now();
     }
 
     /// Counts bytes. True if fewer came than should have.
     fn is_slow(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
-        self.taken += self.last.elapsed().min(LONGEST_PAUSE);
-        self.last = Instant::now();
+        self.taken += self.since.elapsed().min(LONGEST_PAUSE);
         if self.taken < self.window {
             return false;
         }
@@ -119,7 +137,7 @@ impl Pace {
     }
 }
 
-async fn next_packet(body: &mut Body) -> Result<Option<bytes::Bytes>, axum::Error> {
+async fn next_packet(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
     while let Some(frame) = body.frame().await {
         if let Ok(packet) = frame?.into_data() {
             return Ok(Some(packet));
@@ -128,13 +146,14 @@ async fn next_packet(body: &mut Body) -> Result<Option<bytes::Bytes>, axum::Erro
     Ok(None)
 }
 
-/// Takes room for so many bytes in all.
-fn claim(room: &mut Room, bytes: usize) -> Result<(), Unfetched> {
-    if !room.can_hold(bytes) {
+/// Whether a file of so many bytes could ever be kept.
+fn fits(bytes: usize, most: u64) -> Result<u64, Unfetched> {
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    if bytes > most {
         let message = format!("the video has {bytes} bytes or more, and the gateway keeps no file so large");
         return Err(Unfetched::Never(message));
     }
-    room.grow(bytes).map_err(Unfetched::NoRoom)
+    Ok(bytes)
 }
 
 /// The format of a file: what a provider says of it is not believed, since the gateway serves it as its own.
@@ -160,7 +179,7 @@ mod tests {
     }
 
     /// Reads a file that comes in pieces of so many bytes, each after this time.
-    async fn fetched(piece: usize, pause: Duration) -> Result<usize, Unfetched> {
+    async fn fetched(piece: usize, pause: Duration) -> Result<u64, Unfetched> {
         fetched_with(piece, move |_| pause).await
     }
 
@@ -168,7 +187,7 @@ mod tests {
     async fn fetched_with(
         piece: usize,
         pause: impl Fn(u64) -> Duration + Copy + Send + 'static,
-    ) -> Result<usize, Unfetched> {
+    ) -> Result<u64, Unfetched> {
         let pieces = futures_util::stream::unfold(0, move |count| async move {
             tokio::time::sleep(pause(count)).await;
             let mut bytes = vec![0; piece];
@@ -177,11 +196,12 @@ mod tests {
             }
             (count < 600).then_some((Ok::<_, std::convert::Infallible>(bytes), count + 1))
         });
-        let files = std::sync::Arc::new(Files::new(64 * 1024 * 1024));
-        let mut room = files.reserve(0).expect("room");
+        let files = Files::in_memory(64 * 1024 * 1024);
+        let mut room = files.reserve(&"key".into(), 100, 0).await.expect("room");
         let idle_timeout = Duration::from_mins(2);
         let content = Content { length: None, body: Body::from_stream(pieces), idle_timeout };
-        read(content, &mut room, &Redactor::default()).await.map(|(_, file)| file.len())
+        let file = read(content, &mut room, &Redactor::default()).await?;
+        Ok(files.size(&file).await)
     }
 
     #[tokio::test(start_paused = true)]
@@ -195,7 +215,10 @@ mod tests {
             fetched_with(64 * 1024, |count| Duration::from_secs(if count == 1 { 119 } else { 0 })).await;
         assert_eq!(paused.ok(), Some(600 * 64 * 1024));
         // Slow, but not too slow; and fast.
-        assert_eq!(fetched(LEAST_RATE + 1, Duration::from_secs(1)).await.ok(), Some(600 * (LEAST_RATE + 1)));
+        assert_eq!(
+            fetched(LEAST_RATE + 1, Duration::from_secs(1)).await.ok(),
+            Some(600 * (LEAST_RATE as u64 + 1))
+        );
         assert_eq!(fetched(64 * 1024, Duration::from_millis(1)).await.ok(), Some(600 * 64 * 1024));
     }
 }

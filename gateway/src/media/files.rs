@@ -1,18 +1,19 @@
 //! Generated files, served from `/files/` (section 8), whole or in part.
 
+use std::ops::Range;
+
 use axum::body::Body;
-use bytes::Bytes;
 use gatewright::ErrorCode;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use crate::store::{Files, Kind};
+use crate::store::{Files, OpenFile};
 use crate::wire::{ApiError, Response};
 
 /// The allowed methods of a file.
 pub(crate) const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Serves a file. Needs no key: the signature grants access.
-pub(crate) fn serve(
+pub(crate) async fn serve(
     files: &Files,
     method: &Method,
     name: &str,
@@ -23,53 +24,92 @@ pub(crate) fn serve(
         let message = "files accept only GET and HEAD";
         return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(METHODS));
     }
-    let (kind, contents) = files.open(name, query)?;
-    Ok(file_response(name, kind, &contents, headers))
+    let file = files.open(name, query).await?;
+    let part = Part::of(&file, headers);
+    let body = match part.range() {
+        Some(range) if method == Method::GET => Body::from_stream(file.read(range).await?),
+        _ => Body::empty(),
+    };
+    let mut response = Response::new(body);
+    part.describe(&file, &mut response);
+    Ok(response)
 }
 
-fn file_response(name: &str, kind: Kind, contents: &Bytes, headers: &HeaderMap) -> Response {
-    let text = |value: String| HeaderValue::try_from(value).expect("names and numbers are plain ASCII");
-    let total = contents.len();
-    // A name is random and never reused, so it identifies the contents as well as a digest would.
-    let tag = format!("\"{name}\"");
-    let asked = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    // `If-Range` must match this exact file; a date is not precise enough.
-    let same_file = asked(header::IF_RANGE).is_none_or(|wanted| wanted == tag);
-    let range = asked(header::RANGE).filter(|_| same_file).and_then(single_range);
-    let (status, body, content_range) = match range.map(|range| range.within(total)) {
-        None => (StatusCode::OK, contents.clone(), None),
-        Some(Some((start, end))) => {
-            let range = format!("bytes {start}-{}/{total}", end - 1);
-            (StatusCode::PARTIAL_CONTENT, contents.slice(start..end), Some(range))
+/// What of a file is served.
+enum Part {
+    Whole(u64),
+    /// Start and exclusive end.
+    Range(u64, u64),
+    /// The range that was asked for is not in the file.
+    Nothing,
+}
+
+impl Part {
+    fn of(file: &OpenFile<'_>, headers: &HeaderMap) -> Self {
+        let asked = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        // `If-Range` must match this exact file; a date is not precise enough.
+        let same_file = asked(header::IF_RANGE).is_none_or(|wanted| wanted == tag_of(file));
+        let range = asked(header::RANGE).filter(|_| same_file).and_then(single_range);
+        match range.map(|range| range.within(file.bytes)) {
+            None => Self::Whole(file.bytes),
+            Some(Some((start, end))) => Self::Range(start, end),
+            Some(None) => Self::Nothing,
         }
-        Some(None) => (StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new(), Some(format!("bytes */{total}"))),
-    };
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));
-    headers.insert(header::CONTENT_DISPOSITION, text(format!("attachment; filename=\"{name}\"")));
-    headers.insert(header::ETAG, text(tag));
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600"));
-    if let Some(range) = content_range {
-        headers.insert(header::CONTENT_RANGE, text(range));
     }
-    response
+
+    /// Its bytes, if it has some.
+    fn range(&self) -> Option<Range<u64>> {
+        let range = match *self {
+            Self::Whole(total) => 0..total,
+            Self::Range(start, end) => start..end,
+            Self::Nothing => 0..0,
+        };
+        (!range.is_empty()).then_some(range)
+    }
+
+    /// Writes status and headers.
+    fn describe(&self, file: &OpenFile<'_>, response: &mut Response) {
+        let text = |value: String| HeaderValue::try_from(value).expect("names and numbers are plain ASCII");
+        let (name, total) = (&file.name, file.bytes);
+        let (status, range) = match self {
+            Self::Whole(_) => (StatusCode::OK, None),
+            Self::Range(start, end) => {
+                (StatusCode::PARTIAL_CONTENT, Some(format!("bytes {start}-{}/{total}", end - 1)))
+            }
+            Self::Nothing => (StatusCode::RANGE_NOT_SATISFIABLE, Some(format!("bytes */{total}"))),
+        };
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        let length = self.range().map_or(0, |range| range.end - range.start);
+        headers.insert(header::CONTENT_LENGTH, length.into());
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(name.kind().media_type()));
+        headers.insert(header::CONTENT_DISPOSITION, text(format!("attachment; filename=\"{name}\"")));
+        headers.insert(header::ETAG, text(tag_of(file)));
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600"));
+        if let Some(range) = range {
+            headers.insert(header::CONTENT_RANGE, text(range));
+        }
+    }
+}
+
+/// A name is random and never reused, so it identifies the contents as well as a digest would.
+fn tag_of(file: &OpenFile<'_>) -> String {
+    format!("\"{}\"", file.name)
 }
 
 /// The requested byte range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Range {
+enum Asked {
     /// From a start to an inclusive end, or to the end of the file.
-    From(usize, Option<usize>),
+    From(u64, Option<u64>),
     /// The last bytes, this many.
-    Last(usize),
+    Last(u64),
 }
 
-impl Range {
+impl Asked {
     /// Start and exclusive end in a file of `total` bytes, if the range lies in it.
-    fn within(self, total: usize) -> Option<(usize, usize)> {
+    fn within(self, total: u64) -> Option<(u64, u64)> {
         let (start, end) = match self {
             Self::From(start, end) => (start, end.map_or(total, |end| end.saturating_add(1).min(total))),
             Self::Last(count) => (total.saturating_sub(count), total),
@@ -80,14 +120,14 @@ impl Range {
 
 /// Parses `bytes=0-99`, `bytes=100-` or `bytes=-50`. Ignores anything else, including several ranges, as RFC 9110
 /// allows.
-fn single_range(value: &str) -> Option<Range> {
+fn single_range(value: &str) -> Option<Asked> {
     let (start, end) = value.strip_prefix("bytes=")?.split_once('-')?;
     if start.is_empty() {
-        return end.parse().ok().map(Range::Last);
+        return end.parse().ok().map(Asked::Last);
     }
     let start = start.parse().ok()?;
     let end = if end.is_empty() { None } else { Some(end.parse().ok().filter(|end| *end >= start)?) };
-    Some(Range::From(start, end))
+    Some(Asked::From(start, end))
 }
 
 #[cfg(test)]
@@ -96,14 +136,14 @@ mod tests {
 
     #[test]
     fn ranges_are_read_as_the_standard_says() {
-        assert_eq!(single_range("bytes=0-99"), Some(Range::From(0, Some(99))));
-        assert_eq!(single_range("bytes=5-"), Some(Range::From(5, None)));
-        assert_eq!(single_range("bytes=-3"), Some(Range::Last(3)));
+        assert_eq!(single_range("bytes=0-99"), Some(Asked::From(0, Some(99))));
+        assert_eq!(single_range("bytes=5-"), Some(Asked::From(5, None)));
+        assert_eq!(single_range("bytes=-3"), Some(Asked::Last(3)));
         for ignored in ["", "bytes=", "bytes=9-1", "bytes=0-1,3-4", "lines=0-1", "bytes=a-b"] {
             assert_eq!(single_range(ignored), None, "{ignored}");
         }
-        assert_eq!(Range::From(0, Some(99)).within(10), Some((0, 10)));
-        assert_eq!(Range::From(10, None).within(10), None);
-        assert_eq!(Range::Last(3).within(10), Some((7, 10)));
+        assert_eq!(Asked::From(0, Some(99)).within(10), Some((0, 10)));
+        assert_eq!(Asked::From(10, None).within(10), None);
+        assert_eq!(Asked::Last(3).within(10), Some((7, 10)));
     }
 }

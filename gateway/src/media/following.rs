@@ -2,15 +2,17 @@
 //! upstream cannot answer for a while is asked again, until the time for the video is over.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::fetching::{Unfetched, fetch};
 use super::wanted::Wanted;
 use crate::app::App;
+use crate::clock::{unix_millis, unix_seconds};
 use crate::conversation::Failure;
 use crate::protocols::{Finished, Stage};
 use crate::relay::{Fault, Remote, Verdict};
-use crate::store::{Output, Room, State, Task};
+use crate::store::{KeptFile, Output, Problem, Room, State, Task};
+use crate::tasks::Held;
 
 /// Longest pause that the gateway chooses by itself.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -23,6 +25,7 @@ const MOST_FETCHES: u32 = 5;
 pub(super) struct Following<'a> {
     app: &'a Arc<App>,
     task: &'a Task,
+    held: &'a Held,
     remote: Remote,
     wanted: Wanted,
     /// For the file.
@@ -35,29 +38,32 @@ impl<'a> Following<'a> {
     pub(super) fn new(
         app: &'a Arc<App>,
         task: &'a Task,
+        held: &'a Held,
         remote: Remote,
         wanted: Wanted,
         room: Option<Room>,
     ) -> Self {
-        Self { app, task, remote, wanted, room, trouble: None }
+        Self { app, task, held, remote, wanted, room, trouble: None }
     }
 
-    /// How the video ends. `first`: what the upstream said when it took the video on.
-    pub(super) async fn run(mut self, first: Stage) -> State {
-        let (begun, limit) = (Instant::now(), self.app.config.video_timeout);
+    /// How the video ends. `first`: what the upstream said when it took the video on. `deadline`: in milliseconds since 1970.
+    pub(super) async fn run(mut self, first: Stage, deadline: u64) -> State {
+        let limit = Duration::from_millis(deadline.saturating_sub(unix_millis()));
         let Ok(state) = tokio::time::timeout(limit, self.end(first)).await else {
             let trouble = self.trouble.map(|trouble| format!("; the last problem: {trouble}"));
             let trouble = trouble.unwrap_or_default();
+            let limit = self.app.config.video_timeout;
             return State::failed(format!("there was no video within {limit:?}{trouble}"));
         };
         if let State::Completed(_) = state {
-            self.app.tasks.took(&self.task.model, begun.elapsed());
+            let took = Duration::from_secs(unix_seconds().saturating_sub(self.task.created));
+            self.app.crew.schedule.took(&self.task.model, took);
         }
         state
     }
 
     async fn end(&mut self, first: Stage) -> State {
-        let mut said = first;
+        let (mut said, mut before) = (first, None);
         loop {
             let state = match said {
                 Stage::Done(finished) => return self.fetch(&finished).await,
@@ -65,7 +71,10 @@ impl<'a> Following<'a> {
                 Stage::Waiting => State::Pending,
                 Stage::Working => State::Processing,
             };
-            self.app.tasks.advance(&self.task.id, state);
+            if before.as_ref() != Some(&state) {
+                self.held.advance(&state).await;
+                before = Some(state);
+            }
             said = match self.look_up().await {
                 Ok(next) => next,
                 Err(lost) => return State::failed(lost),
@@ -78,7 +87,7 @@ impl<'a> Following<'a> {
         let (mut pause, mut refusals) = (self.app.config.video_poll, 0);
         loop {
             tokio::time::sleep(jittered(pause)).await;
-            let turn = self.app.tasks.look_ups.acquire().await;
+            let turn = self.app.crew.schedule.look_ups.acquire().await;
             let report = self.remote.look_up(&self.app.routes.load_full()).await;
             drop(turn);
             let fault = match report {
@@ -98,11 +107,11 @@ impl<'a> Following<'a> {
     async fn fetch(&mut self, finished: &Finished) -> State {
         let (mut pause, mut failures) = (self.app.config.video_poll, 0);
         loop {
-            let turn = self.app.tasks.fetches.acquire().await;
-            let fetched = fetch(self.app, &self.remote, finished, &mut self.room).await;
+            let turn = self.app.crew.schedule.fetches.acquire().await;
+            let fetched = fetch(self.app, &self.task.owner, &self.remote, finished, &mut self.room).await;
             drop(turn);
             let retry_after = match fetched {
-                Ok((kind, file)) => return self.completed(finished, file, kind.extension()),
+                Ok(file) => return self.completed(finished, file),
                 Err(Unfetched::Never(why)) => return State::failed(why),
                 Err(Unfetched::NoRoom(why)) => {
                     self.trouble = Some(why.to_string());
@@ -123,13 +132,12 @@ impl<'a> Following<'a> {
     }
 
     /// As far as the upstream does not tell what it made, it made what was asked for.
-    fn completed(&self, finished: &Finished, file: String, format: &'static str) -> State {
+    fn completed(&self, finished: &Finished, file: KeptFile) -> State {
         let Wanted { duration_s, size } = self.wanted;
         State::Completed(Output {
             file,
             duration_s: finished.film.duration_s.unwrap_or(duration_s),
             size: finished.film.size.unwrap_or((size.0.into(), size.1.into())),
-            format,
         })
     }
 
@@ -137,7 +145,7 @@ impl<'a> Following<'a> {
         let fault = Fault::of_event(failure, &self.remote.provider.endpoint.redactor);
         let Failure { message, code, .. } = fault.failure().clone();
         match code {
-            Some(code) => State::Failed { message, code },
+            Some(code) => State::Failed(Problem { message, code }),
             None => State::failed(message),
         }
     }

@@ -17,12 +17,12 @@ pub(super) fn record_of(task: &Task, files: &Files, public: &str) -> Value {
                 "url": format!("{public}{}", files.address(&output.file)),
                 "duration": output.duration_s,
                 "resolution": format!("{}x{}", output.size.0, output.size.1),
-                "format": output.format,
+                "format": output.file.name.kind().extension(),
             });
         }
-        State::Failed { message, code } => {
+        State::Failed(problem) => {
             record["status"] = json!("failed");
-            record["error"] = json!({ "message": message, "code": code });
+            record["error"] = json!({ "message": problem.message, "code": problem.code });
         }
     }
     record

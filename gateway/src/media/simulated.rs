@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
+use crate::clock::unix_millis;
 use crate::simulator::video;
-use crate::store::{Ahead, Kind, LIFETIME, Output, Room, STOPPED, State};
+use crate::store::{KeptFile, Kind, LIFETIME, Output, Room, State};
+use crate::tasks::{Ahead, Held, STOPPED};
 use crate::wire::ApiError;
 
 /// A prompt that contains this marker makes its task fail, so that users can test their error handling;
@@ -16,6 +18,9 @@ pub const FAILURE_MARKER: &str = "[fail]";
 const FAILURE_WITH_MESSAGE: &str = "[fail:";
 /// Message of a task that failed because of [`FAILURE_MARKER`].
 const FAILURE_MESSAGE: &str = "the simulated provider failed because the prompt asked for it";
+
+/// Pause before a file that cannot be kept is written again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// How a task ends.
 pub(super) enum Job {
@@ -33,8 +38,14 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// Errors: there is no room for the file.
-    pub(super) fn new(app: &App, prompt: &str, size: (u16, u16), duration_s: u32) -> Result<Self, ApiError> {
+    /// `owner`: the id of the API key. Errors: there is no room for the file.
+    pub(super) async fn new(
+        app: &App,
+        owner: &Arc<str>,
+        prompt: &str,
+        size: (u16, u16),
+        duration_s: u32,
+    ) -> Result<Self, ApiError> {
         if let Some(message) = failure(prompt) {
             return Ok(Self::Fail(message));
         }
@@ -42,9 +53,9 @@ impl Job {
             prompt: prompt.to_owned(),
             size,
             duration_s,
-            room: app.files.reserve(video::expected_bytes(size, duration_s))?,
-            place: app.tasks.free_place(),
-            ahead: Ahead::new(&app.tasks, duration_s),
+            room: app.room_for_files(owner, video::expected_bytes(size, duration_s)).await?,
+            place: app.crew.schedule.free_place(),
+            ahead: Ahead::new(&app.crew.schedule, duration_s),
         })
     }
 
@@ -56,9 +67,9 @@ impl Job {
         }
     }
 
-    /// Makes the video of a task. `time`: the minimum that it takes.
-    pub(super) async fn run(self, app: &Arc<App>, task: &str, time: Duration) -> State {
-        let (prompt, size, duration_s, room, place, ahead) = match self {
+    /// Makes the video of a task. `time`: the minimum that it takes. `deadline`: in milliseconds since 1970.
+    pub(super) async fn run(self, app: &App, held: &Held, time: Duration, deadline: u64) -> State {
+        let (prompt, size, duration_s, mut room, place, ahead) = match self {
             Self::Encode { prompt, size, duration_s, room, place, ahead } => {
                 (prompt, size, duration_s, room, place, ahead)
             }
@@ -69,33 +80,43 @@ impl Job {
         };
         let place = match place {
             Some(place) => place,
-            None => match app.tasks.place().await {
+            None => match app.crew.schedule.place().await {
                 Some(place) => place,
                 None => return State::failed(STOPPED),
             },
         };
-        app.tasks.advance(task, State::Processing);
+        held.advance(&State::Processing).await;
         let encode = async move {
             // Held by the thread: abandoned work still takes a processor until it ends.
             let encoded = tokio::task::spawn_blocking(move || {
                 let _held = (place, ahead);
-                let file = video::encode(&prompt, size, duration_s);
-                room.keep(Kind::Mp4, vec![file], LIFETIME)
+                video::encode(&prompt, size, duration_s)
             });
-            match encoded.await {
-                Ok(Ok(mut names)) => State::Completed(Output {
-                    file: names.pop().unwrap_or_default(),
-                    duration_s,
-                    size: (size.0.into(), size.1.into()),
-                    format: Kind::Mp4.extension(),
-                }),
-                Ok(Err(full)) => State::failed(full.to_string()),
-                Err(_) => State::failed("encoding the video failed"),
+            let Ok(video) = encoded.await else { return State::failed("encoding the video failed") };
+            loop {
+                match keep(&mut room, &video).await {
+                    Ok(file) => {
+                        let size = (size.0.into(), size.1.into());
+                        return State::Completed(Output { file, duration_s, size });
+                    }
+                    // The disk or the store may be back.
+                    Err(error) if unix_millis() < deadline => {
+                        tracing::warn!("the file of a video waits: {error}");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    Err(error) => return State::failed(error.to_string()),
+                }
             }
         };
         let (state, ()) = tokio::join!(encode, tokio::time::sleep(time));
         state
     }
+}
+
+async fn keep(room: &mut Room, video: &[u8]) -> Result<KeptFile, ApiError> {
+    let mut file = room.write(Kind::Mp4).await?;
+    file.put(video).await?;
+    file.finish(LIFETIME).await
 }
 
 /// The failure message that a prompt asks for.

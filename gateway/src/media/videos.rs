@@ -12,21 +12,23 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
+use super::errand::{Errand, Maker};
 use super::following::Following;
 use super::record::record_of;
 use super::simulated::Job;
 use super::wanted::Wanted;
 use crate::app::App;
-use crate::clock::{unix_seconds, whole_seconds};
+use crate::clock::{unix_millis, unix_seconds, whole_seconds};
 use crate::config::ModelKind;
 use crate::conversation::Usage;
 use crate::models;
 use crate::observe::Origin;
-use crate::outgoing::Delivery;
+use crate::outgoing::notice;
 use crate::protocols::{Film, Stage};
 use crate::relay::{self, Accepted, Order, Remote};
 use crate::routing::Claim;
-use crate::store::{Room, State, Task};
+use crate::store::{Resumed, Room, State, Task};
+use crate::tasks::Held;
 use crate::usage::Charge;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
@@ -34,10 +36,10 @@ use crate::wire::{ApiError, Call, Response, json_response};
 /// `POST /v1/videos/generations`: returns the task, processing (section 3) or, if it has to wait for others, pending.
 pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {
     let (order, wanted) = order(app, call)?;
-    let delivery = match order.request["webhook_url"].as_str() {
-        Some(url) => Some(app.deliveries.accept(url)?),
-        None => None,
-    };
+    let webhook = order.request["webhook_url"].as_str().map(str::to_owned);
+    if let Some(url) = &webhook {
+        app.outbox.check(url)?;
+    }
     let task = Task {
         id: format!("video_{}", Uuid::new_v4().simple()),
         owner: Arc::clone(order.call.caller.id()),
@@ -46,19 +48,40 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
         state: State::Pending,
     };
     // Before anybody is asked: a video without a task would be lost.
-    app.tasks.add(task.clone(), app.hundredths_of_key())?;
+    let held = app.crew.add(&task, webhook.is_some(), app.hundredths_of_key()).await?;
     let public = app.public_url(&order.call);
-    let work = Work { app: Arc::clone(app), wanted, public, delivery, task };
+    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook };
     let (told, answer) = oneshot::channel();
-    app.tasks.spawn(work.run(order, told, Span::current()));
+    app.crew.spawn(work.begin(order, told, Span::current()));
     let stopping = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down");
     answer.await.unwrap_or_else(|_| Err(stopping()))
 }
 
+/// Goes on with a task that another process has left.
+pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
+    let Resumed { task, errand, .. } = resumed;
+    let errand: Errand = match serde_json::from_str(&errand) {
+        Ok(errand) => errand,
+        Err(error) => {
+            tracing::error!(task = task.id, %error, "what is left of a video task cannot be read");
+            // Until its time is over, a gateway that can read it may take it over.
+            if unix_seconds() > task.created.saturating_add(app.config.video_timeout.as_secs()) {
+                let failed = State::failed("what was left of the task cannot be read");
+                app.crew.spawn(async move { _ = held.end(&failed, None).await });
+            }
+            return;
+        }
+    };
+    tracing::info!(task = task.id, "goes on with a video task");
+    let Errand { wanted, public, webhook, deadline, maker } = errand;
+    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook };
+    app.crew.spawn(work.go_on(maker, deadline));
+}
+
 /// `GET /v1/videos/generations/{task_id}`.
-pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
+pub(crate) async fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
     let id = call.path("task_id");
-    let task = app.tasks.get(call.caller.id(), id).ok_or_else(|| {
+    let task = app.crew.find(call.caller.id(), id).await?.ok_or_else(|| {
         ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no video task {id:?}")).param("task_id")
     })?;
     Ok(json_response(&record_of(&task, &app.files, &app.public_url(call))))
@@ -86,17 +109,19 @@ fn order(app: &App, call: Call) -> Result<(Order, Wanted), ApiError> {
     Ok((Order { call, route, request, film }, wanted))
 }
 
-/// The work on a task, from its submission to its notification.
+/// The work on a task, until its end.
 struct Work {
     app: Arc<App>,
     task: Task,
+    held: Held,
     wanted: Wanted,
     /// Scheme, host and port of the file URL.
     public: String,
-    delivery: Option<Delivery>,
+    /// Who is told of its end.
+    webhook: Option<String>,
 }
 
-/// Who makes the video.
+/// How the video comes to be.
 enum Making {
     Simulated(Job),
     Upstream {
@@ -111,80 +136,131 @@ enum Making {
 impl Work {
     /// `told`: for the response to the submission. The client may have left: the video is followed all the same. `span`:
     /// of the client's request, which is over once that is told.
-    async fn run(self, order: Order, told: oneshot::Sender<Result<Response, ApiError>>, span: Span) {
+    async fn begin(self, order: Order, told: oneshot::Sender<Result<Response, ApiError>>, span: Span) {
         let work = async {
             match self.submit(order).instrument(span).await {
-                Ok((making, response)) => {
+                Ok((making, deadline, response)) => {
                     _ = told.send(Ok(response));
-                    self.end(making).await;
+                    self.end(making, deadline).await;
                 }
                 Err(error) => {
-                    self.app.tasks.remove(&self.task.id);
+                    self.held.forget().await;
                     _ = told.send(Err(error));
                 }
             }
         };
-        let work = AssertUnwindSafe(work).catch_unwind();
-        tokio::select! {
-            worked = work => if worked.is_err() {
+        self.guard(Box::pin(work)).await;
+    }
+
+    /// Goes on where another process stopped.
+    async fn go_on(self, maker: Maker, deadline: u64) {
+        let work = async {
+            let making = match maker {
+                Maker::Simulator { prompt } => {
+                    let Wanted { duration_s, size } = self.wanted;
+                    let job = Job::new(&self.app, &self.task.owner, &prompt, size, duration_s).await;
+                    job.map(Making::Simulated)
+                }
+                Maker::Upstream(record) => {
+                    let remote = Remote::of(&record, &self.app.routes.load());
+                    let making =
+                        remote.map(|remote| Making::Upstream { remote, room: None, first: Stage::Working });
+                    making.ok_or_else(|| {
+                        let upstream = &record.upstream;
+                        let gone =
+                            format!("the upstream {upstream} that makes the video is configured no longer");
+                        ApiError::new(&ErrorCode::SERVER_ERROR, gone)
+                    })
+                }
+            };
+            match making {
+                Ok(making) => self.end(making, deadline).await,
+                // There may be room, or the upstream may be back, when the task is taken over again.
+                Err(error) if unix_millis() < deadline => {
+                    tracing::warn!(task = self.task.id, "a video task waits: {error}");
+                }
+                Err(error) => self.finish(State::failed(error.to_string())).await,
+            }
+        };
+        self.guard(Box::pin(work)).await;
+    }
+
+    /// Works until the task is somebody else's, or the gateway stops. A panic ends the task.
+    async fn guard(&self, work: impl Future<Output = ()>) {
+        let work = async {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
                 // The message of the panic went to standard error.
-                tracing::error!(task = &*self.task.id, "a video task panicked");
-                self.app.tasks.advance(&self.task.id, State::failed("the gateway failed"));
-            },
-            () = self.app.tasks.stopped() => {
-                let task = &*self.task.id;
-                tracing::warn!(task, webhook = self.delivery.is_some(), "abandoned: the gateway stopped");
+                tracing::error!(task = self.task.id, "a video task panicked");
+                self.finish(State::failed("the gateway failed")).await;
+            }
+        };
+        tokio::select! {
+            () = work => {}
+            () = self.held.lost() => {
+                tracing::warn!(task = self.task.id, "another gateway has taken the video task over");
+            }
+            () = self.app.crew.stopped() => {
+                tracing::warn!(task = self.task.id, "left: the gateway stopped");
+                self.held.leave();
             }
         }
     }
 
-    /// Finds somebody who makes the video.
-    async fn submit(&self, order: Order) -> Result<(Making, Response), ApiError> {
+    /// Finds somebody who makes the video. Gives its deadline, too.
+    async fn submit(&self, order: Order) -> Result<(Making, u64, Response), ApiError> {
         let model = Arc::clone(&order.route.id);
         // Reserved before the work: without room for its file, the video would be useless. The embedded provider knows
         // better how much it needs.
         let room = if order.route.is_embedded() {
             None
         } else {
-            Some(self.app.files.reserve(self.wanted.expected_bytes())?)
+            Some(self.app.room_for_files(&self.task.owner, self.wanted.expected_bytes()).await?)
         };
         match relay::submit(&order).await? {
-            Accepted::Simulator { claim, charge } => self.simulate(&order, claim, charge),
+            Accepted::Simulator { claim, charge } => self.simulate(&order, claim, charge).await,
             Accepted::Upstream { remote, report, dropped } => {
                 let state = match report.stage {
                     Stage::Waiting => State::Pending,
                     _ => State::Processing,
                 };
-                let usual = || whole_seconds(self.app.tasks.usual_time(&model));
+                let usual = || whole_seconds(self.app.crew.schedule.usual_time(&model));
                 let estimate = report.estimated_time.unwrap_or_else(usual);
                 let endpoint = &remote.provider.endpoint;
                 let origin = Origin { model, upstream: Arc::clone(&endpoint.name) };
-                let mut response = self.submitted(state, estimate, origin);
+                let maker = Maker::Upstream(remote.record());
+                let (deadline, mut response) = self.accept(state, maker, estimate, origin).await?;
                 response.headers_mut().insert(relay::UPSTREAM_HEADER, endpoint.label.clone());
                 if let Some(dropped) = dropped {
                     response.headers_mut().insert(relay::DROPPED_HEADER, dropped);
                 }
-                Ok((Making::Upstream { remote, room, first: report.stage }, response))
+                Ok((Making::Upstream { remote, room, first: report.stage }, deadline, response))
             }
         }
     }
 
-    fn simulate(
+    async fn simulate(
         &self,
         order: &Order,
         mut claim: Claim,
         mut charge: Charge,
-    ) -> Result<(Making, Response), ApiError> {
+    ) -> Result<(Making, u64, Response), ApiError> {
         let Wanted { duration_s, size } = self.wanted;
-        let estimate = self.app.config.video_time + self.app.tasks.wait(duration_s);
+        let estimate = self.app.config.video_time + self.app.crew.schedule.wait(duration_s);
         let model = &claim.destination.model;
         // Its own limits hold, too, where the configuration gives the model those of another.
         let rules = Rules::default().private_webhooks(self.app.config.allow_private_webhooks);
         let prepared = models::video_model(model, order.call.operation)
-            .and_then(|_| order.call.checked_body_of(Some(model), rules))
-            .and_then(|request| Job::new(&self.app, text(&request["prompt"]), size, duration_s));
-        let job = match prepared {
-            Ok(job) => job,
+            .and_then(|_| order.call.checked_body_of(Some(model), rules));
+        let prepared = match prepared {
+            Ok(request) => {
+                let prompt = text(&request["prompt"]).to_owned();
+                let job = Job::new(&self.app, &self.task.owner, &prompt, size, duration_s).await;
+                job.map(|job| (job, prompt))
+            }
+            Err(error) => Err(error),
+        };
+        let (job, prompt) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 charge.void();
                 return Err(error);
@@ -195,33 +271,60 @@ impl Work {
         charge.complete();
         let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
         let origin = Origin { model: Arc::clone(&order.route.id), upstream };
-        let response = self.submitted(job.state(), whole_seconds(estimate), origin);
-        Ok((Making::Simulated(job), response))
+        let maker = Maker::Simulator { prompt };
+        let (deadline, response) = self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
+        Ok((Making::Simulated(job), deadline, response))
     }
 
-    /// The response to the submission. `estimate`: in seconds; the source states no unit (2.7).
-    fn submitted(&self, state: State, estimate: u64, origin: Origin) -> Response {
+    /// Accepts the task: from now on it is not lost. Gives its deadline and the response to the submission. `estimate`: in
+    /// seconds; the source states no unit (2.7).
+    async fn accept(
+        &self,
+        state: State,
+        maker: Maker,
+        estimate: u64,
+        origin: Origin,
+    ) -> Result<(u64, Response), ApiError> {
+        let limit = self.app.config.video_timeout.as_millis().try_into().unwrap_or(u64::MAX);
+        let deadline = unix_millis().saturating_add(limit);
+        let errand = Errand {
+            wanted: self.wanted,
+            public: self.public.clone(),
+            webhook: self.webhook.clone(),
+            deadline,
+            maker,
+        };
+        let errand = serde_json::to_string(&errand).expect("plain values");
+        self.held.accept(&state, &errand).await?;
         let task = Task { state, ..self.task.clone() };
-        self.app.tasks.advance(&task.id, task.state.clone());
         let mut record = record_of(&task, &self.app.files, &self.public);
         record["estimated_time"] = json!(estimate);
         let mut response = json_response(&record);
         response.extensions_mut().insert(origin);
-        response
+        Ok((deadline, response))
     }
 
-    /// Ends the task and notifies whom the client named.
-    async fn end(&self, making: Making) {
-        let id = &*self.task.id;
+    /// Follows the video to its end.
+    async fn end(&self, making: Making, deadline: u64) {
         let state = match making {
-            Making::Simulated(job) => job.run(&self.app, id, self.app.config.video_time).await,
+            Making::Simulated(job) => {
+                job.run(&self.app, &self.held, self.app.config.video_time, deadline).await
+            }
             Making::Upstream { remote, room, first } => {
-                Following::new(&self.app, &self.task, remote, self.wanted, room).run(first).await
+                let following = Following::new(&self.app, &self.task, &self.held, remote, self.wanted, room);
+                following.run(first, deadline).await
             }
         };
-        let Some(task) = self.app.tasks.advance(id, state) else { return };
-        if let Some(delivery) = &self.delivery {
-            delivery.send(id, &record_of(&task, &self.app.files, &self.public)).await;
-        }
+        self.finish(state).await;
+    }
+
+    /// Ends the task and has those told whom the client named.
+    async fn finish(&self, state: State) {
+        let task = Task { state, ..self.task.clone() };
+        let notice = self.webhook.as_ref().map(|url| {
+            let record = record_of(&task, &self.app.files, &self.public);
+            notice(&task, url, &record)
+        });
+        self.held.end(&task.state, notice.as_ref()).await;
     }
 }

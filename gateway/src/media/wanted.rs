@@ -2,6 +2,7 @@
 
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::simulator::video;
@@ -12,7 +13,7 @@ use crate::wire::{ApiError, Call};
 const BYTES_OF_A_SECOND: usize = 1024 * 1024;
 
 /// Duration and size of a request, with the defaults of the specification.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Wanted {
     pub(super) duration_s: u32,
     /// Width and height in pixels.

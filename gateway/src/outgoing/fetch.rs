@@ -7,7 +7,7 @@ use std::time::Duration;
 use gatewright::limits::{self, Rules};
 
 use super::names::Names;
-use super::webhook::{reason, tls};
+use super::sender::{reason, tls};
 
 /// Maximum time to connect, and from then on to the head of the answer.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@
 //! asynchronous one. Both take a video on, tell how far it is, and have its file at the end.
 
 use gatewright::limits::integer;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Malformed, Outgoing, failure};
@@ -16,7 +16,8 @@ const MOST_URL_BYTES: usize = 8 * 1024;
 const MOST_SECONDS: u64 = 86_400;
 
 /// How a provider takes videos on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum VideoForm {
     /// Tasks as in the specification (2.6, 2.7).
     Specified,

@@ -8,6 +8,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use http::{HeaderValue, Uri, header};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::opened;
@@ -58,6 +59,17 @@ pub(crate) struct Remote {
     /// The upstream's.
     id: String,
     /// The id of the client's request.
+    request_id: String,
+}
+
+/// A video at an upstream, as the store keeps it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RemoteRecord {
+    /// The name of the upstream.
+    pub(crate) upstream: String,
+    key: Option<i64>,
+    form: VideoForm,
+    id: String,
     request_id: String,
 }
 
@@ -149,6 +161,23 @@ impl Order {
 }
 
 impl Remote {
+    /// The video that was kept. None: its upstream is configured no longer.
+    pub(crate) fn of(record: &RemoteRecord, routes: &Routes) -> Option<Self> {
+        let RemoteRecord { upstream, key, form, id, request_id } = record.clone();
+        let provider = Arc::clone(routes.provider(&upstream)?);
+        Some(Self { provider, key, form, id, request_id })
+    }
+
+    pub(crate) fn record(&self) -> RemoteRecord {
+        RemoteRecord {
+            upstream: self.provider.endpoint.name.to_string(),
+            key: self.key,
+            form: self.form,
+            id: self.id.clone(),
+            request_id: self.request_id.clone(),
+        }
+    }
+
     /// Asks how far the video is.
     pub(crate) async fn look_up(&self, routes: &Routes) -> Result<Report, Fault> {
         let provider = routes.current(&self.provider);

@@ -9,6 +9,8 @@
 //! | `POST /admin/keys/{id}/rotate` | gives it another secret |
 //! | `GET /admin/usage` | reports usage; `?from=…&to=…&key=…&by=…` |
 //! | `GET /admin/upstreams` | shows the upstreams as they are now |
+//! | `GET /admin/webhooks` | lists notifications; `?status=pending`, `delivered` or `dead` |
+//! | `POST /admin/webhooks/{id}/redeliver` | has one delivered again |
 
 use std::time::Instant;
 
@@ -100,7 +102,25 @@ pub(super) async fn answer(
             let upstreams: Vec<_> = routes.health(Instant::now()).collect();
             Ok(json_response(&json!({ "upstreams": upstreams })))
         }
-        (_, ["keys" | "usage" | "upstreams"] | ["keys", _] | ["keys", _, "rotate"]) => {
+        (&Method::GET, ["webhooks"]) => {
+            let status = parameter(&mut query, "status")?;
+            none_left(&query)?;
+            Ok(json_response(&json!({ "webhooks": registry.notifications(status.as_deref()).await? })))
+        }
+        (&Method::POST, ["webhooks", id, "redeliver"]) => {
+            none_left(&query)?;
+            let id = decoded(id)?;
+            registry.redeliver(&id).await?;
+            app.outbox.look();
+            Ok(json_response(&json!({ "id": id, "status": "pending" })))
+        }
+        (
+            _,
+            ["keys" | "usage" | "upstreams" | "webhooks"]
+            | ["keys", _]
+            | ["keys", _, "rotate"]
+            | ["webhooks", _, "redeliver"],
+        ) => {
             let message = format!("{} is not allowed for {path}", head.method);
             Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods(&segments)))
         }
@@ -112,7 +132,7 @@ fn methods(segments: &[&str]) -> &'static str {
     match segments {
         ["keys"] => "GET, HEAD, POST",
         ["keys", _] => "GET, HEAD, DELETE",
-        ["keys", ..] => "POST",
+        ["keys" | "webhooks", _, ..] => "POST",
         _ => "GET, HEAD",
     }
 }
@@ -175,7 +195,9 @@ impl From<RegistryError> for ApiError {
                 Self::new(&ErrorCode::INVALID_VALUE, message).param(invalid.member)
             }
             RegistryError::NameTaken(_) => Self::new(&ErrorCode::INVALID_VALUE, message).param("name"),
-            RegistryError::NotFound(_) => Self::new(&ErrorCode::NOT_FOUND, message),
+            RegistryError::NotFound(_) | RegistryError::NoNotification(_) => {
+                Self::new(&ErrorCode::NOT_FOUND, message)
+            }
             RegistryError::Full => Self::new(&ErrorCode::INVALID_VALUE, message),
             RegistryError::Data(_) | RegistryError::Store(_) => {
                 // The message is the database's, and of no use to who asks.

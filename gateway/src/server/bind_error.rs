@@ -25,8 +25,8 @@ pub enum BindError {
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    /// The data folder cannot be used.
-    #[error("cannot use the data folder: {0}")]
+    /// The data folder or the server of the store cannot be used.
+    #[error("cannot use the store: {0}")]
     Data(#[from] InvalidData),
     /// `public_url` is not scheme, host and port.
     #[error("public_url {0:?} does not have the form http://host or https://host:port")]

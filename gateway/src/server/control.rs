@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::bind_error::BindError;
 use super::tls::Certificate;
+use crate::access::Pepper;
 use crate::app::App;
 use crate::config::Config;
 
@@ -69,6 +70,9 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         key: _,
         admin_key: _,
         data,
+        store,
+        pepper,
+        files,
         public_url,
         max_body_bytes,
         max_connections,
@@ -84,10 +88,12 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         video_time,
         video_poll,
         video_timeout,
+        video_lease,
         max_file_bytes,
         max_held_bytes,
         max_percent_per_key,
         webhook_secret,
+        webhook_previous_secrets,
         webhook_backoff,
         allow_private_webhooks,
         faults,
@@ -97,6 +103,10 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     let secret = |secret: &Option<gatewright::webhook::Secret>| {
         secret.as_ref().map(gatewright::webhook::Secret::expose)
     };
+    let secrets = |secrets: &[gatewright::webhook::Secret]| -> Vec<String> {
+        secrets.iter().map(gatewright::webhook::Secret::expose).collect()
+    };
+    let check = |pepper: &Option<Pepper>| pepper.as_ref().map(Pepper::check);
     let same = [
         ("server.listen", *listen == new.listen),
         ("server.tls.listen", addresses(old) == addresses(new)),
@@ -114,12 +124,20 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("limits.body_timeout", *body_timeout == new.body_timeout),
         ("limits.write_timeout", *write_timeout == new.write_timeout),
         ("store.data", *data == new.data),
+        ("store.url", *store == new.store),
+        ("store.pepper", check(pepper) == check(&new.pepper)),
+        ("files", *files == new.files),
         ("webhooks.secret", secret(webhook_secret) == secret(&new.webhook_secret)),
+        (
+            "webhooks.previous_secrets",
+            secrets(webhook_previous_secrets) == secrets(&new.webhook_previous_secrets),
+        ),
         ("webhooks.backoff", *webhook_backoff == new.webhook_backoff),
         ("webhooks.allow_private", *allow_private_webhooks == new.allow_private_webhooks),
         ("observe.open_metrics", *open_metrics == new.open_metrics),
         ("videos.poll", *video_poll == new.video_poll),
         ("videos.timeout", *video_timeout == new.video_timeout),
+        ("videos.lease", *video_lease == new.video_lease),
         ("simulator.faults", *faults == new.faults),
         ("simulator.event_delay", *event_delay == new.event_delay),
         ("simulator.video_time", *video_time == new.video_time),

@@ -14,6 +14,7 @@ use super::request::answer;
 use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
 use crate::config::{Config, is_origin};
+use crate::media;
 use crate::wire::Response;
 
 /// A gateway without a socket, for programs that call it in their own process.
@@ -34,11 +35,16 @@ impl Embedded {
             return Err(BindError::PublicUrl(public.clone()));
         }
         let cors = cors(&config.allowed_origins)?;
-        let data = match &config.data {
-            Some(folder) => Data::open(folder)?,
-            None => Data::in_memory(),
-        };
+        let mut data = Data::open(config.data.as_deref(), config.store.as_ref(), config.pepper.as_ref())?;
+        if let Some(bucket) = &config.files {
+            data.keep_files_in(bucket)?;
+        } else if config.store.is_some() {
+            tracing::warn!(
+                "gateways that share a store do not serve each other's files without a bucket: configure files"
+            );
+        }
         let app = Arc::new(App::new(config, data, address)?);
+        media::start(&app);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&app));
         let router = match cors {
             Some(cors) => router.layer(cors),
@@ -63,7 +69,7 @@ impl Embedded {
     /// Reads the keys, so that they are valid from the first request on. A store that does not answer is tried again
     /// while requests are served.
     ///
-    /// Errors: the files of the data folder do not belong together.
+    /// Errors: the parts of the store do not belong together, or it refuses the gateway.
     pub(super) async fn load(&self) -> Result<(), BindError> {
         match self.app.registry.check().await {
             Err(RegistryError::Data(invalid)) => return Err(invalid.into()),

@@ -110,7 +110,7 @@ async fn route(
         if head.method == Method::OPTIONS {
             return Ok(options(files::METHODS));
         }
-        return files::serve(&app.files, &head.method, name, &query, &head.headers);
+        return files::serve(&app.files, &head.method, name, &query, &head.headers).await;
     }
     if admin::serves(app, head.uri.path()) {
         return admin::answer(app, head, query, body).await;
@@ -196,7 +196,7 @@ async fn outlast(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response,
     let (told, answer) = oneshot::channel();
     let worker = Arc::clone(app);
     let work = async move { _ = told.send(turn.answered(dispatch(&worker, call).await)) };
-    app.tasks.spawn(work.instrument(Span::current()));
+    app.crew.spawn(work.instrument(Span::current()));
     answer.await.map_err(|_| ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed"))
 }
 

@@ -1,10 +1,17 @@
-//! Keys and usage in memory, until the process ends.
+//! Keys, usage and the records of files in memory, until the process ends.
+
+mod files;
+mod tasks;
+mod upkeep;
 
 use std::collections::BTreeMap;
 use std::future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::durable::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, SpentByKey, Store, StoreError, Stored};
+use self::files::Records;
+use super::durable::{KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded, PlaceStore, SpentByKey};
+use super::durable::{StoreError, Stored, UsageStore};
+use super::history;
 use crate::keys::{Digest, Key};
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
 
@@ -15,6 +22,8 @@ const MOST_ROWS: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct MemoryStore {
     kept: Mutex<Kept>,
+    queues: tasks::Queues,
+    files: Mutex<Records>,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +53,7 @@ impl Kept {
     }
 }
 
-impl Store for MemoryStore {
+impl KeyStore for MemoryStore {
     fn revision(&self) -> Stored<'_, i64> {
         done(self.lock().revision)
     }
@@ -102,7 +111,9 @@ impl Store for MemoryStore {
         let key = kept.keys.remove(at).key;
         done(Some(Key { revoked: Some(now), ..key }))
     }
+}
 
+impl UsageStore for MemoryStore {
     fn add_usage<'s>(&'s self, rows: &'s Rows) -> Stored<'s, ()> {
         let mut kept = self.lock();
         for (Place { day, key, model, upstream }, totals) in rows {
@@ -153,5 +164,20 @@ impl Store for MemoryStore {
             }
         }
         done(spent)
+    }
+}
+
+/// The history has them in memory already.
+impl PlaceStore for MemoryStore {
+    fn places(&self) -> Stored<'_, Vec<history::Place>> {
+        done(Vec::new())
+    }
+
+    fn place<'s>(&'s self, _owner: &'s str, _id: &'s str) -> Stored<'s, Option<history::Place>> {
+        done(None)
+    }
+
+    fn change_places<'s>(&'s self, _changes: &'s [history::Change]) -> Stored<'s, ()> {
+        done(())
     }
 }

@@ -1,18 +1,14 @@
 //! Where upstreams store responses, kept beyond the process: a client goes on with its conversation after a restart, and
 //! no key gets at what is another's. Requests read memory; only one for a response that memory does not know asks the
-//! store, where another gateway with the same folder may have written it since.
+//! store, where another gateway with the same store may have written it since.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 use tokio::sync::{Mutex, Semaphore};
 
-use super::durable::{Places, Store, StoreError, Stored};
-use super::history::{Change, History, Holder, MOST_PLACES, Place, is_id};
-use super::memory::MemoryStore;
-use super::sqlite::SqliteStore;
+use super::durable::{Store, StoreError};
+use super::history::{Change, History, MOST_PLACES, is_id};
 use crate::supervised::supervise;
 
 /// How often changes are written: a crash loses those of half a second.
@@ -100,78 +96,11 @@ async fn follow(keeper: Weak<PlaceKeeper>) {
     }
 }
 
-/// Without a data folder, nothing lasts.
-impl Places for MemoryStore {
-    fn places(&self) -> Stored<'_, Vec<Place>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn place<'s>(&'s self, _owner: &'s str, _id: &'s str) -> Stored<'s, Option<Place>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn change_places<'s>(&'s self, _changes: &'s [Change]) -> Stored<'s, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
-fn place(row: &SqliteRow) -> Result<Place, StoreError> {
-    let text = |name| row.try_get::<&str, _>(name).map(Arc::<str>::from);
-    let key: Option<i64> = row.try_get("key")?;
-    Ok(Place {
-        id: text("id")?,
-        owner: text("owner")?,
-        holder: Holder { upstream: text("upstream")?, key, model: text("model")? },
-    })
-}
-
-impl Places for SqliteStore {
-    fn places(&self) -> Stored<'_, Vec<Place>> {
-        Box::pin(async {
-            let mut reading = self.database().await?.begin().await?;
-            let rows = sqlx::query("SELECT * FROM places ORDER BY number").fetch_all(&mut *reading).await?;
-            rows.iter().map(place).collect()
-        })
-    }
-
-    fn place<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Place>> {
-        Box::pin(async move {
-            let database = self.database().await?;
-            let query = sqlx::query("SELECT * FROM places WHERE id = ?1 AND owner = ?2").bind(id).bind(owner);
-            query.fetch_optional(&database).await?.as_ref().map(place).transpose()
-        })
-    }
-
-    fn change_places<'s>(&'s self, changes: &'s [Change]) -> Stored<'s, ()> {
-        Box::pin(async move {
-            let mut writing = self.database().await?.begin_with("BEGIN IMMEDIATE").await?;
-            for change in changes {
-                let (sql, id) = match change {
-                    Change::Removed(id) => ("DELETE FROM places WHERE id = ?1", id),
-                    Change::Kept(place) => (
-                        "INSERT OR REPLACE INTO places (id, owner, upstream, key, model) VALUES (?1, ?2, ?3, ?4, ?5)",
-                        &place.id,
-                    ),
-                };
-                let mut query = sqlx::query(sql).bind(&**id);
-                if let Change::Kept(Place { owner, holder, .. }) = change {
-                    query =
-                        query.bind(&**owner).bind(&*holder.upstream).bind(holder.key).bind(&*holder.model);
-                }
-                query.execute(&mut *writing).await?;
-            }
-            let old = "DELETE FROM places WHERE number <= (SELECT max(number) FROM places) - ?1";
-            let most = i64::try_from(MOST_PLACES).unwrap_or(i64::MAX);
-            sqlx::query(old).bind(most).execute(&mut *writing).await?;
-            writing.commit().await?;
-            Ok(())
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::SqlStore;
+    use crate::store::history::Holder;
 
     fn holder() -> Holder {
         Holder { upstream: "one".into(), key: Some(2), model: "mine".into() }
@@ -187,7 +116,7 @@ mod tests {
     async fn places_outlive_the_process_each_for_its_key() {
         let folder = tempfile::tempdir().expect("a folder");
         let store: Arc<dyn Store> =
-            Arc::new(SqliteStore::open(&folder.path().join("a.db")).expect("a database"));
+            Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
         let (first, keeper) = history(&store);
         for id in ["a", "b", "c"] {
             first.keep(&"key".into(), id.to_owned(), None, Some(holder()));
@@ -216,7 +145,7 @@ mod tests {
     async fn what_another_gateway_stored_is_found_and_what_was_deleted_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let store: Arc<dyn Store> =
-            Arc::new(SqliteStore::open(&folder.path().join("a.db")).expect("a database"));
+            Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
         let ((first, writing), (second, reading)) = (history(&store), history(&store));
         reading.settle().await.expect("read");
         for id in ["a", "b"] {

@@ -14,7 +14,7 @@ use super::Day;
 const MOST_ROWS: usize = 100_000;
 
 /// What usage is kept by.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub(crate) day: Day,
     /// Id of the key.

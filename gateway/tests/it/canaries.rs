@@ -15,7 +15,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use crate::callers::Protocol;
-use crate::support::{KEY, Server, read, send, start_with};
+use crate::support::{KEY, Server, files_of, read, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, UPSTREAM_KEY, answer, upstream};
 
 const ADMIN: &str = "gw-admin-canary-77";
@@ -272,11 +272,10 @@ async fn no_key_is_in_an_error_a_log_a_metric_a_trace_or_a_file_whatever_an_upst
     assert!(has("gen_ai.request.model") && has("gatewright.upstream"), "nothing was exported");
     assert_eq!(betrays(&exported), None, "in the traces");
     assert!(!has(&secret), "an issued key is in the traces");
-    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
-        let entry = entry.expect("an entry");
-        let bytes = std::fs::read(entry.path()).expect("a file");
-        assert_eq!(betrays(&bytes), None, "in {:?}", entry.path());
-        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{:?}", entry.path());
+    for file in files_of(folder.path()) {
+        let bytes = std::fs::read(&file).expect("a file");
+        assert_eq!(betrays(&bytes), None, "in {file:?}");
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{file:?}");
     }
 }
 

@@ -27,10 +27,10 @@ async fn each_example_is_right_and_makes_a_gateway() {
         kinds.extend(config.upstreams.iter().map(|upstream| upstream.kind));
         config.listen = vec!["127.0.0.1:0".to_owned()];
         // What only the machine of the example has.
-        (config.tls, config.data) = (None, None);
+        (config.tls, config.data, config.store) = (None, None, None);
         Gateway::bind(config).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
-    assert_eq!(examples().len(), 6);
+    assert_eq!(examples().len(), 7);
     for kind in [Kind::Chat, Kind::Responses, Kind::Messages, Kind::Native, Kind::Gatewright, Kind::Simulator]
     {
         assert!(kinds.contains(&kind), "no example has {kind:?}");

@@ -111,3 +111,60 @@ async fn where_there_is_no_room_for_a_file_new_work_is_refused_and_old_files_sta
     inline["response_format"] = json!("b64_json");
     server.ask("/v1/images/generations", &inline).await;
 }
+
+#[tokio::test]
+async fn an_address_holds_its_hour_through_a_restart_and_at_another_gateway() {
+    // Section 8.
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = || Config { data: Some(folder.path().to_path_buf()), ..Config::default() };
+    let first = start_with(config()).await;
+    let address = address(&first).await;
+    let whole = send(first.bare(Method::GET, &address)).await.bytes().await.expect("a file");
+    drop(first);
+    let (second, third) = (start_with(config()).await, start_with(config()).await);
+    for server in [&second, &third] {
+        let response = send(server.bare(Method::GET, &address)).await;
+        assert_eq!((response.status().as_u16(), response.content_length()), (200, Some(whole.len() as u64)));
+        assert_eq!(response.bytes().await.expect("a file"), whole);
+        let range = send(server.bare(Method::GET, &address).header("range", "bytes=-3")).await;
+        assert_eq!(range.bytes().await.expect("a part"), whole.slice(whole.len() - 3..));
+    }
+    // Without the folder's pepper, it is nobody's address.
+    let stranger = start().await;
+    let (status, body) = read(stranger.bare(Method::GET, &address)).await;
+    assert_eq!((status, &body["error"]["code"]), (403, &json!("invalid_signature")));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let mode = folder.path().join("files").metadata().expect("a folder").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+}
+
+#[tokio::test]
+async fn a_video_outlives_the_process_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = || Config { data: Some(folder.path().to_path_buf()), ..Config::default() };
+    let first = start_with(config()).await;
+    let body = json!({ "model": "video_model_3", "prompt": "a kite", "duration": 3, "resolution": "720p" });
+    let task = first.ask("/v1/videos/generations", &body).await;
+    let path = format!("/v1/videos/generations/{}", task["id"].as_str().expect("an id"));
+    let done = loop {
+        let (_, task) = read(first.get(&path)).await;
+        if task["status"] == "completed" {
+            break task;
+        }
+        assert_ne!(task["status"], "failed", "{task}");
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(done["output"]["format"], "mp4");
+    let url = done["output"]["url"].as_str().expect("an address");
+    let address = url.strip_prefix(&first.url).expect("an address of this gateway");
+    let whole = send(first.bare(Method::GET, address)).await.bytes().await.expect("a file");
+    assert_eq!(whole.get(4..8), Some(&b"ftyp"[..]));
+    drop(first);
+    let second = start_with(config()).await;
+    let again = send(second.bare(Method::GET, address)).await.bytes().await.expect("a file");
+    assert!(again == whole, "{} bytes of {}", again.len(), whole.len());
+}

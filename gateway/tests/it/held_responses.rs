@@ -4,7 +4,7 @@ use gatewright_gateway::{ApiKey, Config, Kind, Model, Target};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Server, read, send, start, start_with};
+use crate::support::{KEY, Server, files_of, read, send, start, start_with};
 use crate::upstreams::{
     Scripted, Step, UPSTREAM_KEY, answer, completion, config, json_answer, stream, upstream,
 };
@@ -424,8 +424,8 @@ async fn a_response_is_continued_after_a_restart_by_its_key_alone() {
     let other = issued["secret"].as_str().expect("a secret");
     assert_eq!(read(server.bare(Method::GET, &path("resp_1")).bearer_auth(other)).await.0, 404);
     // What was said is not in the data folder.
-    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
-        let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
+    for file in files_of(folder.path()) {
+        let bytes = std::fs::read(file).expect("a file");
         assert!(!bytes.windows(6).any(|part| part == b"apples"));
     }
 }

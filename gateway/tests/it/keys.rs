@@ -7,7 +7,7 @@ use gatewright_gateway::{ApiKey, Config, NewKey, Registry, Rotation};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Server, read, send, start, start_with};
+use crate::support::{KEY, Server, files_of, read, send, start, start_with};
 
 const ADMIN: &str = "gw-admin-canary-77";
 
@@ -206,19 +206,18 @@ async fn keys_outlive_the_gateway_and_only_their_digests_are_kept() {
     assert_eq!(lists(&server, rotated).await, 200);
     // The canary: no secret is in any file, whole or without its prefix.
     let mut files = 0;
-    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
-        let entry = entry.expect("an entry");
-        let bytes = std::fs::read(entry.path()).expect("a file");
+    for file in files_of(folder.path()) {
+        let bytes = std::fs::read(&file).expect("a file");
         for secret in [secret.as_str(), rotated, KEY, ADMIN] {
             let inner = secret.trim_start_matches("gw-").as_bytes();
-            assert!(!bytes.windows(inner.len()).any(|part| part == inner), "{:?}", entry.path());
+            assert!(!bytes.windows(inner.len()).any(|part| part == inner), "{file:?}");
         }
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
 
-            let mode = entry.metadata().expect("metadata").permissions().mode();
-            assert_eq!(mode & 0o077, 0, "{:?}", entry.path());
+            let mode = file.metadata().expect("metadata").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{file:?}");
         }
         files += 1;
     }

@@ -1,6 +1,7 @@
 //! The gateway over real sockets, rule by rule. Each test cites the section of the specification it holds to.
 
 mod auth;
+mod bucket;
 mod budget;
 mod callers;
 mod canaries;
@@ -24,11 +25,13 @@ mod images_of_upstreams;
 mod keep_alive;
 mod kept_responses;
 mod keys;
+mod lasting;
 mod leaving;
 mod limits;
 mod model_paths;
 mod models;
 mod native;
+mod nodes;
 mod offers;
 mod operator;
 mod origins;

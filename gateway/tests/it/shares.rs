@@ -100,3 +100,22 @@ async fn a_key_that_has_its_part_of_the_tasks_loses_its_own_oldest_result_and_no
     let path = format!("{VIDEOS}/{}", theirs["id"].as_str().expect("an id"));
     assert_eq!(read(server.bare(Method::GET, &path).bearer_auth(&other)).await.0, 200);
 }
+
+#[tokio::test]
+async fn the_files_of_a_key_leave_room_to_others() {
+    let settings = Config { max_file_bytes: 100_000, max_percent_per_key: 50, ..Config::default() };
+    let server = start_with(with_admin(settings)).await;
+    let other = other_key(&server).await;
+    let path = "/v1/images/generations";
+    let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
+    let mut refused = false;
+    for _ in 0..40 {
+        refused = send(by(KEY, &server, path, &body)).await.status() != 200;
+        if refused {
+            break;
+        }
+    }
+    assert!(refused, "a key takes all the room");
+    is_rate_limit(by(KEY, &server, path, &body), "code", "rate_limit_exceeded").await;
+    assert_eq!(send(by(&other, &server, path, &body)).await.status(), 200);
+}

@@ -36,21 +36,22 @@ enum Order {
 }
 
 /// A gateway over a store in a folder, with clients that ask all the time.
-struct Load {
+pub(crate) struct Load {
     server: Arc<Server>,
     upstream: Scripted,
     order: watch::Sender<Order>,
     done: Arc<AtomicUsize>,
     clients: Vec<tokio::task::JoinHandle<Vec<Duration>>>,
-    folder: tempfile::TempDir,
 }
 
 impl Load {
-    async fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+    /// `store`: where the keys are.
+    pub(crate) async fn start(store: Config) -> Self {
         let upstream = Scripted::start([json_answer(200, &completion("hello"))]).await;
         let server = start_with(Config {
-            data: Some(folder.path().to_path_buf()),
+            data: store.data,
+            store: store.store,
+            pepper: store.pepper,
             admin_key: Some(ApiKey::new(ADMIN).expect("a key")),
             open_metrics: true,
             ..upstreams::config(vec![self::upstream("one", Kind::Chat, &upstream.url)])
@@ -69,15 +70,11 @@ impl Load {
                 tokio::spawn(ask(server, key.clone(), orders.clone(), done))
             })
             .collect();
-        Self { server, upstream, order, done, clients, folder }
-    }
-
-    fn database(&self) -> PathBuf {
-        self.folder.path().join("gatewright.db")
+        Self { server, upstream, order, done, clients }
     }
 
     /// Waits until so many further requests were answered.
-    async fn answered(&self, further: usize) {
+    pub(crate) async fn answered(&self, further: usize) {
         let (before, begun) = (self.done.load(Ordering::Relaxed), Instant::now());
         while self.done.load(Ordering::Relaxed) < before + further {
             assert!(begun.elapsed() < PATIENCE, "the requests wait for the store");
@@ -113,15 +110,15 @@ impl Load {
     }
 
     /// While the store is away, requests go on, and those that it does not have grow in number.
-    async fn goes_on_without_it(&self) {
+    pub(crate) async fn goes_on_without_it(&self) {
         self.answered(MEANWHILE).await;
         let waiting = self.waiting().await;
         // The store may have taken what came before it left.
         assert!(waiting >= 100.0, "{waiting} wait for a store that is away");
     }
 
-    /// The store is back: all that was asked is in it.
-    async fn ends(self) {
+    /// The store is back: all that was asked is in it. Gives the number of requests.
+    pub(crate) async fn ends(self) -> i64 {
         self.answered(CLIENTS).await;
         self.order.send_replace(Order::End);
         let mut took = Vec::new();
@@ -151,15 +148,35 @@ impl Load {
         let text = send(self.server.bare(Method::GET, "/metrics")).await.text().await.expect("text");
         assert!(text.contains("gatewright_usage_requests{state=\"waiting\"} 0"), "{text}");
         assert!(text.contains("gatewright_usage_requests{state=\"lost\"} 0"), "{text}");
-        // What is on disk, read by somebody else.
-        let options = SqliteConnectOptions::new().filename(self.folder.path().join("gatewright.db"));
+        i64::try_from(requests).expect("few requests")
+    }
+}
+
+/// A data folder.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn config(&self) -> Config {
+        Config { data: Some(self.0.path().to_path_buf()), ..Config::default() }
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.path().join("gatewright.db")
+    }
+
+    /// So many requests are on disk, as somebody else reads it.
+    async fn holds(&self, requests: i64) {
+        let options = SqliteConnectOptions::new().filename(self.database());
         let mut other = SqliteConnection::connect_with(&options).await.expect("a connection");
         let sum = sqlx::query_as::<_, (i64, i64, i64)>(
             "SELECT sum(requests), sum(input_tokens), sum(output_tokens) FROM usage",
         );
         let (stored, input, output) = sum.fetch_one(&mut other).await.expect("sums");
-        let expected = i64::try_from(requests).expect("few requests");
-        assert_eq!((stored, input, output), (expected, 3 * expected, 2 * expected));
+        assert_eq!((stored, input, output), (requests, 3 * requests, 2 * requests));
     }
 }
 
@@ -200,22 +217,24 @@ fn files(database: &Path) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_database_that_another_process_locks_again_and_again_costs_no_request_and_no_usage() {
-    let load = Load::start().await;
+    let folder = Folder::new();
+    let load = Load::start(folder.config()).await;
     for _ in 0..3 {
         load.answered(CLIENTS).await;
-        let other = lock(&load.database()).await;
+        let other = lock(&folder.database()).await;
         load.goes_on_without_it().await;
         other.close().await.expect("the lock is given back");
     }
-    load.ends().await;
+    folder.holds(load.ends().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_database_that_is_taken_away_and_put_back_costs_no_request_and_no_usage() {
-    let load = Load::start().await;
+    let folder = Folder::new();
+    let load = Load::start(folder.config()).await;
     load.answered(CLIENTS).await;
-    let away = tempfile::tempdir_in(load.folder.path()).expect("a folder");
-    let taken = files(&load.database());
+    let away = tempfile::tempdir_in(folder.0.path()).expect("a folder");
+    let taken = files(&folder.database());
     assert!(!taken.is_empty());
     let place = |file: &Path| away.path().join(file.file_name().expect("a name"));
     for file in &taken {
@@ -225,25 +244,26 @@ async fn a_database_that_is_taken_away_and_put_back_costs_no_request_and_no_usag
     for file in taken.iter().rev() {
         std::fs::rename(place(file), file).expect("put back");
     }
-    load.ends().await;
+    folder.holds(load.ends().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_database_that_a_copy_of_it_replaces_gets_the_usage_from_then_on() {
-    let load = Load::start().await;
+    let folder = Folder::new();
+    let load = Load::start(folder.config()).await;
     load.answered(CLIENTS).await;
     // A copy as a backup makes it, which has all that was stored until then.
     load.rests().await;
-    let copy = load.folder.path().join("copy.db");
-    let options = SqliteConnectOptions::new().filename(load.database());
+    let copy = folder.0.path().join("copy.db");
+    let options = SqliteConnectOptions::new().filename(folder.database());
     let mut reader = SqliteConnection::connect_with(&options).await.expect("a connection");
     sqlx::query("VACUUM INTO ?1").bind(copy.to_str()).execute(&mut reader).await.expect("a copy");
     reader.close().await.expect("closed");
-    for file in files(&load.database()) {
+    for file in files(&folder.database()) {
         std::fs::remove_file(file).expect("removed");
     }
     load.order.send_replace(Order::Ask);
     load.goes_on_without_it().await;
-    std::fs::rename(copy, load.database()).expect("replaced");
-    load.ends().await;
+    std::fs::rename(copy, folder.database()).expect("replaced");
+    folder.holds(load.ends().await).await;
 }

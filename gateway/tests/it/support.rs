@@ -1,5 +1,6 @@
 //! A gateway on a free port and a plain HTTP client, not our own one, to call it.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gatewright_gateway::{ApiKey, Config, Gateway};
@@ -97,6 +98,13 @@ pub(crate) async fn read(request: RequestBuilder) -> (u16, Value) {
     let body = response.text().await.expect("a body");
     assert!(!body.contains(KEY), "{body}");
     (status, serde_json::from_str(&body).expect("JSON"))
+}
+
+/// The files of a data folder, those of its folder of generated files among them.
+pub(crate) fn files_of(data: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| std::fs::read_dir(folder).expect("a folder");
+    let all = entries(data).chain(entries(&data.join("files")));
+    all.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file()).collect()
 }
 
 /// One event of a stream.

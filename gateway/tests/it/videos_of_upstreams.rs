@@ -17,7 +17,7 @@ use crate::webhooks::{Sent, receiver};
 const PATH: &str = "/v1/videos/generations";
 
 /// A gateway with the video model `mine` at these upstreams, with the limits of a model of the catalog or none.
-fn config(upstreams: Vec<Upstream>, limits: Option<&str>) -> Config {
+pub(crate) fn config(upstreams: Vec<Upstream>, limits: Option<&str>) -> Config {
     let mut config = upstreams::config(upstreams);
     config.models[0].kind = ModelKind::Video;
     config.models[0].limits = limits.map(str::to_owned);
@@ -33,12 +33,12 @@ async fn gateway_to(provider: &Scripted) -> Server {
     start_with(config(vec![upstream("one", Kind::Chat, &provider.url)], None)).await
 }
 
-fn request() -> Value {
+pub(crate) fn request() -> Value {
     json!({ "model": "mine", "prompt": "a kite", "duration": 8, "resolution": "720p", "aspect_ratio": "9:16" })
 }
 
 /// A video in the public form.
-fn video(status: &str) -> Vec<Step> {
+pub(crate) fn video(status: &str) -> Vec<Step> {
     let progress = if status == "completed" { 100 } else { 0 };
     json_answer(
         200,
@@ -60,7 +60,7 @@ fn file_head(length: usize) -> Step {
     )
 }
 
-fn whole_file() -> Vec<Step> {
+pub(crate) fn whole_file() -> Vec<Step> {
     vec![file_head(file().len()), Step::Write(file())]
 }
 

@@ -32,33 +32,30 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
     let inline = call.field(&body, "response_format") == "b64_json";
     let revised = revise(&prompt, &body);
 
-    // Reserved before the work: without room for its files, the response would be useless.
-    let room = if inline { None } else { Some(app.files.reserve(image::expected_bytes(size, count))?) };
-    let drawn = app.studio.work(move |budget| {
-        let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
-        match room {
-            Some(room) => room.keep(Kind::Png, pictures.collect::<Result<_, _>>()?, LIFETIME),
-            None => Ok(pictures
-                .map(|picture| picture.map(|png| BASE64_STANDARD.encode(png)))
-                .collect::<Result<_, _>>()?),
-        }
-    });
-    let drawn = drawn.await?;
-
-    let public = app.public_url(call);
-    let data: Vec<Value> = drawn
-        .into_iter()
-        .map(|result| {
-            if inline {
-                return json!({ "b64_json": result });
-            }
-            let mut image = json!({ "url": format!("{public}{}", app.files.address(&result)) });
+    let data: Vec<Value> = if inline {
+        let encode = |png| json!({ "b64_json": BASE64_STANDARD.encode::<Vec<u8>>(png) });
+        let drawn = app.studio.work(move |budget| {
+            let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
+            Ok(pictures.map(|picture| picture.map(encode)).collect::<Result<_, _>>()?)
+        });
+        drawn.await?
+    } else {
+        // Reserved before the work: without room for its files, the response would be useless.
+        let room = app.room_for_files(call.caller.id(), image::expected_bytes(size, count)).await?;
+        let drawn = app.studio.work(move |budget| {
+            let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
+            Ok(pictures.collect::<Result<_, _>>()?)
+        });
+        let (files, public) = (room.keep(Kind::Png, drawn.await?, LIFETIME).await?, app.public_url(call));
+        let image = |file| {
+            let mut image = json!({ "url": format!("{public}{}", app.files.address(file)) });
             if model.revises_prompt {
                 image["revised_prompt"] = json!(revised);
             }
             image
-        })
-        .collect();
+        };
+        files.iter().map(image).collect()
+    };
     Ok(json_response(&json!({ "created": unix_seconds(), "data": data })))
 }
 

@@ -1,0 +1,36 @@
+//! The store that several gateways share, and its pepper: from variables, since process lists show flags.
+
+use gatewright_gateway::{Config, Pepper, Registry, StoreUrl};
+
+use super::key::variable;
+use crate::exit::Failure;
+
+/// Environment variable of the address of the Postgres database.
+const URL_VARIABLE: &str = "GATEWRIGHT_SERVE_STORE_URL";
+/// Environment variable of the pepper.
+const PEPPER_VARIABLE: &str = "GATEWRIGHT_SERVE_PEPPER";
+
+/// What the variables say goes before the configuration.
+pub(super) fn over(mut config: Config) -> Result<Config, Failure> {
+    config.store = url()?.or(config.store);
+    config.pepper = pepper()?.or(config.pepper);
+    Ok(config)
+}
+
+fn url() -> Result<Option<StoreUrl>, Failure> {
+    let url = variable(URL_VARIABLE)?.map(|url| StoreUrl::new(&url)).transpose();
+    url.map_err(|why| Failure::Usage(format!("{URL_VARIABLE}: {why}")))
+}
+
+fn pepper() -> Result<Option<Pepper>, Failure> {
+    let pepper = variable(PEPPER_VARIABLE)?.map(|pepper| Pepper::new(&pepper)).transpose();
+    pepper.map_err(|why| Failure::Usage(format!("{PEPPER_VARIABLE}: {why}")))
+}
+
+/// Opens the store of the variables. Errors: one of them is missing.
+pub(crate) async fn open() -> Result<Registry, Failure> {
+    let missing = |name: &str| Failure::Usage(format!("set {name}"));
+    let url = url()?.ok_or_else(|| missing(URL_VARIABLE))?;
+    let pepper = pepper()?.ok_or_else(|| missing(PEPPER_VARIABLE))?;
+    Ok(Registry::open_server(&url, &pepper).await?)
+}

@@ -1,0 +1,164 @@
+//! `gatewright store`: looks after what a gateway keeps.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use gatewright_gateway::Registry;
+
+use crate::exit::{Exit, FAILED, Failure, say};
+use crate::serve::store;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring the tables to the version of this program, as serve does when it starts
+    Migrate(Place),
+    /// Look for damage: exit code 1 if there is some
+    Check {
+        /// Do not look for generated files: they lie in a bucket
+        #[arg(long)]
+        no_files: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Copy the data folder, while gateways use it, into a new one
+    Backup {
+        /// The new folder
+        #[arg(value_name = "DIR")]
+        to: PathBuf,
+        /// Data folder
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
+    },
+    /// Write all that the database holds as lines of JSON, to move it into another one; without the pepper and files
+    Export {
+        /// The file, or - for standard output
+        #[arg(value_name = "FILE")]
+        to: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Read what export has written into an empty store
+    Import {
+        /// The file, or - for standard input
+        #[arg(value_name = "FILE")]
+        from: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(id = "place", required = true, multiple = false)]
+struct Place {
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Postgres database whose address is in GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
+    #[arg(long)]
+    store: bool,
+}
+
+impl Place {
+    /// A missing folder is an error.
+    async fn open(&self) -> Result<Registry, Failure> {
+        if let Some(folder) = self.data.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(Failure::Usage(format!("there is no data folder {}", folder.display())));
+        }
+        self.open_or_create().await
+    }
+
+    /// A missing folder is created.
+    async fn open_or_create(&self) -> Result<Registry, Failure> {
+        match &self.data {
+            Some(folder) => Ok(Registry::open(folder).await?),
+            None => store::open().await,
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Exit {
+    match arguments.command {
+        Command::Migrate(place) => {
+            let version = place.open().await?.migrate().await?;
+            say(&format!("the store has the tables of version {version}"));
+            Ok(0)
+        }
+        Command::Check { no_files, place } => {
+            let has_files = place.data.is_some() && !no_files;
+            let damage = place.open().await?.damage(has_files).await?;
+            for found in &damage {
+                say(found);
+            }
+            if damage.is_empty() {
+                say(if has_files {
+                    "the store is sound"
+                } else {
+                    "the store is sound; files were not looked for"
+                });
+            }
+            Ok(if damage.is_empty() { 0 } else { FAILED })
+        }
+        Command::Backup { to, data } => {
+            let place = Place { data: Some(data.clone()), store: false };
+            place.open().await?.backup(&data, &to).await?;
+            say(&format!("the data folder is copied to {}", to.display()));
+            Ok(0)
+        }
+        Command::Export { to, place } => export(&to, &place.open().await?).await,
+        Command::Import { from, place } => {
+            // A new store is made where there is none.
+            let registry = place.open_or_create().await?;
+            let count = if is_standard(&from) {
+                registry.import(&mut BufReader::new(io::stdin())).await?
+            } else {
+                let file = File::open(&from).map_err(|error| unusable("read", &from, &error))?;
+                registry.import(&mut BufReader::new(file)).await?
+            };
+            say(&format!("{count} rows are imported"));
+            Ok(0)
+        }
+    }
+}
+
+async fn export(to: &Path, registry: &Registry) -> Exit {
+    if is_standard(to) {
+        let mut out = BufWriter::new(io::stdout());
+        registry.export(&mut out).await?;
+        out.flush()?;
+        return Ok(0);
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    // It holds the digests of keys and the addresses of receivers.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let unusable = |error: io::Error| unusable("write", to, &error);
+    let mut out = BufWriter::new(options.open(to).map_err(unusable)?);
+    let count = match registry.export(&mut out).await {
+        Ok(count) => count,
+        Err(error) => {
+            // A part is of no use.
+            _ = std::fs::remove_file(to);
+            return Err(error.into());
+        }
+    };
+    out.flush().and_then(|()| out.get_ref().sync_all()).map_err(unusable)?;
+    say(&format!("{count} rows are in {}", to.display()));
+    Ok(0)
+}
+
+fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn unusable(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::Usage(format!("cannot {what} {}: {error}", path.display()))
+}

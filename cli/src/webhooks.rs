@@ -1,0 +1,125 @@
+//! `gatewright webhooks`: lists the notifications of a gateway, has them delivered again, and receives some.
+
+mod listen;
+
+use std::io::{self, Write as _};
+
+use clap::{Args, Subcommand, ValueEnum};
+use gatewright_gateway::Notification;
+
+use crate::exit::{Exit, say};
+use crate::operator::Place;
+use crate::table;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List notifications, the newest first
+    List(List),
+    /// Have notifications delivered again, as if they had never been tried
+    Redeliver(Redeliver),
+    /// Receive notifications on this machine, verify them, and print them
+    Listen(listen::Arguments),
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// Only such notifications; dead ones were given up
+    #[arg(long, value_enum)]
+    status: Option<Status>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Status {
+    Pending,
+    Delivered,
+    Dead,
+}
+
+#[derive(Debug, Args)]
+struct Redeliver {
+    /// Id of a notification, such as msg_0123
+    #[arg(required_unless_present = "dead")]
+    id: Vec<String>,
+    /// All that were given up
+    #[arg(long, conflicts_with = "id")]
+    dead: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Exit {
+    match arguments.command {
+        Command::List(list) => list.run().await,
+        Command::Redeliver(redeliver) => redeliver.run().await,
+        Command::Listen(arguments) => listen::run(arguments).await,
+    }
+}
+
+impl List {
+    async fn run(self) -> Exit {
+        let listed = self.place.open().await?.notifications(self.status.map(Status::name)).await?;
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string_pretty(&listed).expect("plain values"))?;
+        } else {
+            let heads =
+                ["ID", "TASK", "RECEIVER", "STATUS", "ATTEMPTS", "NEXT", "PROBLEM"].map(str::to_owned);
+            let row = |one: &Notification| {
+                let problem = one.problem.clone().unwrap_or_default();
+                [
+                    one.id.clone(),
+                    one.task.clone(),
+                    one.receiver.clone(),
+                    one.status.clone(),
+                    one.attempts.to_string(),
+                    table::instant(one.due),
+                    problem,
+                ]
+            };
+            let rows: Vec<_> = std::iter::once(heads).chain(listed.iter().map(row)).collect();
+            table::write(&mut out, &rows, 4..5)?;
+        }
+        out.flush()?;
+        Ok(0)
+    }
+}
+
+impl Redeliver {
+    async fn run(self) -> Exit {
+        let place = self.place.open().await?;
+        let ids = if self.dead {
+            place.notifications(Some(Status::Dead.name())).await?.into_iter().map(|one| one.id).collect()
+        } else {
+            self.id
+        };
+        if ids.is_empty() {
+            say("no notification was given up");
+        }
+        for id in &ids {
+            place.redeliver(id).await?;
+            say(&format!("the notification {id} is delivered again"));
+        }
+        Ok(0)
+    }
+}

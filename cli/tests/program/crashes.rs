@@ -1,0 +1,83 @@
+//! What was accepted comes to its end, wherever the gateway stops: at each step of the store and of files in turn.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::run;
+use crate::webhooks::{Listening, serve_with, submission, wait_until};
+
+/// How many points there are, at least, from the start of a gateway to the delivery of a notification.
+const POINTS: u32 = 60;
+/// Each of so many tests takes every such point.
+const PARTS: u32 = 4;
+
+/// A video is submitted to a gateway that stops at a point, and a second gateway is started. Returns whether the first one stopped.
+fn stopped_at(point: u32, folder: &Path, listening: &mut Listening) -> bool {
+    let number = point.to_string();
+    let first = serve_with(folder, &[("GATEWRIGHT_CRASH_AT", &number)]);
+    let accepted = first.as_ref().and_then(|gateway| {
+        let body = submission(&listening.url);
+        let answer = gateway.try_call("POST", "/v1/videos/generations", &body)?;
+        Some(answer["id"].as_str().expect("an id").to_owned())
+    });
+    let data = folder.join("data");
+    let data = data.to_str().expect("a path");
+    let Some(task) = accepted else {
+        drop(first);
+        assert_eq!(run(&["store", "check", "--data", data]).status.code(), Some(0), "point {point}");
+        return true;
+    };
+    let mut first = first.expect("it accepted a task");
+    let mut is_over = false;
+    wait_until("the gateway stops, or tells the end", || {
+        is_over = first.has_stopped();
+        is_over || listening.has_told(&task)
+    });
+    drop(first);
+
+    let second = serve_with(folder, &[]).expect("it starts");
+    let path = format!("/v1/videos/generations/{task}");
+    let mut ended = Value::Null;
+    wait_until("the task ends", || {
+        ended = second.call("GET", &path, "");
+        ended["status"] == "completed" || ended["status"] == "failed"
+    });
+    assert_eq!(ended["status"], "completed", "point {point}: {ended}");
+    wait_until("the end is told", || listening.has_told(&task));
+    drop(second);
+    let check = run(&["store", "check", "--data", data]);
+    assert_eq!(check.status.code(), Some(0), "point {point}: {}", String::from_utf8_lossy(&check.stderr));
+    is_over
+}
+
+fn stop_at_every(part: u32) {
+    let mut stopped = 0;
+    for point in (1 + part..=POINTS).step_by(PARTS as usize) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut listening = Listening::of_all();
+        stopped += u32::from(stopped_at(point, folder.path(), &mut listening));
+    }
+    // The points are those of real steps.
+    assert!(stopped > POINTS / PARTS / 3, "{stopped}");
+}
+
+#[test]
+fn nothing_accepted_is_lost_at_any_step_first_part() {
+    stop_at_every(0);
+}
+
+#[test]
+fn nothing_accepted_is_lost_at_any_step_second_part() {
+    stop_at_every(1);
+}
+
+#[test]
+fn nothing_accepted_is_lost_at_any_step_third_part() {
+    stop_at_every(2);
+}
+
+#[test]
+fn nothing_accepted_is_lost_at_any_step_last_part() {
+    stop_at_every(3);
+}

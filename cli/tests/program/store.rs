@@ -1,0 +1,139 @@
+//! `gatewright store`: checks, copies and moves what a gateway keeps.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::gateway::Serving;
+use crate::{gatewright, run};
+
+fn told(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+    error
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path")
+}
+
+fn keys(data: &Path) -> Value {
+    let listed = run(&["keys", "list", "--json", "--data", text(data)]);
+    serde_json::from_slice(&listed.stdout).expect("JSON")
+}
+
+/// A data folder with a key, and a gateway that has used it and still does.
+fn used(data: &Path) -> (Serving, Value) {
+    let gateway = Serving::start(&["--key", "k", "--data", text(data)], None);
+    let mut create = gatewright();
+    create.args(["keys", "create", "ci", "--json", "--data", text(data)]);
+    let issued = create.output().expect("it runs").stdout;
+    let image = r#"{"model": "image_model_1", "prompt": "a cat"}"#;
+    let answer = gateway.call("POST", "/v1/images/generations", image);
+    assert!(answer["data"][0]["url"].is_string(), "{answer}");
+    (gateway, serde_json::from_slice(&issued).expect("a key"))
+}
+
+#[test]
+fn a_backup_of_a_folder_in_use_is_a_data_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    let (_gateway, issued) = used(&data);
+    told(&["store", "backup", text(&copy), "--data", text(&data)]);
+    assert!(told(&["store", "check", "--data", text(&copy)]).contains("the store is sound"));
+    assert_eq!(keys(&copy), keys(&data));
+    // The key and the files are there, and the copy is written into no folder that is.
+    let restored = Serving::start(&["--key", "k", "--data", text(&copy)], None);
+    let mut models = gatewright();
+    let secret = issued["secret"].as_str().expect("a secret");
+    models.args(["models"]).env("GATEWRIGHT_BASE_URL", &restored.url).env("GATEWRIGHT_API_KEY", secret);
+    assert!(models.status().expect("it runs").success());
+    assert_eq!(run(&["store", "backup", text(&copy), "--data", text(&data)]).status.code(), Some(2));
+}
+
+#[test]
+fn what_is_exported_can_be_imported_into_an_empty_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, other) = (folder.path().join("data"), folder.path().join("other"));
+    let file = folder.path().join("store.ndjson");
+    let (gateway, _) = used(&data);
+    drop(gateway);
+    told(&["store", "export", text(&file), "--data", text(&data)]);
+    let lines = std::fs::read_to_string(&file).expect("lines");
+    assert!(
+        lines.lines().count() > 1 && lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok())
+    );
+
+    // The pepper is not among the rows: another one is refused from then on.
+    std::fs::create_dir(&other).expect("a folder");
+    std::fs::copy(data.join("pepper"), other.join("pepper")).expect("the pepper");
+    told(&["store", "import", text(&file), "--data", text(&other)]);
+    assert_eq!(keys(&other), keys(&data));
+    let again = run(&["store", "import", text(&file), "--data", text(&other)]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("the store is not empty"), "{again:?}");
+
+    // A part leaves nothing behind.
+    let third = folder.path().join("third");
+    let (rows, _end) = lines.trim_end().rsplit_once('\n').expect("lines");
+    std::fs::write(&file, rows).expect("written");
+    let broken = run(&["store", "import", text(&file), "--data", text(&third)]);
+    assert_eq!(broken.status.code(), Some(1));
+    assert_eq!(keys(&third), serde_json::json!([]));
+}
+
+mod postgres {
+    use std::process::Command;
+
+    use gatewright_test_stores::Postgres;
+    use serde_json::Value;
+
+    use super::{gatewright, keys, text, told, used};
+
+    #[test]
+    fn a_data_folder_moves_to_a_server_and_is_looked_after_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (data, file) = (folder.path().join("data"), folder.path().join("store.ndjson"));
+        drop(used(&data));
+        told(&["store", "export", text(&file), "--data", text(&data)]);
+        let server = Postgres::start();
+        let pepper = std::fs::read_to_string(data.join("pepper")).expect("the pepper");
+        let with_server = |arguments: &[&str]| -> Command {
+            let mut command = gatewright();
+            command.args(arguments).arg("--store").env("GATEWRIGHT_SERVE_STORE_URL", server.url());
+            command.env("GATEWRIGHT_SERVE_PEPPER", pepper.trim());
+            command
+        };
+        let output = with_server(&["store", "import", text(&file)]).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        let listed = with_server(&["keys", "list", "--json"]).output().expect("it runs");
+        let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+        assert_eq!(listed, keys(&data));
+        let mut unset = with_server(&["keys", "list"]);
+        let output = unset.env_remove("GATEWRIGHT_SERVE_PEPPER").output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("set GATEWRIGHT_SERVE_PEPPER"),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn damage_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let (gateway, _) = used(&data);
+    drop(gateway);
+    let files = std::fs::read_dir(data.join("files")).expect("files");
+    for file in files {
+        std::fs::remove_file(file.expect("a file").path()).expect("removed");
+    }
+    let output = run(&["store", "check", "--data", text(&data)]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("is recorded, has not expired, and is not in its place"), "{told}");
+    let missing = run(&["store", "check", "--data", text(&folder.path().join("nothing"))]);
+    assert_eq!(missing.status.code(), Some(2));
+}

@@ -1,0 +1,183 @@
+//! `gatewright webhooks`, and notifications that outlive the gateway.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::gateway::Serving;
+use crate::gatewright;
+
+const SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+const OLD_SECRET: &str = "whsec_b2xkIHNlY3JldCBvbGQgc2VjcmV0IG9sZCBzZWNyZXQ=";
+
+/// `gatewright webhooks listen`, stopped when dropped.
+pub(crate) struct Listening {
+    child: Child,
+    /// The lines that it prints.
+    told: Receiver<String>,
+    seen: Vec<Value>,
+    pub(crate) url: String,
+}
+
+impl Listening {
+    fn start(address: &str, secret: &str) -> Self {
+        let mut command = gatewright();
+        command.args(["webhooks", "listen", "--listen", address]).env("GATEWRIGHT_WEBHOOK_SECRET", secret);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().expect("a pipe")).read_line(&mut line).expect("it says where");
+        let url = line.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
+        let url = url.trim_end_matches(';').to_owned();
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (sender, told) = channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, told, seen: Vec::new(), url }
+    }
+
+    /// At a free port, with the secret of [`serve_with`].
+    pub(crate) fn of_all() -> Self {
+        Self::start("127.0.0.1:0", SECRET)
+    }
+
+    /// Whether the end of a task has been reported.
+    pub(crate) fn has_told(&mut self, task: &str) -> bool {
+        let told = self.told.try_iter().map(|line| serde_json::from_str(&line).expect("a task"));
+        self.seen.extend(told);
+        self.seen.iter().any(|told: &Value| told["id"] == task)
+    }
+
+    /// The next task that is reported.
+    fn next(&mut self) -> Value {
+        let line = self.told.recv_timeout(Duration::from_mins(1)).expect("a line");
+        serde_json::from_str(&line).expect("a task")
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// A gateway with a data folder, whose videos take half a second and are taken over after as long.
+fn serve(folder: &Path, secrets: &str) -> Serving {
+    start(folder, &[("GATEWRIGHT_WEBHOOK_SECRET", secrets)]).expect("it starts")
+}
+
+/// The same with other variables. None if it stops before it is ready.
+pub(crate) fn serve_with(folder: &Path, variables: &[(&str, &str)]) -> Option<Serving> {
+    start(folder, &[&[("GATEWRIGHT_WEBHOOK_SECRET", SECRET)], variables].concat())
+}
+
+fn start(folder: &Path, variables: &[(&str, &str)]) -> Option<Serving> {
+    let config = folder.join("gatewright.toml");
+    let text = "[store]\ndata = \"data\"\n[videos]\nlease = \"500ms\"\n[simulator]\nvideo_time = \"500ms\"\n\
+                [webhooks]\nallow_private = true\nbackoff = \"100ms\"\n";
+    std::fs::write(&config, text).expect("written");
+    let arguments = ["--config", config.to_str().expect("a path"), "--key", "k"];
+    Serving::try_start(&arguments, variables)
+}
+
+/// The request for a video.
+pub(crate) fn submission(hook: &str) -> String {
+    let body = serde_json::json!({
+        "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p", "webhook_url": hook,
+    });
+    body.to_string()
+}
+
+fn submit(gateway: &Serving, hook: &str) -> String {
+    let answer = gateway.call("POST", "/v1/videos/generations", &submission(hook));
+    answer["id"].as_str().expect("an id").to_owned()
+}
+
+fn status(gateway: &Serving, task: &str) -> String {
+    let answer = gateway.call("GET", &format!("/v1/videos/generations/{task}"), "");
+    answer["status"].as_str().expect("a status").to_owned()
+}
+
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// 3, 6: what was accepted comes to its end, and is told, though the gateway was killed.
+#[test]
+fn a_task_outlives_the_gateway_that_accepted_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut listening = Listening::start("127.0.0.1:0", SECRET);
+    let killed = serve(folder.path(), SECRET);
+    let task = submit(&killed, &listening.url);
+    drop(killed);
+
+    let gateway = serve(folder.path(), SECRET);
+    assert_ne!(status(&gateway, &task), "failed");
+    let told = listening.next();
+    assert_eq!((&told["id"], &told["status"]), (&task.clone().into(), &"completed".into()));
+    assert_eq!(status(&gateway, &task), "completed");
+}
+
+/// 6: a notification that nobody takes waits in the data folder, and may be delivered again by hand.
+#[test]
+fn a_notification_outlives_the_gateway_and_can_be_delivered_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let away = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = away.local_addr().expect("an address").to_string();
+    drop(away);
+    let data = folder.path().join("data");
+    let data = data.to_str().expect("a path");
+    let list = |arguments: &[&str]| -> Vec<Value> {
+        let mut command = gatewright();
+        command.args(["webhooks", "list", "--json", "--data", data]).args(arguments);
+        serde_json::from_slice(&command.output().expect("it runs").stdout).expect("JSON")
+    };
+
+    let killed = serve(folder.path(), SECRET);
+    let task = submit(&killed, &format!("http://{address}/secret-path"));
+    wait_until("it is tried", || list(&["--status", "pending"]).iter().any(|one| one["attempts"] != 0));
+    drop(killed);
+    let waiting = list(&[]);
+    assert_eq!((waiting.len(), &waiting[0]["task"]), (1, &task.clone().into()));
+    assert_eq!(waiting[0]["receiver"], format!("http://{address}"));
+    assert!(waiting[0]["problem"].is_string());
+
+    // Receivers that know only the secret of before accept what both sign.
+    let mut listening = Listening::start(&address, OLD_SECRET);
+    let _gateway = serve(folder.path(), &format!("{SECRET} {OLD_SECRET}"));
+    assert_eq!(listening.next()["id"], task);
+    wait_until("it is delivered", || list(&["--status", "delivered"]).len() == 1);
+    let id = waiting[0]["id"].as_str().expect("an id");
+    let mut again = gatewright();
+    again.args(["webhooks", "redeliver", id, "--data", data]);
+    assert!(again.status().expect("it runs").success());
+    assert_eq!(listening.next()["id"], task);
+    let mut unknown = gatewright();
+    unknown.args(["webhooks", "redeliver", "msg_0", "--data", data]);
+    let output = unknown.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no notification \"msg_0\""));
+}
+
+/// 6: what is not signed is not believed.
+#[test]
+fn a_receiver_refuses_what_is_signed_with_another_secret() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listening = Listening::start("127.0.0.1:0", OLD_SECRET);
+    let gateway = serve(folder.path(), SECRET);
+    submit(&gateway, &listening.url);
+    let data = folder.path().join("data");
+    wait_until("it is refused", || {
+        let mut command = gatewright();
+        command.args(["webhooks", "list", "--data", data.to_str().expect("a path")]);
+        let listed = command.output().expect("it runs").stdout;
+        String::from_utf8_lossy(&listed).contains("status 401")
+    });
+}

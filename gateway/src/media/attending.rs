@@ -1,0 +1,46 @@
+//! The task of a gateway that looks after video tasks: those under way here, and those that nobody works on any more.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::videos;
+use crate::app::App;
+use crate::supervised::supervise;
+
+/// Pause after a panic.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often what has ended long ago is forgotten.
+const FORGETTING: Duration = Duration::from_mins(1);
+
+/// Starts the task. It ends when the gateway is gone. Needs a Tokio runtime.
+pub(crate) fn start(app: &Arc<App>) {
+    let app = Arc::downgrade(app);
+    supervise("video tasks", PAUSE, move || attend(Weak::clone(&app)));
+}
+
+async fn attend(app: Weak<App>) {
+    let mut forget = Instant::now();
+    while let Some(app) = app.upgrade() {
+        let pause = app.crew.renew_leases().await;
+        loop {
+            let is_draining = app.draining.load(Ordering::Relaxed);
+            let resumed = if is_draining { Vec::new() } else { app.crew.resume().await };
+            if resumed.is_empty() {
+                break;
+            }
+            for (resumed, held) in resumed {
+                videos::resume(&app, resumed, held);
+            }
+        }
+        if Instant::now() >= forget {
+            app.crew.forget().await;
+            app.outbox.forget().await;
+            forget = Instant::now() + FORGETTING;
+        }
+        drop(app);
+        tokio::time::sleep(pause).await;
+    }
+}

@@ -1,0 +1,199 @@
+//! Notifications of finished videos (section 6) on their way: from the store, at least once, with one id each. What is not
+//! acknowledged is tried again for a day, then given up; operators may have it tried again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use gatewright::webhook::Secret;
+use serde_json::Value;
+use tokio::sync::{Notify, Semaphore};
+use uuid::Uuid;
+
+use super::names::MOST_ATTEMPTS;
+use super::sender::{ATTEMPT_TIMEOUT, Sender};
+use crate::clock::unix_millis;
+use crate::store::{Attempted, Due, Notice, Store, TOLD_FOR, Task};
+use crate::supervised::supervise;
+use crate::wire::ApiError;
+
+/// Number of attempts: the last one some 25 hours after the first, where the first pause is a second.
+const ATTEMPTS: u32 = 12;
+/// How much longer each pause is than the one before.
+const GROWTH: u32 = 3;
+/// How long nobody else tries what is being tried: longer than an attempt.
+const LEASE: Duration = Duration::from_secs(3 * ATTEMPT_TIMEOUT.as_secs());
+/// How often the store is looked into, for what others left there.
+const POLL: Duration = Duration::from_secs(2);
+/// Pause while the store does not answer.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+/// Longest description of a problem, in characters.
+const LONGEST_PROBLEM: usize = 200;
+
+/// A notification of the end of a task. `record`: the task object (2.7).
+pub(crate) fn notice(task: &Task, url: &str, record: &Value) -> Notice {
+    Notice {
+        id: format!("msg_{}", Uuid::new_v4().simple()),
+        task: task.id.clone(),
+        owner: task.owner.to_string(),
+        url: url.to_owned(),
+        body: record.to_string(),
+    }
+}
+
+/// See the module.
+pub(crate) struct Outbox {
+    store: Arc<dyn Store>,
+    sender: Sender,
+    /// Pause before the second attempt.
+    first_pause: Duration,
+    attempts: Arc<Semaphore>,
+    /// Wakes what looks for notifications that are due.
+    look: Notify,
+    /// Whether the store did not answer the last time.
+    failing: AtomicBool,
+}
+
+impl Outbox {
+    /// Starts a task that delivers what is due, until the outbox is gone. `secrets`: the present one first. Needs a Tokio
+    /// runtime.
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        secrets: Vec<Secret>,
+        first_pause: Duration,
+        allow_private: bool,
+    ) -> Arc<Self> {
+        let sender = Sender::new(secrets, allow_private);
+        let attempts = Arc::new(Semaphore::new(MOST_ATTEMPTS));
+        let (look, failing) = (Notify::new(), AtomicBool::new(false));
+        let outbox = Arc::new(Self { store, sender, first_pause, attempts, look, failing });
+        let weak = Arc::downgrade(&outbox);
+        supervise("notifications", STORE_PAUSE, move || deliver(Weak::clone(&weak)));
+        outbox
+    }
+
+    /// Accepts or refuses the `webhook_url` of a request.
+    pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
+        self.sender.check(url)
+    }
+
+    /// Looks for notifications at once.
+    pub(crate) fn look(&self) {
+        self.look.notify_one();
+    }
+
+    /// Resolves when nothing is to be tried any more, or, where notifications last, when nothing is due or being tried.
+    pub(crate) async fn settled(&self, lasting: bool) {
+        loop {
+            let next = self.store.next_delivery().await;
+            let is_trying = self.attempts.available_permits() < MOST_ATTEMPTS;
+            match next {
+                Ok(None) if !is_trying => return,
+                Ok(Some(due)) if lasting && !is_trying && due > unix_millis() => return,
+                Err(_) if lasting => return,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    /// Forgets what was told long ago.
+    pub(crate) async fn forget(&self) {
+        let before = unix_millis().saturating_sub(millis(TOLD_FOR));
+        if let Err(error) = self.store.forget_deliveries(before).await {
+            tracing::warn!("{error}: old notifications are not removed");
+        }
+    }
+
+    /// Begins attempts of what is due. Returns the time until something may be due again.
+    async fn turn(self: &Arc<Self>) -> Duration {
+        // Taken before anything is leased: who looks then sees that something is being tried.
+        let mut places = Vec::new();
+        while let Ok(place) = Arc::clone(&self.attempts).try_acquire_owned() {
+            places.push(place);
+        }
+        if places.is_empty() {
+            return POLL;
+        }
+        let now = unix_millis();
+        let (due, next) = match self.store.due_deliveries(now, now + millis(LEASE), places.len()).await {
+            Ok(due) => (due, self.store.next_delivery().await),
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        for (due, place) in due.into_iter().zip(places.drain(..)) {
+            let outbox = Arc::clone(self);
+            tokio::spawn(async move {
+                outbox.try_once(due).await;
+                drop(place);
+                outbox.look();
+            });
+        }
+        let was_failing = self.failing.swap(next.is_err(), Ordering::Relaxed);
+        match next {
+            Ok(Some(next)) => Duration::from_millis(next.saturating_sub(unix_millis())).min(POLL),
+            Ok(None) => POLL,
+            Err(error) => {
+                if !was_failing {
+                    tracing::warn!("{error}: notifications wait");
+                }
+                STORE_PAUSE
+            }
+        }
+    }
+
+    async fn try_once(&self, Due { notice, lease, attempts }: Due) {
+        let (task, attempt) = (&*notice.task, attempts + 1);
+        let attempted = match self.sender.attempt(&notice).await {
+            Ok(()) => {
+                tracing::debug!(task, attempt, "webhook delivered");
+                Attempted::Delivered
+            }
+            Err(problem) => {
+                tracing::warn!(task, attempt, problem, "webhook not delivered");
+                let problem = problem.chars().take(LONGEST_PROBLEM).collect();
+                match pause(self.first_pause, attempt) {
+                    Some(pause) => {
+                        Attempted::Again { due: unix_millis().saturating_add(millis(pause)), problem }
+                    }
+                    None => Attempted::Dead { problem },
+                }
+            }
+        };
+        // What the store does not take is tried again with the same id: it is delivered at least once.
+        if let Err(error) = self.store.attempted(&lease, &attempted, unix_millis()).await {
+            tracing::warn!(task, "{error}: what came of a notification is not kept");
+        }
+    }
+}
+
+/// The pause after so many attempts, a fifth more or less, so that a receiver that was away is not asked for all at once.
+/// None after the last one.
+fn pause(first: Duration, attempts: u32) -> Option<Duration> {
+    let factor = GROWTH.saturating_pow(attempts.saturating_sub(1));
+    (attempts < ATTEMPTS).then(|| first.saturating_mul(factor).mul_f64(rand::random_range(0.8..1.2)))
+}
+
+fn millis(time: Duration) -> u64 {
+    time.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+async fn deliver(outbox: Weak<Outbox>) {
+    while let Some(outbox) = outbox.upgrade() {
+        let pause = outbox.turn().await;
+        _ = tokio::time::timeout(pause, outbox.look.notified()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_go_on_for_a_day_and_end() {
+        let pauses: Vec<Duration> =
+            (1..).map_while(|attempts| pause(Duration::from_secs(1), attempts)).collect();
+        assert_eq!(pauses.len(), 11);
+        assert!(pauses.is_sorted());
+        let whole: Duration = pauses.iter().sum();
+        assert!((Duration::from_hours(19)..Duration::from_hours(30)).contains(&whole), "{whole:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Notifications that wait for their delivery (section 6): written in the transaction that ends their task, so that none is
+//! lost and none is sent of what did not happen.
+
+use std::time::Duration;
+
+use super::Stored;
+use super::leases::Lease;
+
+/// Maximum number of notifications that were delivered, and of those that were given up; the oldest are removed first.
+pub(crate) const MOST_TOLD: usize = 10_000;
+/// How long they stay known.
+pub(crate) const TOLD_FOR: Duration = Duration::from_hours(30 * 24);
+
+/// A notification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// The id of the message, the same at each attempt.
+    pub(crate) id: String,
+    pub(crate) task: String,
+    /// Id of the API key of the task.
+    pub(crate) owner: String,
+    pub(crate) url: String,
+    /// The task object, as JSON.
+    pub(crate) body: String,
+}
+
+/// A notification that is due.
+#[derive(Debug, Clone)]
+pub(crate) struct Due {
+    pub(crate) notice: Notice,
+    pub(crate) lease: Lease,
+    /// How many attempts have failed.
+    pub(crate) attempts: u32,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone)]
+pub(crate) enum Attempted {
+    Delivered,
+    /// It is due again at a time, in milliseconds since 1970.
+    Again {
+        due: u64,
+        problem: String,
+    },
+    /// It was the last attempt.
+    Dead {
+        problem: String,
+    },
+}
+
+/// A notification as operators see it. Times are in seconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub(crate) notice: Notice,
+    pub(crate) status: Status,
+    pub(crate) created: u64,
+    pub(crate) attempts: u32,
+    pub(crate) problem: Option<String>,
+    pub(crate) due: Option<u64>,
+    pub(crate) ended: Option<u64>,
+}
+
+/// How far a notification is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Pending,
+    Delivered,
+    /// Given up.
+    Dead,
+}
+
+impl Status {
+    pub(crate) const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Dead];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+        }
+    }
+
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// The store of notifications. Times are in milliseconds since 1970.
+pub(crate) trait DeliveryStore {
+    /// Takes leases of notifications that are due at `now`, at most so many, the longest waiting first. Each is due again
+    /// at `due`, should nobody tell what came of it.
+    fn due_deliveries(&self, now: u64, due: u64, most: usize) -> Stored<'_, Vec<Due>>;
+
+    /// When the next notification is due.
+    fn next_delivery(&self) -> Stored<'_, Option<u64>>;
+
+    /// Keeps what came of an attempt. False if somebody else has taken the next lease.
+    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted, now: u64) -> Stored<'s, bool>;
+
+    /// Notifications, the newest first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only such.
+    fn deliveries(&self, status: Option<Status>) -> Stored<'_, Vec<Delivery>>;
+
+    /// Makes a notification due at `now`, as if it had never been tried, whatever came of it before. False if there is none.
+    fn redeliver<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, bool>;
+
+    /// Forgets notifications that were delivered or given up before a time, and the oldest of too many.
+    fn forget_deliveries(&self, ended_before: u64) -> Stored<'_, ()>;
+}

@@ -1,0 +1,40 @@
+//! What generated files there are.
+
+use std::sync::Arc;
+
+use super::Stored;
+use crate::store::file_name::FileName;
+
+/// A generated file, without what is in it.
+#[derive(Debug, Clone)]
+pub(crate) struct FileRecord {
+    pub(crate) name: FileName,
+    /// The id of the API key that it belongs to.
+    pub(crate) owner: Arc<str>,
+    pub(crate) bytes: u64,
+    /// Seconds since 1970.
+    pub(crate) expires: u64,
+}
+
+/// What files take together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The store of what generated files there are. A file that has expired is there until it is removed.
+pub(crate) trait FileStore {
+    /// Adds files: all of them, or none.
+    fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()>;
+
+    /// What all files take, and what those of an API key take.
+    fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)>;
+
+    /// The files that expire first, in this order, at most so many. `owner`: only those of this API key.
+    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<FileRecord>>;
+
+    fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool>;
+
+    fn remove_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()>;
+}

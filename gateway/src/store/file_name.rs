@@ -1,0 +1,135 @@
+//! Names of generated files. Only what reads as one becomes a path.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Number of hexadecimal digits in a name: 122 of their bits are random.
+const DIGITS: usize = 32;
+
+/// Kind of a generated file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Png,
+    Mp4,
+    Webm,
+}
+
+/// The name of a generated file, which nobody can guess: 32 hexadecimal digits, and the kind as its extension.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct FileName {
+    text: String,
+    kind: Kind,
+}
+
+/// A text is not the name of a generated file.
+#[derive(Debug, thiserror::Error)]
+#[error("it is not the name of a generated file")]
+pub(crate) struct NoFileName;
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Png, Self::Mp4, Self::Webm];
+
+    /// The name of the format, also in the name of the file.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Mp4 => "mp4",
+            Self::Webm => "webm",
+        }
+    }
+
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Mp4 => "video/mp4",
+            Self::Webm => "video/webm",
+        }
+    }
+}
+
+impl FileName {
+    pub(crate) fn random(kind: Kind) -> Self {
+        Self { text: format!("{}.{}", Uuid::new_v4().simple(), kind.extension()), kind }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl FromStr for FileName {
+    type Err = NoFileName;
+
+    fn from_str(text: &str) -> Result<Self, NoFileName> {
+        let (digits, extension) = text.split_once('.').ok_or(NoFileName)?;
+        let kind = Kind::ALL.into_iter().find(|kind| kind.extension() == extension).ok_or(NoFileName)?;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_random = digits.len() == DIGITS && digits.bytes().all(is_digit);
+        is_random.then(|| Self { text: text.to_owned(), kind }).ok_or(NoFileName)
+    }
+}
+
+impl TryFrom<String> for FileName {
+    type Error = NoFileName;
+
+    fn try_from(text: String) -> Result<Self, NoFileName> {
+        text.parse()
+    }
+}
+
+impl From<FileName> for String {
+    fn from(name: FileName) -> Self {
+        name.text
+    }
+}
+
+/// A generated file that lasts until it expires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptFile {
+    pub(crate) name: FileName,
+    /// Seconds since 1970.
+    pub(crate) expires: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_were_given_to_files_are_names_of_files() {
+        for kind in Kind::ALL {
+            let name = FileName::random(kind);
+            assert_ne!(name, FileName::random(kind));
+            assert_eq!((name.as_str().parse::<FileName>().ok(), name.kind()), (Some(name.clone()), kind));
+        }
+        let digits = "0123456789abcdef0123456789abcdef";
+        for hostile in [
+            String::new(),
+            digits.to_owned(),
+            format!("{digits}.html"),
+            format!("{digits}.png#1"),
+            format!("{digits}.png/../pepper"),
+            format!("../{digits}.png"),
+            format!("{}.png", digits.to_uppercase()),
+            format!("{digits}0.png"),
+            format!("{}é.png", &digits[2..]),
+            format!("{}\0.png", &digits[1..]),
+        ] {
+            assert!(hostile.parse::<FileName>().is_err(), "{hostile:?}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Files in a bucket of S3, or of a service like it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::client::{HttpClient, HttpConnector};
+use object_store::prefix::PrefixStore;
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
+
+use crate::store::bucket::Bucket;
+
+/// Maximum time to connect, and of silence in an answer.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// How often, and for how long, a request that failed is repeated: a client waits meanwhile.
+const RETRIES: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Opens a bucket. Nothing is asked of it yet. Errors: its settings cannot be used.
+pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, String> {
+    let (name, prefix) = bucket.place().ok_or("it must have the form s3://bucket or s3://bucket/prefix")?;
+    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: PATIENCE, ..RetryConfig::default() };
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(name)
+        .with_region(&bucket.region)
+        .with_access_key_id(bucket.access_key.expose())
+        .with_secret_access_key(bucket.secret_key.expose())
+        .with_retry(retry)
+        // One file is removed at a time, and not all services remove several.
+        .with_disable_bulk_delete(true)
+        .with_http_connector(Connector(client()?));
+    if let Some(endpoint) = &bucket.endpoint {
+        builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
+    }
+    let store = builder.build().map_err(|error| error.to_string())?;
+    Ok(if prefix.is_empty() { Arc::new(store) } else { Arc::new(PrefixStore::new(store, prefix)) })
+}
+
+/// Connections that trust what all others of the gateway trust.
+#[derive(Debug)]
+struct Connector(reqwest::Client);
+
+impl HttpConnector for Connector {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.0.clone()))
+    }
+}
+
+fn client() -> Result<reqwest::Client, String> {
+    let roots = gatewright_trust::roots(None).map_err(|error| error.to_string())?;
+    let tls = gatewright_trust::client()?.with_root_certificates(roots).with_no_client_auth();
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .connect_timeout(TIMEOUT)
+        .read_timeout(TIMEOUT);
+    client.build().map_err(|error| error.to_string())
+}

@@ -1,0 +1,85 @@
+//! Why files cannot be written or read: the log says it with the place, a client learns no more than when to come back.
+
+use std::error::Error;
+use std::io;
+
+use gatewright::ErrorCode;
+
+use crate::store::durable::StoreError;
+use crate::wire::ApiError;
+
+/// The `retry-after` of a failure that an operator has to end.
+const WAIT_S: u64 = 30;
+
+/// Why the contents of a file cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    is_full: bool,
+    message: String,
+}
+
+impl From<object_store::Error> for Failure {
+    fn from(error: object_store::Error) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl Failure {
+    fn of(error: &(dyn Error + 'static)) -> Self {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+
+        let (mut cause, mut is_full) = (Some(error), false);
+        while let Some(error) = cause {
+            let kind = error.downcast_ref().map(io::Error::kind);
+            is_full |= matches!(kind, Some(StorageFull | QuotaExceeded | FileTooLarge));
+            cause = error.source();
+        }
+        Self { is_full, message: error.to_string() }
+    }
+
+    /// Nothing lies at the place of the files.
+    pub(super) fn away(place: &std::path::Path, error: &io::Error) -> Self {
+        let message = format!("the folder of the files, {}, is away: {error}", place.display());
+        Self { is_full: false, message }
+    }
+
+    /// A file ended before its end.
+    pub(super) fn cut() -> Self {
+        Self { is_full: false, message: "a file is shorter than it was".to_owned() }
+    }
+
+    /// The error of a request whose file cannot be written. The log gets the reason.
+    pub(super) fn unwritten(self) -> ApiError {
+        if self.is_full {
+            tracing::error!("{self}: a generated file is not kept; make room where the files are");
+            let message = "the disk for generated files is full; its operator has to make room";
+            return ApiError::new(&ErrorCode::FILE_STORAGE_FULL, message).retry_after(WAIT_S);
+        }
+        tracing::error!("{self}: a generated file is not kept");
+        unavailable("written")
+    }
+
+    /// The error of a request whose file cannot be read. The log gets the reason.
+    pub(super) fn unread(self) -> ApiError {
+        tracing::error!("{self}: a generated file is not served");
+        unavailable("read")
+    }
+}
+
+/// The error of a request about files while the store fails. The log gets the reason.
+pub(super) fn untold(error: &StoreError) -> ApiError {
+    tracing::error!("{error}: no generated file is kept");
+    unavailable("kept")
+}
+
+pub(super) fn unavailable(done: &str) -> ApiError {
+    let message = format!("generated files cannot be {done} at the moment; the log of the gateway says why");
+    ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(WAIT_S)
+}

@@ -1,0 +1,216 @@
+//! The room for files: what all files take, those of all gateways that share the store, and what work under way in this
+//! process was promised. One key takes no more than its part of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::Files;
+use super::failure::untold;
+use super::refusal::Full;
+use crate::clock::unix_seconds;
+use crate::store::durable::{FileRecord, Taken};
+use crate::store::file_name::{FileName, KeptFile, Kind};
+use crate::wire::ApiError;
+
+/// Maximum number of files.
+const MOST_FILES: u64 = 100_000;
+/// How much room is reserved at once while nobody knows how large a file is, in bytes.
+const STEP: u64 = 4 * 1024 * 1024;
+
+/// Room reserved for work in progress, of one API key. Released when dropped.
+pub(crate) struct Room {
+    pub(super) files: Arc<Files>,
+    /// How much the files of the key may take, in hundredths of all room.
+    hundredths: u8,
+    promised: Promise,
+}
+
+/// What was promised to work in progress, in bytes.
+#[derive(Default)]
+pub(super) struct Promises(Mutex<Promised>);
+
+#[derive(Default)]
+struct Promised {
+    all: u64,
+    /// By the id of the API key.
+    own: HashMap<Arc<str>, u64>,
+}
+
+/// A promise. Taken back when dropped.
+struct Promise {
+    files: Arc<Files>,
+    owner: Arc<str>,
+    bytes: u64,
+}
+
+impl Promises {
+    fn lock(&self) -> MutexGuard<'_, Promised> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Promise {
+    /// Returns also what was promised until then, with this: to all, and to its API key.
+    fn new(files: &Arc<Files>, owner: &Arc<str>, bytes: u64) -> (Self, u64, u64) {
+        let mut promised = files.promises.lock();
+        promised.all = promised.all.saturating_add(bytes);
+        let own = promised.own.entry(Arc::clone(owner)).or_default();
+        *own = own.saturating_add(bytes);
+        let (own, all) = (*own, promised.all);
+        drop(promised);
+        (Self { files: Arc::clone(files), owner: Arc::clone(owner), bytes }, all, own)
+    }
+
+    /// Makes one promise of two to the same key.
+    fn join(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    fn take_back(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut promised = self.files.promises.lock();
+        promised.all = promised.all.saturating_sub(bytes);
+        if let Some(own) = promised.own.get_mut(&self.owner) {
+            *own = own.saturating_sub(bytes);
+            if *own == 0 {
+                promised.own.remove(&self.owner);
+            }
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.take_back();
+    }
+}
+
+impl Files {
+    /// Promises room for files of about `bytes`, before the work of making them. `hundredths`: how much of all room the
+    /// files of the API key may take.
+    ///
+    /// Errors: there is no room until files expire, with the seconds until then; the store does not answer.
+    pub(crate) async fn reserve(
+        self: &Arc<Self>,
+        owner: &Arc<str>,
+        hundredths: u8,
+        bytes: u64,
+    ) -> Result<Room, ApiError> {
+        let (promised, ..) = Promise::new(self, owner, 0);
+        let mut room = Room { files: Arc::clone(self), hundredths, promised };
+        room.grow(bytes).await?;
+        Ok(room)
+    }
+
+    #[cfg(test)]
+    pub(super) fn promised(&self) -> (u64, usize) {
+        let promised = self.promises.lock();
+        (promised.all, promised.own.len())
+    }
+}
+
+impl Room {
+    /// The size of the largest file that could ever be kept.
+    pub(crate) fn most(&self) -> u64 {
+        self.part().bytes
+    }
+
+    /// Reserves more as the bytes of a file come, to so many in all and some ahead, so that the store is not asked for each
+    /// packet. Errors: see [`Files::reserve`].
+    pub(super) async fn claim(&mut self, bytes: u64) -> Result<(), ApiError> {
+        let ahead = bytes.next_multiple_of(STEP).min(self.most());
+        if bytes <= self.promised.bytes || ahead > bytes && self.grow(ahead).await.is_ok() {
+            return Ok(());
+        }
+        self.grow(bytes).await
+    }
+
+    /// Reserves more, to so many bytes in all. Errors: see [`Files::reserve`].
+    pub(crate) async fn grow(&mut self, bytes: u64) -> Result<(), ApiError> {
+        let more = bytes.saturating_sub(self.promised.bytes);
+        if more == 0 {
+            return Ok(());
+        }
+        // Promised first, judged then: what others keep meanwhile counts twice, and never not at all.
+        let (promise, all, own) = Promise::new(&self.files, &self.promised.owner, more);
+        self.judge(all, own, more).await?;
+        self.promised.join(promise);
+        Ok(())
+    }
+
+    /// Keeps files for `lifetime` from now: all of them, or none.
+    ///
+    /// Errors: they are larger than the reservation, and there is no room for the rest; they cannot be written.
+    pub(crate) async fn keep(
+        mut self,
+        kind: Kind,
+        contents: Vec<Vec<u8>>,
+        lifetime: Duration,
+    ) -> Result<Vec<KeptFile>, ApiError> {
+        let bytes = |contents: &Vec<u8>| u64::try_from(contents.len()).unwrap_or(u64::MAX);
+        self.grow(contents.iter().map(bytes).sum()).await?;
+        let mut written = Vec::with_capacity(contents.len());
+        for contents in contents {
+            let (name, bytes) = (FileName::random(kind), bytes(&contents));
+            written.push((name.clone(), bytes));
+            if let Err(failure) = self.files.contents.write(&name, contents).await {
+                self.files.forget(&written).await;
+                return Err(failure.unwritten());
+            }
+        }
+        let expires = self.record(&written, lifetime).await?;
+        Ok(written.into_iter().map(|(name, _)| KeptFile { name, expires }).collect())
+    }
+
+    /// Lets files that are written be known, in place of the room that was reserved for them. Returns when they expire.
+    pub(super) async fn record(
+        &mut self,
+        written: &[(FileName, u64)],
+        lifetime: Duration,
+    ) -> Result<u64, ApiError> {
+        let expires = unix_seconds() + lifetime.as_secs();
+        let owner = &self.promised.owner;
+        let record = |(name, bytes): &(FileName, u64)| FileRecord {
+            name: name.clone(),
+            owner: Arc::clone(owner),
+            bytes: *bytes,
+            expires,
+        };
+        let records: Vec<_> = written.iter().map(record).collect();
+        if let Err(error) = self.files.store.add_files(&records).await {
+            // They may be recorded all the same. Those that are not are removed when they have lain there for a while.
+            return Err(untold(&error));
+        }
+        // Only now: until they were known, the reservation counted for them.
+        self.promised.take_back();
+        Ok(expires)
+    }
+
+    /// What the files of the key may take.
+    fn part(&self) -> Taken {
+        let hundredths = u64::from(self.hundredths.min(100));
+        // No product is too large.
+        let of = |most: u64| most / 100 * hundredths + most % 100 * hundredths / 100;
+        Taken { files: of(MOST_FILES), bytes: of(self.files.max_bytes) }
+    }
+
+    /// Whether there is room for what was promised to all and to the key, `more` of it just now.
+    async fn judge(&self, all: u64, own: u64, more: u64) -> Result<(), ApiError> {
+        let owner = &*self.promised.owner;
+        let most = Taken { files: MOST_FILES, bytes: self.files.max_bytes };
+        let mut swept = false;
+        loop {
+            let (by_all, by_own) =
+                self.files.store.taken_by_files(owner).await.map_err(|error| untold(&error))?;
+            let whole = Full { owner: None, taken: by_all, promised: all, more, most };
+            let part = Full { owner: Some(owner), taken: by_own, promised: own, more, most: self.part() };
+            let Some(full) = [whole, part].into_iter().find(Full::is_full) else { return Ok(()) };
+            // What has expired makes room at once.
+            if swept || self.files.remove_expired().await.map_err(|error| untold(&error))? == 0 {
+                return Err(full.refusal(&self.files).await);
+            }
+            swept = true;
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! What files promise, over real folders and databases.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use futures_util::TryStreamExt as _;
+use gatewright::operations::ErrorStyle;
+
+use super::*;
+use crate::store::{KeptFile, Kind, MemoryStore, SqlStore};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+impl Files {
+    /// Files in memory.
+    pub(crate) fn in_memory(max_bytes: usize) -> Arc<Self> {
+        Self::new(Contents::in_memory(), Arc::new(MemoryStore::default()), key(), max_bytes)
+    }
+
+    /// The size of a file in its place.
+    pub(crate) async fn size(&self, file: &KeptFile) -> u64 {
+        self.contents.size(&file.name).await.expect("readable").expect("a file")
+    }
+}
+
+fn key() -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, b"a key")
+}
+
+/// Files in a folder with a database, as a gateway has them.
+pub(super) fn in_folder(folder: &Path, max_bytes: usize) -> Arc<Files> {
+    let contents = Contents::in_folder(&folder.join("files")).expect("a folder");
+    let store = SqlStore::in_file(&folder.join("a.db")).expect("a database");
+    Files::new(contents, Arc::new(store), key(), max_bytes)
+}
+
+fn parts(address: &str) -> (String, Vec<(String, String)>) {
+    let url = url::Url::parse(&format!("http://gateway{address}")).expect("an address");
+    (url.path().trim_start_matches(PREFIX).to_owned(), url.query_pairs().into_owned().collect())
+}
+
+/// What is in a file behind its address, or the status of the error.
+pub(super) async fn served(files: &Files, file: &KeptFile) -> Result<Vec<u8>, u16> {
+    let (name, query) = parts(&files.address(file));
+    let status = |error: ApiError| error.into_response(ErrorStyle::Standard).status().as_u16();
+    let open = files.open(&name, &query).await.map_err(status)?;
+    let pieces = open.read(0..open.bytes).await.map_err(status)?;
+    Ok(pieces.try_collect::<Vec<_>>().await.expect("a whole file").concat())
+}
+
+pub(super) async fn keep(
+    files: &Arc<Files>,
+    owner: &str,
+    sizes: &[usize],
+) -> Result<Vec<KeptFile>, ApiError> {
+    keep_for(files, owner, sizes, MINUTE).await
+}
+
+pub(super) async fn keep_for(
+    files: &Arc<Files>,
+    owner: &str,
+    sizes: &[usize],
+    lifetime: Duration,
+) -> Result<Vec<KeptFile>, ApiError> {
+    let contents = sizes.iter().map(|size| vec![7; *size]).collect();
+    let room = files.reserve(&owner.into(), 100, 0).await?;
+    room.keep(Kind::Png, contents, lifetime).await
+}
+
+/// Status and `retry-after` of a refusal.
+pub(super) fn refusal(error: ApiError) -> (u16, Option<u64>) {
+    let response = error.into_response(ErrorStyle::Standard);
+    let wait = response.headers().get("retry-after");
+    let wait = wait.map(|wait| wait.to_str().expect("ASCII").parse().expect("seconds"));
+    (response.status().as_u16(), wait)
+}
+
+/// The names in the folder of the files.
+pub(super) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.join("files")).expect("a folder");
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Makes a file look as if it had been written so long ago.
+fn age(file: &Path, age: Duration) {
+    let file = std::fs::OpenOptions::new().append(true).open(file).expect("a file");
+    file.set_modified(SystemTime::now() - age).expect("a time");
+}
+
+#[tokio::test]
+async fn files_and_their_addresses_outlive_the_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = in_folder(folder.path(), 100);
+    let kept = keep(&first, "key", &[3, 4]).await.expect("room");
+    let address = first.address(&kept[1]);
+    // As tasks store it.
+    let stored = serde_json::to_string(&kept[1]).expect("JSON");
+    drop(first);
+    let second = in_folder(folder.path(), 100);
+    let file: KeptFile = serde_json::from_str(&stored).expect("a file");
+    assert_eq!((second.address(&file), served(&second, &file).await), (address, Ok(vec![7; 4])));
+    // What was kept before counts.
+    let refused = keep(&second, "key", &[94]).await.expect_err("no room");
+    assert!(matches!(refusal(refused), (503, Some(1..=60))));
+    // Another key signs other addresses.
+    let contents = Contents::in_folder(&folder.path().join("files")).expect("a folder");
+    let other = hmac::Key::new(hmac::HMAC_SHA256, b"another key");
+    let stranger = Files::new(contents, Arc::new(MemoryStore::default()), other, 100);
+    let (name, query) = parts(&stranger.address(&file));
+    let error = second.open(&name, &query).await.err().expect("not signed by it");
+    assert_eq!(refusal(error).0, 403);
+}
+
+#[tokio::test]
+async fn an_address_past_its_hour_is_gone_also_while_the_file_is_there() {
+    // Section 8.
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 1000);
+    let kept = keep_for(&files, "key", &[3], Duration::ZERO).await.expect("room");
+    assert_eq!(names(folder.path()).len(), 1);
+    assert_eq!(served(&files, &kept[0]).await, Err(410));
+}
+
+#[tokio::test]
+async fn no_file_gives_way_before_its_hour_and_the_refusal_says_when_there_is_room() {
+    // Section 8: a URL is valid for its hour.
+    let files = Files::in_memory(10);
+    let kept = keep(&files, "key", &[4, 4]).await.expect("room");
+    let refused = keep(&files, "key", &[3]).await.expect_err("no room");
+    assert!(matches!(refusal(refused), (503, Some(1..=60))));
+    for file in &kept {
+        assert_eq!(served(&files, file).await, Ok(vec![7; 4]));
+    }
+    let refused = keep(&files, "key", &[11]).await.expect_err("never");
+    assert_eq!(refusal(refused), (503, None), "no wait helps");
+}
+
+#[tokio::test]
+async fn what_has_expired_makes_room_at_once_and_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 10);
+    keep_for(&files, "key", &[4, 4], Duration::ZERO).await.expect("room");
+    let kept = keep(&files, "key", &[8]).await.expect("room again");
+    assert_eq!(names(folder.path()), [kept[0].name.to_string()]);
+}
+
+#[tokio::test]
+async fn a_key_takes_no_more_than_its_part_of_the_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100);
+    let (mine, other) = ("mine".into(), "other".into());
+    keep(&files, "mine", &[30]).await.expect("room");
+    let room = files.reserve(&mine, 50, 20).await.expect("the rest of its part");
+    let refused = files.reserve(&mine, 50, 1).await.err().expect("beyond its part");
+    assert!(refused.to_string().contains("this API key"), "{refused}");
+    assert!(matches!(refusal(refused), (429, Some(1..=60))));
+    files.reserve(&other, 50, 50).await.expect("the part of another");
+    // Alone, it may have the rest, too.
+    files.reserve(&mine, 100, 50).await.expect("all of it");
+    drop(room);
+    assert_eq!(files.reserve(&mine, 50, 0).await.expect("nothing").most(), 50);
+    let refused = files.reserve(&mine, 50, 51).await.err().expect("never");
+    assert_eq!(refusal(refused), (429, None), "no wait helps");
+    assert_eq!(files.promised(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_reservation_grows_as_far_as_there_is_room() {
+    let files = Files::in_memory(10);
+    let owner = "key".into();
+    let mut room = files.reserve(&owner, 100, 0).await.expect("room");
+    assert_eq!(room.most(), 10);
+    room.grow(8).await.expect("room");
+    room.grow(3).await.expect("it has more already");
+    let other = files.reserve(&owner, 100, 2).await.expect("the rest");
+    assert_eq!(refusal(room.grow(9).await.expect_err("no room")), (503, Some(1)), "work under way may end");
+    drop(other);
+    room.grow(9).await.expect("room again");
+    drop(room);
+    assert_eq!(files.promised(), (0, 0));
+}
+
+#[tokio::test]
+async fn files_of_one_answer_are_kept_all_or_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 10);
+    assert!(keep(&files, "key", &[6, 6]).await.is_err());
+    assert!(names(folder.path()).is_empty());
+    assert_eq!(keep(&files, "key", &[5, 5]).await.expect("room").len(), 2);
+}
+
+#[tokio::test]
+async fn work_in_progress_holds_its_room_until_it_ends() {
+    let (files, owner) = (Files::in_memory(10), "key".into());
+    let room = files.reserve(&owner, 100, 8).await.expect("room");
+    assert!(files.reserve(&owner, 100, 3).await.is_err());
+    drop(room);
+    let room = files.reserve(&owner, 100, 8).await.expect("given back");
+    room.keep(Kind::Mp4, vec![vec![0; 2]], MINUTE).await.expect("room");
+    assert!(files.reserve(&owner, 100, 8).await.is_ok(), "what was promised and not used is free");
+}
+
+#[tokio::test]
+async fn all_that_is_promised_at_once_fits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100);
+    let owner = "key".into();
+    let work = (0..40).map(async |_| {
+        let room = files.reserve(&owner, 100, 10).await.ok()?;
+        room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.ok()
+    });
+    let kept = futures_util::future::join_all(work).await.into_iter().flatten().count();
+    // While a file becomes known it counts twice: that may refuse one, and lets none too many in.
+    assert!((1..=10).contains(&kept), "{kept}");
+    assert_eq!((names(folder.path()).len(), files.promised()), (kept, (0, 0)));
+    while keep(&files, "key", &[10]).await.is_ok() {}
+    assert_eq!(names(folder.path()).len(), 10);
+}
+
+#[tokio::test]
+async fn a_file_is_there_when_it_is_whole_and_not_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100 * 1024 * 1024);
+    let mut room = files.reserve(&"key".into(), 100, 0).await.expect("room");
+    let piece = vec![7; 1024 * 1024];
+    let mut file = room.write(Kind::Mp4).await.expect("begun");
+    for _ in 0..12 {
+        file.put(&piece).await.expect("written");
+    }
+    assert!(names(folder.path()).iter().all(|name| name.ends_with("#1")), "{:?}", names(folder.path()));
+    // The upstream broke off.
+    drop(file);
+    while !names(folder.path()).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let mut file = room.write(Kind::Mp4).await.expect("begun again");
+    for _ in 0..12 {
+        file.put(&piece).await.expect("written");
+    }
+    let kept = file.finish(MINUTE).await.expect("kept");
+    assert_eq!(names(folder.path()), [kept.name.to_string()]);
+    assert_eq!(served(&files, &kept).await.expect("a file").len(), 12 * piece.len());
+    assert_eq!(files.promised(), (0, 0));
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_removed_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100);
+    let kept = keep(&files, "key", &[3]).await.expect("room");
+    let lies = folder.path().join("files");
+    // A file that nobody was told of, parts of files, and what is not the gateway's.
+    let unknown = lies.join(FileName::random(Kind::Mp4).as_str());
+    let part = lies.join(format!("{}#1", FileName::random(Kind::Mp4)));
+    let (fresh, fresh_part) = (
+        lies.join(FileName::random(Kind::Mp4).as_str()),
+        lies.join(format!("{}#2", FileName::random(Kind::Mp4))),
+    );
+    let (foreign, foreign_part) = (lies.join("README"), lies.join("README#1"));
+    for file in [&unknown, &part, &fresh, &fresh_part, &foreign, &foreign_part] {
+        std::fs::write(file, "x").expect("written");
+    }
+    let known = lies.join(kept[0].name.as_str());
+    for file in [&unknown, &part, &foreign, &foreign_part, &known] {
+        age(file, sweeping::LEFT + MINUTE);
+    }
+    files.remove_left_over(sweeping::LEFT, 100, &mut None).await.expect("swept");
+    let there =
+        [&unknown, &part, &fresh, &fresh_part, &foreign, &foreign_part, &known].map(|file| file.exists());
+    assert_eq!(there, [false, false, true, true, true, true, true]);
+    assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
+}
+
+#[tokio::test]
+async fn a_listing_goes_on_where_it_stopped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100);
+    let lies = folder.path().join("files");
+    for _ in 0..12 {
+        let file = lies.join(FileName::random(Kind::Png).as_str());
+        std::fs::write(&file, "x").expect("written");
+        age(&file, sweeping::LEFT + MINUTE);
+    }
+    let mut listing = None;
+    files.remove_left_over(sweeping::LEFT, 10, &mut listing).await.expect("swept");
+    assert_eq!((names(folder.path()).len(), listing.is_some()), (2, true));
+    files.remove_left_over(sweeping::LEFT, 10, &mut listing).await.expect("swept");
+    assert_eq!((names(folder.path()).len(), listing.is_some()), (0, false));
+}
+
+#[tokio::test]
+async fn a_file_larger_than_the_memory_is_read_piece_by_piece() {
+    const TEBIBYTE: u64 = 1 << 40;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100);
+    let kept = keep(&files, "key", &[3]).await.expect("room");
+    let place = folder.path().join("files").join(kept[0].name.as_str());
+    let file = std::fs::OpenOptions::new().write(true).open(place).expect("a file");
+    // It takes no room on the disk: nobody wrote what is in it.
+    file.set_len(TEBIBYTE).expect("a sparse file");
+    let (name, query) = parts(&files.address(&kept[0]));
+    let open = files.open(&name, &query).await.expect("a file");
+    assert_eq!(open.bytes, TEBIBYTE);
+    let end = open.read(TEBIBYTE - 4..TEBIBYTE).await.expect("a part");
+    assert_eq!(end.try_collect::<Vec<_>>().await.expect("a part").concat(), [0; 4]);
+    let mut pieces = open.read(2..TEBIBYTE).await.expect("all but two bytes");
+    let first = pieces.try_next().await.expect("readable").expect("a piece");
+    assert!(first.starts_with(&[7, 0]) && first.len() <= 1024 * 1024, "{}", first.len());
+    // Somebody cuts it short: that is an error, and no end.
+    file.set_len(3).expect("a short file");
+    assert!(pieces.try_collect::<Vec<_>>().await.is_err());
+}
+
+#[tokio::test]
+async fn a_folder_that_is_away_is_told_and_not_made_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100);
+    let kept = keep(&files, "key", &[3]).await.expect("room");
+    let (here, away) = (folder.path().join("files"), folder.path().join("away"));
+    std::fs::rename(&here, &away).expect("taken away");
+    let refused = keep(&files, "key", &[3]).await.expect_err("no folder");
+    assert!(!refused.to_string().contains(folder.path().to_str().expect("text")), "{refused}");
+    assert_eq!(refusal(refused), (503, Some(30)));
+    assert_eq!(served(&files, &kept[0]).await, Err(503));
+    assert!(!here.exists());
+    std::fs::rename(&away, &here).expect("put back");
+    assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
+    // A folder that another one lies over.
+    std::fs::rename(here.join(kept[0].name.as_str()), folder.path().join("elsewhere")).expect("moved");
+    assert_eq!(served(&files, &kept[0]).await, Err(503));
+    assert_eq!(files.promised(), (0, 0));
+}
+
+#[tokio::test]
+async fn without_the_store_no_file_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 100);
+    let kept = keep(&files, "key", &[3]).await.expect("room");
+    let room = files.reserve(&"key".into(), 100, 10).await.expect("room");
+    std::fs::rename(folder.path().join("a.db"), folder.path().join("b.db")).expect("taken away");
+    let refused = room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.expect_err("no store");
+    assert_eq!((refusal(refused), files.promised()), ((503, Some(30)), (0, 0)));
+    // It may be recorded for all that is known here: the sweep removes it when it has lain there for a while.
+    assert_eq!(names(folder.path()).len(), 2);
+    // What is there is served.
+    assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
+}

@@ -1,0 +1,63 @@
+//! A file that is written as its bytes come.
+
+use std::time::Duration;
+
+use object_store::buffered::BufWriter;
+use tokio::io::AsyncWriteExt as _;
+use tokio::runtime::Handle;
+
+use super::failure::Failure;
+use super::room::Room;
+use crate::crash;
+use crate::store::file_name::{FileName, KeptFile, Kind};
+use crate::wire::ApiError;
+
+/// A file under way. Nothing of it stays unless it is finished.
+pub(crate) struct Writing<'r> {
+    room: &'r mut Room,
+    name: FileName,
+    bytes: u64,
+    /// `None`: finished, or given up.
+    writer: Option<BufWriter>,
+}
+
+impl Room {
+    /// Begins a file. The room stays reserved if it is not finished.
+    pub(crate) async fn write(&mut self, kind: Kind) -> Result<Writing<'_>, ApiError> {
+        let name = FileName::random(kind);
+        let writer = self.files.contents.writer(&name).await.map_err(Failure::unwritten)?;
+        Ok(Writing { room: self, name, bytes: 0, writer: Some(writer) })
+    }
+}
+
+impl Writing<'_> {
+    /// Writes more. Errors: there is no room for it, or it cannot be written.
+    pub(crate) async fn put(&mut self, more: &[u8]) -> Result<(), ApiError> {
+        self.bytes = self.bytes.saturating_add(u64::try_from(more.len()).unwrap_or(u64::MAX));
+        self.room.claim(self.bytes).await?;
+        match &mut self.writer {
+            Some(writer) => writer.write_all(more).await.map_err(|error| Failure::from(error).unwritten()),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the file for `lifetime` from now, in place of the room that was reserved for it.
+    pub(crate) async fn finish(mut self, lifetime: Duration) -> Result<KeptFile, ApiError> {
+        if let Some(mut writer) = self.writer.take() {
+            crash::point();
+            writer.shutdown().await.map_err(|error| Failure::from(error).unwritten())?;
+        }
+        let written = [(self.name.clone(), self.bytes)];
+        let expires = self.room.record(&written, lifetime).await?;
+        let [(name, _)] = written;
+        Ok(KeptFile { name, expires })
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if let (Some(mut writer), Ok(runtime)) = (self.writer.take(), Handle::try_current()) {
+            runtime.spawn(async move { writer.abort().await });
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The records of files in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use super::{MemoryStore, done};
+use crate::store::durable::{FileRecord, FileStore, Stored, Taken};
+use crate::store::file_name::FileName;
+
+/// By expiry first.
+pub(super) type Records = BTreeMap<(u64, FileName), FileRecord>;
+
+impl MemoryStore {
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(file: &FileRecord) -> (u64, FileName) {
+    (file.expires, file.name.clone())
+}
+
+impl FileStore for MemoryStore {
+    fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
+        self.records().extend(files.iter().map(|file| (key(file), file.clone())));
+        done(())
+    }
+
+    fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)> {
+        let (mut all, mut own) = (Taken::default(), Taken::default());
+        for file in self.records().values() {
+            let of_owner = (*file.owner == *owner).then_some(&mut own);
+            for taken in [Some(&mut all), of_owner].into_iter().flatten() {
+                taken.files += 1;
+                taken.bytes += file.bytes;
+            }
+        }
+        done((all, own))
+    }
+
+    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<FileRecord>> {
+        let records = self.records();
+        let wanted = records.values().filter(|file| owner.is_none_or(|owner| *file.owner == *owner));
+        done(wanted.take(usize::try_from(most).unwrap_or(usize::MAX)).cloned().collect())
+    }
+
+    fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool> {
+        done(self.records().keys().any(|(_, other)| other == name))
+    }
+
+    fn remove_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
+        let mut records = self.records();
+        for file in files {
+            records.remove(&key(file));
+        }
+        done(())
+    }
+}

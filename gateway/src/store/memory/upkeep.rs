@@ -1,0 +1,36 @@
+//! What is in memory is not looked after: it ends with the process.
+
+use std::future;
+use std::io::BufRead;
+use std::path::Path;
+
+use super::MemoryStore;
+use crate::store::durable::{Lines, StoreError, Stored, UpkeepStore};
+
+fn refused<'s, T: Send + 's>() -> Stored<'s, T> {
+    Box::pin(future::ready(Err(StoreError::Failed(
+        "the store is in memory, and ends with the process".to_owned(),
+    ))))
+}
+
+impl UpkeepStore for MemoryStore {
+    fn migrate(&self) -> Stored<'_, i64> {
+        refused()
+    }
+
+    fn damage(&self) -> Stored<'_, Vec<String>> {
+        refused()
+    }
+
+    fn export<'s>(&'s self, _lines: Lines<'s>) -> Stored<'s, u64> {
+        refused()
+    }
+
+    fn import<'s>(&'s self, _lines: &'s mut (dyn BufRead + Send)) -> Stored<'s, u64> {
+        refused()
+    }
+
+    fn copy_to<'s>(&'s self, _file: &'s Path) -> Stored<'s, ()> {
+        refused()
+    }
+}

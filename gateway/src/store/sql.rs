@@ -1,0 +1,105 @@
+//! The store in an SQL database, SQLite or Postgres. Several processes may use one database. Each subject has a file here, with
+//! statements that both databases understand, and a migration for each of the two.
+
+mod connections;
+mod database;
+mod deliveries;
+mod dialect;
+mod file;
+mod files;
+mod keys;
+mod listening;
+mod migrations;
+mod places;
+mod server;
+mod tables;
+mod tasks;
+mod upkeep;
+mod usage;
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::{Any, AnyPool, Transaction};
+
+use self::database::Database;
+use self::dialect::Dialect;
+use super::address::StoreUrl;
+use super::durable::{StoreError, Stored};
+use crate::crash;
+
+/// Longest time of an operation. A network that swallows what is sent would hold it for many minutes.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SqlStore {
+    database: Database,
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::PoolTimedOut => {
+                Self::Failed("the database does not answer, or has no connection left".to_owned())
+            }
+            error if is_refusal(&error) => Self::Refused(error.to_string()),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Whether Postgres refuses user or password, has no such database, or does not let the user make tables.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    const CODES: [&str; 4] = ["28000", "28P01", "3D000", "42501"];
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| CODES.contains(&&*code))
+}
+
+/// An operation of bounded time.
+fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send + 's) -> Stored<'s, T> {
+    Box::pin(async {
+        crash::point();
+        let outcome = tokio::time::timeout(LONGEST, operation).await;
+        crash::point();
+        outcome.unwrap_or_else(|_| Err(StoreError::Failed("the database does not answer".to_owned())))
+    })
+}
+
+impl SqlStore {
+    /// Opens an SQLite file, which is created if it is missing, for its owner alone. Connects when it is first used. Needs a
+    /// Tokio runtime.
+    pub(crate) fn in_file(file: &Path) -> io::Result<Self> {
+        Ok(Self { database: Database::in_file(file)? })
+    }
+
+    /// Opens a Postgres database. Connects when it is first used. Needs a Tokio runtime.
+    pub(crate) fn at(url: &StoreUrl) -> Result<Self, StoreError> {
+        Ok(Self { database: Database::at(url)? })
+    }
+
+    /// Connections to the database, with the tables of this version.
+    async fn connections(&self) -> Result<AnyPool, StoreError> {
+        self.database.connections().await
+    }
+
+    fn dialect(&self) -> Dialect {
+        self.database.dialect()
+    }
+
+    /// Begins to change several rows. In SQLite, nobody else writes meanwhile; in Postgres, others may.
+    async fn begin_writing(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        self.database.begin_writing().await
+    }
+}
+
+/// A count as databases keep it.
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A count as it was kept.
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}

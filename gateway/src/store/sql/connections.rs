@@ -1,0 +1,104 @@
+//! Connections to one database.
+
+use std::time::Duration;
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
+use sqlx::{AnyPool, ConnectOptions as _, Executor as _, Row as _};
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::dialect::Dialect;
+use super::migrations::migrate;
+use crate::store::durable::StoreError;
+
+/// The oldest version of Postgres that is tested and still maintained by its makers.
+const OLDEST: u32 = 14;
+/// How long an operation waits for a connection.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// See the module. They are made when they are first used.
+#[derive(Debug)]
+pub(super) struct Connections {
+    dialect: Dialect,
+    pool: AnyPool,
+    migrated: OnceCell<()>,
+}
+
+impl Connections {
+    /// `most`: how many at once. `first`: the statements that each begins with.
+    pub(super) fn new(
+        dialect: Dialect,
+        url: &Url,
+        most: u32,
+        first: &'static str,
+    ) -> Result<Self, sqlx::Error> {
+        install_default_drivers();
+        let options = AnyConnectOptions::from_url(url)?;
+        let pool = AnyPoolOptions::new()
+            .max_connections(most)
+            .acquire_timeout(PATIENCE)
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    if !first.is_empty() {
+                        connection.execute(first).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .connect_lazy_with(options);
+        Ok(Self { dialect, pool, migrated: OnceCell::new() })
+    }
+
+    /// The pool, once the database has the tables of this version.
+    pub(super) async fn ready(&self) -> Result<AnyPool, StoreError> {
+        let make = || async {
+            match self.dialect {
+                Dialect::Sqlite => write_ahead(&self.pool).await?,
+                Dialect::Postgres => {
+                    let version = sqlx::query("SELECT current_setting('server_version_num')");
+                    check_version(version.fetch_one(&self.pool).await?.try_get(0)?)?;
+                }
+            }
+            migrate(&self.pool, self.dialect).await
+        };
+        self.migrated.get_or_try_init(make).await?;
+        Ok(self.pool.clone())
+    }
+
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// Lets readers read while another process writes. It holds for the file from then on. A key that was revoked stays revoked
+/// after a power failure: SQLite writes what is committed to the disk unless it is told otherwise.
+async fn write_ahead(pool: &AnyPool) -> Result<(), sqlx::Error> {
+    let mode = sqlx::query("PRAGMA journal_mode").fetch_one(pool).await?;
+    if mode.try_get::<&str, _>(0)? != "wal" {
+        pool.execute("PRAGMA journal_mode = WAL").await?;
+    }
+    Ok(())
+}
+
+/// `version`: of Postgres, such as 150014 for 15.14.
+fn check_version(version: &str) -> Result<(), StoreError> {
+    let version = version.parse::<u32>().unwrap_or_default() / 10_000;
+    if version < OLDEST {
+        let message =
+            format!("the server is Postgres {version}; the gateway needs Postgres {OLDEST} or later");
+        return Err(StoreError::Refused(message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_server_is_refused_and_told_what_is_needed() {
+        assert!(check_version("140000").is_ok() && check_version("180002").is_ok());
+        let error = check_version("130020").expect_err("too old").to_string();
+        assert!(error.contains("Postgres 13") && error.contains("14 or later"), "{error}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The file of the database. A program that has a file open goes on writing to it when it was moved or removed, where
+//! nobody finds what it writes: this notices, and opens the file that is in its place.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sqlx::AnyPool;
+use url::Url;
+
+use super::connections::Connections;
+use super::dialect::Dialect;
+use crate::store::durable::StoreError;
+
+/// Maximum number of connections: one writes, the others read meanwhile.
+const MOST_CONNECTIONS: u32 = 3;
+/// Two seconds are how long an operation waits for another process that writes.
+const FIRST: &str = "PRAGMA busy_timeout = 2000";
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    url: Url,
+    open: Mutex<Arc<Open>>,
+}
+
+/// Connections to one file.
+#[derive(Debug)]
+struct Open {
+    identity: Identity,
+    connections: Connections,
+}
+
+/// Device and number of a file; none where files that are open cannot be moved.
+type Identity = Option<(u64, u64)>;
+
+impl File {
+    /// See [`SqlStore::in_file`](super::SqlStore::in_file).
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // SQLite gives its other files the permissions of this one.
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path)?;
+        let url = url(path).ok_or_else(|| io::Error::other("its path is not Unicode text"))?;
+        let open = Open::new(&url, identity(path)?).map_err(io::Error::other)?;
+        Ok(Self { path: path.to_path_buf(), url, open: Mutex::new(Arc::new(open)) })
+    }
+
+    /// Connections to the file, with the tables of this version.
+    pub(super) async fn connections(&self) -> Result<AnyPool, StoreError> {
+        self.in_place()?.connections.ready().await
+    }
+
+    /// The file that is in its place now.
+    fn in_place(&self) -> Result<Arc<Open>, StoreError> {
+        let found = identity(&self.path);
+        let found =
+            found.map_err(|error| StoreError::Failed(format!("the database file is away: {error}")))?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.identity != found {
+            tracing::warn!("another file is in the place of the database and is used from now on");
+            let before = std::mem::replace(&mut *open, Arc::new(Open::new(&self.url, found)?));
+            tokio::spawn(async move { before.connections.close().await });
+        }
+        Ok(Arc::clone(&open))
+    }
+}
+
+impl Open {
+    fn new(url: &Url, identity: Identity) -> Result<Self, sqlx::Error> {
+        let connections = Connections::new(Dialect::Sqlite, url, MOST_CONNECTIONS, FIRST)?;
+        Ok(Self { identity, connections })
+    }
+}
+
+/// The path as a URL that nothing of it is lost in, such as its dots.
+fn url(path: &Path) -> Option<Url> {
+    let path = utf8_percent_encode(path.to_str()?, NON_ALPHANUMERIC);
+    Url::parse(&format!("sqlite:{path}")).ok()
+}
+
+#[cfg(unix)]
+fn identity(file: &Path) -> io::Result<Identity> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    file.metadata().map(|found| Some((found.dev(), found.ino())))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Path) -> io::Result<Identity> {
+    Ok(None)
+}

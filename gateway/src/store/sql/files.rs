@@ -1,0 +1,88 @@
+//! The records of files in a database.
+
+use std::sync::Arc;
+
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use super::{SqlStore, signed, stored, unsigned};
+use crate::store::durable::{FileRecord, FileStore, StoreError, Stored, Taken};
+use crate::store::file_name::{FileName, NoFileName};
+
+const TAKEN: &str = "
+    SELECT count(*) AS files, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes,
+        count(CASE WHEN owner = $1 THEN 1 END) AS own_files,
+        CAST(coalesce(sum(CASE WHEN owner = $1 THEN bytes END), 0) AS BIGINT) AS own_bytes
+    FROM files";
+
+fn file(row: &AnyRow) -> Result<FileRecord, StoreError> {
+    let name = row.try_get::<&str, _>("name")?.parse();
+    Ok(FileRecord {
+        name: name.map_err(|error: NoFileName| StoreError::Failed(format!("the name of a file: {error}")))?,
+        owner: Arc::from(row.try_get::<&str, _>("owner")?),
+        bytes: unsigned(row.try_get("bytes")?),
+        expires: unsigned(row.try_get("expires")?),
+    })
+}
+
+impl FileStore for SqlStore {
+    fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
+        stored(async move {
+            let mut change = self.begin_writing().await?;
+            for file in files {
+                sqlx::query(
+                    "INSERT INTO files (name, owner, kind, bytes, expires) VALUES ($1, $2, $3, $4, $5)",
+                )
+                .bind(file.name.as_str())
+                .bind(&*file.owner)
+                .bind(file.name.kind().extension())
+                .bind(signed(file.bytes))
+                .bind(signed(file.expires))
+                .execute(&mut *change)
+                .await?;
+            }
+            Ok(change.commit().await?)
+        })
+    }
+
+    fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)> {
+        stored(async move {
+            let row = sqlx::query(TAKEN).bind(owner).fetch_one(&self.connections().await?).await?;
+            let count = |name| row.try_get(name).map(unsigned);
+            let all = Taken { files: count("files")?, bytes: count("bytes")? };
+            Ok((all, Taken { files: count("own_files")?, bytes: count("own_bytes")? }))
+        })
+    }
+
+    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<FileRecord>> {
+        stored(async move {
+            let files = sqlx::query(
+                "SELECT name, owner, bytes, expires FROM files WHERE CAST($1 AS TEXT) IS NULL OR owner = $1
+                 ORDER BY expires LIMIT $2",
+            );
+            let files = files.bind(owner).bind(i64::from(most)).fetch_all(&self.connections().await?).await?;
+            files.iter().map(file).collect()
+        })
+    }
+
+    fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool> {
+        stored(async move {
+            let found = sqlx::query("SELECT 1 FROM files WHERE name = $1").bind(name.as_str());
+            Ok(found.fetch_optional(&self.connections().await?).await?.is_some())
+        })
+    }
+
+    fn remove_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
+        stored(async move {
+            let mut change = self.begin_writing().await?;
+            // In one order: of two processes that remove the same ones, neither waits for the other for ever.
+            let mut sorted: Vec<&FileRecord> = files.iter().collect();
+            sorted.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+            for file in sorted {
+                let remove = sqlx::query("DELETE FROM files WHERE name = $1").bind(file.name.as_str());
+                remove.execute(&mut *change).await?;
+            }
+            Ok(change.commit().await?)
+        })
+    }
+}

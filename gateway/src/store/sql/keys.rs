@@ -1,0 +1,155 @@
+//! Keys in a database. Its triggers raise the revision, so that a change is seen whoever makes it.
+
+use std::pin::Pin;
+
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use super::{SqlStore, signed, stored, unsigned};
+use crate::keys::{Digest, Key};
+use crate::store::durable::{KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded, StoreError, Stored};
+
+fn unreadable(what: &'static str) -> impl Fn(serde_json::Error) -> StoreError {
+    move |error| StoreError::Failed(format!("{what} of a key cannot be read: {error}"))
+}
+
+fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
+    bytes.try_into().map(Digest).map_err(|_| StoreError::Failed("a digest does not have 32 bytes".to_owned()))
+}
+
+fn key(row: &AnyRow) -> Result<Key, StoreError> {
+    let time = |name| row.try_get::<Option<i64>, _>(name).map(|time| time.map(unsigned));
+    Ok(Key {
+        id: row.try_get("id")?,
+        name: row.try_get("name")?,
+        scopes: serde_json::from_str(row.try_get("scopes")?).map_err(unreadable("scopes"))?,
+        limits: serde_json::from_str(row.try_get("limits")?).map_err(unreadable("limits"))?,
+        created: unsigned(row.try_get("created")?),
+        expires: time("expires")?,
+        rotated: time("rotated")?,
+        revoked: time("revoked")?,
+    })
+}
+
+fn record(row: &AnyRow) -> Result<KeyRecord, StoreError> {
+    let old: Option<&[u8]> = row.try_get("old_digest")?;
+    let until: Option<i64> = row.try_get("old_until")?;
+    let old = match old.zip(until) {
+        Some((old, until)) => Some((digest(old)?, unsigned(until))),
+        None => None,
+    };
+    Ok(KeyRecord { key: key(row)?, digest: digest(row.try_get("digest")?)?, old })
+}
+
+/// One statement, so that two processes cannot take one name both.
+const ADD: &str = "
+    INSERT INTO keys (id, name, digest, scopes, limits, created, expires)
+    SELECT $1, $2, $3, $4, $5, $6, $7 WHERE (SELECT count(*) FROM keys WHERE revoked IS NULL) < $8
+    ON CONFLICT DO NOTHING";
+
+impl KeyStore for SqlStore {
+    fn revision(&self) -> Stored<'_, i64> {
+        stored(async {
+            let row = sqlx::query("SELECT revision FROM state").fetch_one(&self.connections().await?).await?;
+            Ok(row.try_get(0)?)
+        })
+    }
+
+    fn keys_changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.database.keys_changed())
+    }
+
+    fn pepper_check(&self, check: Digest) -> Stored<'_, Digest> {
+        stored(async move {
+            let connections = self.connections().await?;
+            let kept = "SELECT pepper FROM state";
+            let row = sqlx::query(kept).fetch_one(&connections).await?;
+            if let Some(kept) = row.try_get::<Option<&[u8]>, _>(0)? {
+                return digest(kept);
+            }
+            // Another process may be as far.
+            let keep = sqlx::query("UPDATE state SET pepper = $1 WHERE pepper IS NULL");
+            keep.bind(&check.0[..]).execute(&connections).await?;
+            digest(sqlx::query(kept).fetch_one(&connections).await?.try_get(0)?)
+        })
+    }
+
+    fn keys_in_use(&self) -> Stored<'_, Vec<KeyRecord>> {
+        stored(async {
+            let keys = sqlx::query("SELECT * FROM keys WHERE revoked IS NULL");
+            keys.fetch_all(&self.connections().await?).await?.iter().map(record).collect()
+        })
+    }
+
+    fn list_keys(&self, revoked: bool) -> Stored<'_, Vec<Key>> {
+        stored(async move {
+            let keys = sqlx::query(
+                "SELECT * FROM keys WHERE $1 OR revoked IS NULL ORDER BY created DESC, rowid DESC LIMIT $2",
+            );
+            let keys = keys.bind(revoked).bind(signed(LONGEST_LIST as u64));
+            keys.fetch_all(&self.connections().await?).await?.iter().map(key).collect()
+        })
+    }
+
+    fn find_key<'s>(&'s self, name: &'s str) -> Stored<'s, Option<Key>> {
+        stored(async move {
+            let found = sqlx::query(
+                "SELECT * FROM keys WHERE id = $1 OR (name = $1 AND revoked IS NULL) ORDER BY id = $1 DESC LIMIT 1",
+            );
+            let found = found.bind(name).fetch_optional(&self.connections().await?).await?;
+            found.as_ref().map(key).transpose()
+        })
+    }
+
+    fn add_key(&self, record: KeyRecord) -> Stored<'_, Result<(), NotAdded>> {
+        stored(async move {
+            let KeyRecord { key, digest, .. } = record;
+            let connections = self.connections().await?;
+            let json = |document: Result<String, serde_json::Error>| document.map_err(unreadable("a part"));
+            let added = sqlx::query(ADD)
+                .bind(&*key.id)
+                .bind(&*key.name)
+                .bind(&digest.0[..])
+                .bind(json(serde_json::to_string(&key.scopes))?)
+                .bind(json(serde_json::to_string(&key.limits))?)
+                .bind(signed(key.created))
+                .bind(key.expires.map(signed))
+                .bind(signed(MOST_KEYS as u64))
+                .execute(&connections)
+                .await?;
+            if added.rows_affected() > 0 {
+                return Ok(Ok(()));
+            }
+            let taken = sqlx::query("SELECT id FROM keys WHERE name = $1 AND revoked IS NULL");
+            let taken = taken.bind(&*key.name).fetch_optional(&connections).await?;
+            Ok(Err(if taken.is_some() { NotAdded::NameTaken } else { NotAdded::Full }))
+        })
+    }
+
+    fn rotate_key<'s>(
+        &'s self,
+        id: &'s str,
+        digest: Digest,
+        now: u64,
+        old_until: Option<u64>,
+    ) -> Stored<'s, Option<Key>> {
+        stored(async move {
+            let rotated = sqlx::query(
+                "UPDATE keys SET old_digest = CASE WHEN $4 IS NULL THEN NULL ELSE digest END, old_until = $4,
+                     digest = $2, rotated = $3
+                 WHERE id = $1 AND revoked IS NULL RETURNING *",
+            );
+            let rotated = rotated.bind(id).bind(&digest.0[..]).bind(signed(now)).bind(old_until.map(signed));
+            rotated.fetch_optional(&self.connections().await?).await?.as_ref().map(key).transpose()
+        })
+    }
+
+    fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, Option<Key>> {
+        stored(async move {
+            let revoked =
+                sqlx::query("UPDATE keys SET revoked = $2 WHERE id = $1 AND revoked IS NULL RETURNING *");
+            let revoked = revoked.bind(id).bind(signed(now));
+            revoked.fetch_optional(&self.connections().await?).await?.as_ref().map(key).transpose()
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! What makes the tables, step by step, for both databases.
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{AnyPool, Executor as _, Row as _, SqlSafeStr as _};
+
+use super::dialect::Dialect;
+use crate::store::durable::StoreError;
+
+/// A step, which never changes once it is released.
+struct Step {
+    version: i64,
+    what: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+/// The version of the last step.
+pub(super) const LATEST: i64 = 4;
+
+/// All steps, by version.
+const STEPS: &[Step] = &[
+    Step {
+        version: 1,
+        what: "keys and usage",
+        sqlite: include_str!("../../../migrations/sqlite/0001_keys_and_usage.sql"),
+        postgres: include_str!("../../../migrations/postgres/0001_keys_and_usage.sql"),
+    },
+    Step {
+        version: 2,
+        what: "places of responses",
+        sqlite: include_str!("../../../migrations/sqlite/0002_places_of_responses.sql"),
+        postgres: include_str!("../../../migrations/postgres/0002_places_of_responses.sql"),
+    },
+    Step {
+        version: 3,
+        what: "video tasks",
+        sqlite: include_str!("../../../migrations/sqlite/0003_video_tasks.sql"),
+        postgres: include_str!("../../../migrations/postgres/0003_video_tasks.sql"),
+    },
+    Step {
+        version: 4,
+        what: "files",
+        sqlite: include_str!("../../../migrations/sqlite/0004_files.sql"),
+        postgres: include_str!("../../../migrations/postgres/0004_files.sql"),
+    },
+];
+
+/// What all gateways lock in Postgres while they look at the tables and make them.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(4278257103)";
+
+/// Brings a database to this version, wholly or not at all. Of several processes, one does so and the others wait.
+pub(super) async fn migrate(pool: &AnyPool, dialect: Dialect) -> Result<(), StoreError> {
+    if is_current(pool).await {
+        return Ok(());
+    }
+    let steps = STEPS.iter().map(|step| {
+        let sql = match dialect {
+            Dialect::Sqlite => step.sqlite,
+            Dialect::Postgres => step.postgres,
+        };
+        Migration::new(step.version, step.what.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    });
+    let mut migrator = Migrator::with_migrations(steps.collect());
+    // The lock of sqlx is none in SQLite, and outlives a failure in Postgres.
+    migrator.set_locking(false);
+    let mut making = pool.begin_with(dialect.begin_writing()).await?;
+    if dialect == Dialect::Postgres {
+        making.execute(LOCK).await?;
+    }
+    migrator.run_direct(None, &mut *making, false).await.map_err(|error| match error {
+        MigrateError::VersionMissing(version) => StoreError::Refused(format!(
+            "a newer version of the gateway made the database (migration {version}); use that version, or a later one"
+        )),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
+        other => StoreError::Failed(other.to_string()),
+    })?;
+    Ok(making.commit().await?)
+}
+
+/// Whether a database has the tables of this version and no others. Asks without a lock: another process may be writing.
+async fn is_current(pool: &AnyPool) -> bool {
+    let made = sqlx::query("SELECT CAST(version AS BIGINT) FROM _sqlx_migrations ORDER BY 1").fetch_all(pool);
+    made.await.is_ok_and(|made| {
+        let made = made.iter().map(|step| step.try_get::<i64, _>(0).ok());
+        made.eq(STEPS.iter().map(|step| Some(step.version)))
+    })
+}

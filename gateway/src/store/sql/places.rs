@@ -1,0 +1,65 @@
+//! Places of responses in a database.
+
+use std::sync::Arc;
+
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use super::{SqlStore, signed, stored};
+use crate::store::durable::{PlaceStore, StoreError, Stored};
+use crate::store::history::{Change, Holder, MOST_PLACES, Place};
+
+fn place(row: &AnyRow) -> Result<Place, StoreError> {
+    let text = |name| row.try_get::<&str, _>(name).map(Arc::<str>::from);
+    let key: Option<i64> = row.try_get("key")?;
+    Ok(Place {
+        id: text("id")?,
+        owner: text("owner")?,
+        holder: Holder { upstream: text("upstream")?, key, model: text("model")? },
+    })
+}
+
+/// The place gets a new number: its old row is removed before. Another process may be as far.
+const ADD: &str = "
+    INSERT INTO places (id, owner, upstream, key, model) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (id) DO UPDATE SET
+        owner = excluded.owner, upstream = excluded.upstream, key = excluded.key, model = excluded.model";
+
+impl PlaceStore for SqlStore {
+    fn places(&self) -> Stored<'_, Vec<Place>> {
+        stored(async {
+            let places = sqlx::query("SELECT * FROM places ORDER BY number");
+            places.fetch_all(&self.connections().await?).await?.iter().map(place).collect()
+        })
+    }
+
+    fn place<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Place>> {
+        stored(async move {
+            let query = sqlx::query("SELECT * FROM places WHERE id = $1 AND owner = $2").bind(id).bind(owner);
+            query.fetch_optional(&self.connections().await?).await?.as_ref().map(place).transpose()
+        })
+    }
+
+    fn change_places<'s>(&'s self, changes: &'s [Change]) -> Stored<'s, ()> {
+        stored(async move {
+            let mut writing = self.begin_writing().await?;
+            for change in changes {
+                let (Change::Removed(id) | Change::Kept(Place { id, .. })) = change;
+                sqlx::query("DELETE FROM places WHERE id = $1").bind(&**id).execute(&mut *writing).await?;
+                if let Change::Kept(Place { id, owner, holder }) = change {
+                    let Holder { upstream, key, model } = holder;
+                    let add = sqlx::query(ADD)
+                        .bind(&**id)
+                        .bind(&**owner)
+                        .bind(&**upstream)
+                        .bind(*key)
+                        .bind(&**model);
+                    add.execute(&mut *writing).await?;
+                }
+            }
+            let old = sqlx::query("DELETE FROM places WHERE number <= (SELECT max(number) FROM places) - $1");
+            old.bind(signed(MOST_PLACES as u64)).execute(&mut *writing).await?;
+            Ok(writing.commit().await?)
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! A Postgres server.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use sqlx::AnyPool;
+use url::Url;
+
+use super::connections::Connections;
+use super::dialect::Dialect;
+use super::listening::Listening;
+use crate::store::address::StoreUrl;
+use crate::store::durable::StoreError;
+
+/// Maximum number of connections of a gateway: ten gateways leave some of the hundred that Postgres takes by default.
+const MOST_CONNECTIONS: u32 = 8;
+
+/// See the module.
+pub(super) struct Server {
+    /// Holds a password.
+    url: Url,
+    connections: Connections,
+    /// Begins when somebody waits for changes: commands of the program do not.
+    listening: OnceLock<Option<Listening>>,
+}
+
+impl Server {
+    pub(super) fn new(url: &StoreUrl) -> Result<Self, StoreError> {
+        let url = url.for_connections();
+        let connections = Connections::new(Dialect::Postgres, &url, MOST_CONNECTIONS, "")?;
+        Ok(Self { url, connections, listening: OnceLock::new() })
+    }
+
+    pub(super) async fn connections(&self) -> Result<AnyPool, StoreError> {
+        self.connections.ready().await
+    }
+
+    /// See [`KeyStore::keys_changed`](crate::store::durable::KeyStore::keys_changed).
+    pub(super) async fn keys_changed(&self) {
+        match self.listening.get_or_init(|| Listening::start(&self.url).ok()) {
+            Some(listening) => listening.keys().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Server").field("connections", &self.connections).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! All tables and their columns, for moving what they hold.
+
+/// A table. A column whose values the database gives out itself is not here.
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) columns: &'static [(&'static str, Kind)],
+    /// What its rows are sorted by.
+    pub(super) order: &'static str,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Count,
+    Bytes,
+    Truth,
+}
+
+use self::Kind::{Bytes, Count, Text, Truth};
+
+pub(super) const TABLES: &[Table] = &[
+    Table {
+        name: "keys",
+        columns: &[
+            ("id", Text),
+            ("name", Text),
+            ("digest", Bytes),
+            ("old_digest", Bytes),
+            ("old_until", Count),
+            ("scopes", Text),
+            ("limits", Text),
+            ("created", Count),
+            ("expires", Count),
+            ("rotated", Count),
+            ("revoked", Count),
+        ],
+        order: "created, id",
+    },
+    Table {
+        name: "usage",
+        columns: &[
+            ("day", Text),
+            ("key", Text),
+            ("model", Text),
+            ("upstream", Text),
+            ("requests", Count),
+            ("complete", Count),
+            ("estimated", Count),
+            ("input_tokens", Count),
+            ("cached_tokens", Count),
+            ("cache_write_tokens", Count),
+            ("output_tokens", Count),
+            ("reasoning_tokens", Count),
+            ("cost", Count),
+        ],
+        order: "day, key, model, upstream",
+    },
+    Table {
+        name: "places",
+        columns: &[("id", Text), ("owner", Text), ("upstream", Text), ("key", Count), ("model", Text)],
+        order: "number",
+    },
+    Table {
+        name: "tasks",
+        columns: &[
+            ("id", Text),
+            ("owner", Text),
+            ("created", Count),
+            ("model", Text),
+            ("status", Text),
+            ("outcome", Text),
+            ("errand", Text),
+            ("announced", Truth),
+            ("lease", Count),
+            ("due", Count),
+            ("ended", Count),
+        ],
+        order: "created, id",
+    },
+    Table {
+        name: "deliveries",
+        columns: &[
+            ("id", Text),
+            ("task", Text),
+            ("owner", Text),
+            ("url", Text),
+            ("body", Text),
+            ("created", Count),
+            ("status", Text),
+            ("attempts", Count),
+            ("problem", Text),
+            ("lease", Count),
+            ("due", Count),
+            ("ended", Count),
+        ],
+        order: "created, id",
+    },
+    Table {
+        name: "files",
+        columns: &[("name", Text), ("owner", Text), ("kind", Text), ("bytes", Count), ("expires", Count)],
+        order: "expires, name",
+    },
+];

@@ -1,0 +1,232 @@
+//! Video tasks in a database.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::dialect::Dialect;
+use super::{SqlStore, signed, stored, unsigned};
+use crate::store::durable::{
+    Full, Lease, MOST_ENDED, Most, Notice, Resumed, State, StoreError, Stored, Task, TaskStore, read, written,
+};
+
+fn task(row: &AnyRow) -> Result<Task, StoreError> {
+    let text = |name| row.try_get::<&str, _>(name).map(Arc::<str>::from);
+    Ok(Task {
+        id: row.try_get("id")?,
+        owner: text("owner")?,
+        created: unsigned(row.try_get("created")?),
+        model: text("model")?,
+        state: read(row.try_get("status")?, row.try_get("outcome")?).map_err(StoreError::Failed)?,
+    })
+}
+
+fn resumed(row: &AnyRow) -> Result<Resumed, StoreError> {
+    let task = task(row)?;
+    let lease = Lease { id: task.id.clone(), number: row.try_get("lease")? };
+    Ok(Resumed { task, lease, errand: row.try_get("errand")? })
+}
+
+/// Maximum number of leases renewed by one statement.
+const MOST_RENEWED: usize = 100;
+
+impl SqlStore {
+    /// Returns those that are lost.
+    async fn renew_some(&self, leases: &[&Lease], due: u64) -> Result<Vec<Lease>, StoreError> {
+        let held = (0..leases.len()).map(|at| format!("(id = ${} AND lease = ${})", 2 * at + 2, 2 * at + 3));
+        let held = held.collect::<Vec<_>>().join(" OR ");
+        let renew = format!("UPDATE tasks SET due = $1 WHERE ended IS NULL AND ({held}) RETURNING id");
+        let mut renew = sqlx::query(AssertSqlSafe(renew)).bind(signed(due));
+        for lease in leases {
+            renew = renew.bind(lease.id.as_str()).bind(lease.number);
+        }
+        let renewed = stored(async { Ok(renew.fetch_all(&self.connections().await?).await?) }).await?;
+        let renewed: HashSet<&str> = renewed.iter().map(|row| row.try_get("id")).collect::<Result<_, _>>()?;
+        let lost = leases.iter().filter(|lease| !renewed.contains(lease.id.as_str()));
+        Ok(lost.map(|lease| (*lease).clone()).collect())
+    }
+}
+
+/// Whoever else is as far finds a task that is no longer due.
+macro_rules! resume {
+    ($locking:literal) => {
+        sqlx::query(concat!(
+            "UPDATE tasks SET lease = lease + 1, due = $2 WHERE due <= $1 AND id IN (
+                 SELECT id FROM tasks WHERE ended IS NULL AND errand IS NOT NULL AND due <= $1
+                 ORDER BY due LIMIT $3",
+            $locking,
+            ") RETURNING *"
+        ))
+    };
+}
+
+impl TaskStore for SqlStore {
+    fn add_task<'s>(
+        &'s self,
+        task: &'s Task,
+        announced: bool,
+        most: Most,
+        due: u64,
+    ) -> Stored<'s, Result<Lease, Full>> {
+        stored(async move {
+            let mut writing = self.begin_writing().await?;
+            let counts = sqlx::query(
+                "SELECT count(*) AS of_all, count(CASE WHEN owner = $1 THEN 1 END) AS of_key,
+                     count(CASE WHEN announced THEN 1 END)
+                     + (SELECT count(*) FROM deliveries WHERE status = 'pending') AS notices,
+                     count(CASE WHEN announced AND owner = $1 THEN 1 END)
+                     + (SELECT count(*) FROM deliveries WHERE status = 'pending' AND owner = $1) AS own_notices
+                 FROM tasks WHERE ended IS NULL",
+            );
+            let counts = counts.bind(&*task.owner).fetch_one(&mut *writing).await?;
+            let count =
+                |name| counts.try_get::<i64, _>(name).map(|count| count.try_into().unwrap_or(usize::MAX));
+            let full = if count("of_key")? >= most.of_key {
+                Some(Full::OfKey(most.of_key))
+            } else if count("of_all")? >= most.of_all {
+                Some(Full::OfAll(most.of_all))
+            } else if announced && count("own_notices")? >= most.notices_of_key {
+                Some(Full::NoticesOfKey(most.notices_of_key))
+            } else {
+                (announced && count("notices")? >= most.notices).then_some(Full::Notices(most.notices))
+            };
+            if let Some(full) = full {
+                return Ok(Err(full));
+            }
+            let give_way = sqlx::query(
+                "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE owner = $1 AND ended IS NOT NULL
+                     ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)",
+            );
+            let give_way = give_way.bind(&*task.owner).bind(signed(most.ended_of_key(MOST_ENDED) as u64));
+            give_way.execute(&mut *writing).await?;
+            let (status, outcome) = written(&task.state);
+            sqlx::query(
+                "INSERT INTO tasks (id, owner, created, model, status, outcome, announced, lease, due)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8)",
+            )
+            .bind(&*task.id)
+            .bind(&*task.owner)
+            .bind(signed(task.created))
+            .bind(&*task.model)
+            .bind(status)
+            .bind(outcome)
+            .bind(announced)
+            .bind(signed(due))
+            .execute(&mut *writing)
+            .await?;
+            writing.commit().await?;
+            Ok(Ok(Lease { id: task.id.clone(), number: 1 }))
+        })
+    }
+
+    fn accept_task<'s>(&'s self, lease: &'s Lease, state: &'s State, errand: &'s str) -> Stored<'s, bool> {
+        stored(async move {
+            let accept = sqlx::query(
+                "UPDATE tasks SET status = $3, errand = $4 WHERE id = $1 AND lease = $2 AND ended IS NULL",
+            );
+            let accept = accept.bind(&lease.id).bind(lease.number).bind(written(state).0).bind(errand);
+            Ok(accept.execute(&self.connections().await?).await?.rows_affected() > 0)
+        })
+    }
+
+    fn drop_task<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
+        stored(async move {
+            let drop = sqlx::query("DELETE FROM tasks WHERE id = $1 AND lease = $2 AND ended IS NULL");
+            drop.bind(&lease.id).bind(lease.number).execute(&self.connections().await?).await?;
+            Ok(())
+        })
+    }
+
+    fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Task>> {
+        stored(async move {
+            let found = sqlx::query("SELECT * FROM tasks WHERE id = $1 AND owner = $2").bind(id).bind(owner);
+            found.fetch_optional(&self.connections().await?).await?.as_ref().map(task).transpose()
+        })
+    }
+
+    fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool> {
+        stored(async move {
+            let advance =
+                sqlx::query("UPDATE tasks SET status = $3 WHERE id = $1 AND lease = $2 AND ended IS NULL");
+            let advance = advance.bind(&lease.id).bind(lease.number).bind(written(state).0);
+            Ok(advance.execute(&self.connections().await?).await?.rows_affected() > 0)
+        })
+    }
+
+    fn end_task<'s>(
+        &'s self,
+        lease: &'s Lease,
+        state: &'s State,
+        notice: Option<&'s Notice>,
+        now: u64,
+    ) -> Stored<'s, bool> {
+        stored(async move {
+            let mut writing = self.begin_writing().await?;
+            let (status, outcome) = written(state);
+            let end = sqlx::query(
+                "UPDATE tasks SET status = $3, outcome = $4, errand = NULL, ended = $5
+                 WHERE id = $1 AND lease = $2 AND ended IS NULL",
+            );
+            let end = end.bind(&lease.id).bind(lease.number).bind(status).bind(outcome);
+            let ended = end.bind(signed(now / 1000)).execute(&mut *writing).await?.rows_affected() > 0;
+            if let Some(notice) = notice.filter(|_| ended) {
+                sqlx::query(
+                    "INSERT INTO deliveries (id, task, owner, url, body, created, status, attempts, lease, due)
+                     VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, 0, $7)",
+                )
+                .bind(&notice.id)
+                .bind(&notice.task)
+                .bind(&notice.owner)
+                .bind(&notice.url)
+                .bind(&notice.body)
+                .bind(signed(now / 1000))
+                .bind(signed(now))
+                .execute(&mut *writing)
+                .await?;
+            }
+            writing.commit().await?;
+            Ok(ended)
+        })
+    }
+
+    fn renew_leases<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, Vec<Lease>> {
+        Box::pin(async move {
+            let mut sorted: Vec<&Lease> = leases.iter().collect();
+            sorted.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+            let mut lost = Vec::new();
+            for some in sorted.chunks(MOST_RENEWED) {
+                lost.extend(self.renew_some(some, due).await?);
+            }
+            Ok(lost)
+        })
+    }
+
+    fn resume_tasks(&self, now: u64, due: u64, most: usize) -> Stored<'_, Vec<Resumed>> {
+        stored(async move {
+            let resume = match self.dialect() {
+                Dialect::Sqlite => resume!(""),
+                Dialect::Postgres => resume!(" FOR UPDATE SKIP LOCKED"),
+            };
+            let resume = resume.bind(signed(now)).bind(signed(due)).bind(signed(most as u64));
+            let rows = resume.fetch_all(&self.connections().await?).await?;
+            // One that cannot be read holds up no others.
+            let read = rows.iter().map(resumed);
+            Ok(read.filter_map(|task| task.inspect_err(|error| tracing::error!("{error}")).ok()).collect())
+        })
+    }
+
+    fn forget_tasks(&self, now: u64, ended_before: u64) -> Stored<'_, ()> {
+        stored(async move {
+            let database = self.connections().await?;
+            let unaccepted = "DELETE FROM tasks WHERE ended IS NULL AND errand IS NULL AND due <= $1";
+            sqlx::query(unaccepted).bind(signed(now)).execute(&database).await?;
+            let ended = "DELETE FROM tasks WHERE ended < $1 OR id IN (
+                SELECT id FROM tasks WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
+            let ended = sqlx::query(ended).bind(signed(ended_before / 1000)).bind(signed(MOST_ENDED as u64));
+            ended.execute(&database).await?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,304 @@
+//! The upkeep of a database: its version, damage, copies, and its rows as lines of JSON, which go from one kind of database
+//! to the other.
+
+use std::io::{self, BufRead, Read as _};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use futures_util::TryStreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+
+use super::SqlStore;
+use super::dialect::Dialect;
+use super::migrations::LATEST;
+use super::tables::{Kind, TABLES, Table};
+use crate::store::durable::{Lines, StoreError, Stored, UpkeepStore};
+
+/// Version of the form of an export.
+const FORM: u64 = 1;
+/// Longest line of an import, in bytes.
+const LONGEST_LINE: u64 = 16 * 1024 * 1024;
+
+/// The first line of an export.
+#[derive(Serialize, Deserialize)]
+struct Beginning {
+    gatewright_store: u64,
+    /// The version of the tables.
+    migration: i64,
+    /// What the pepper is recognised by, in base64.
+    pepper: Option<String>,
+}
+
+/// The last line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    rows: u64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    table: String,
+    row: Map<String, Value>,
+}
+
+fn unwritten(error: &io::Error) -> StoreError {
+    StoreError::Failed(format!("the rows cannot be written: {error}"))
+}
+
+impl Table {
+    fn select(&self) -> String {
+        let column = |(name, kind): &(&str, Kind)| match kind {
+            Kind::Truth => format!("CASE WHEN {name} THEN 1 ELSE 0 END AS {name}"),
+            _ => (*name).to_owned(),
+        };
+        let columns: Vec<String> = self.columns.iter().map(column).collect();
+        format!("SELECT {} FROM {} ORDER BY {}", columns.join(", "), self.name, self.order)
+    }
+
+    fn insert(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
+        format!("INSERT INTO {} ({}) VALUES ({})", self.name, names.join(", "), values.join(", "))
+    }
+
+    /// A row as JSON.
+    fn read(&self, row: &AnyRow) -> Result<Value, StoreError> {
+        let mut members = Map::new();
+        for (name, kind) in self.columns {
+            let value = match kind {
+                Kind::Text => row.try_get::<Option<String>, _>(*name)?.map(Value::from),
+                Kind::Count => row.try_get::<Option<i64>, _>(*name)?.map(Value::from),
+                Kind::Bytes => {
+                    let bytes = row.try_get::<Option<Vec<u8>>, _>(*name)?;
+                    bytes.map(|bytes| BASE64_STANDARD.encode(bytes).into())
+                }
+                Kind::Truth => Some((row.try_get::<i64, _>(*name)? != 0).into()),
+            };
+            members.insert((*name).to_owned(), value.unwrap_or(Value::Null));
+        }
+        Ok(json!({ "table": self.name, "row": members }))
+    }
+
+    /// Adds a row that was read.
+    async fn add(
+        &self,
+        row: &Map<String, Value>,
+        writing: &mut Transaction<'static, Any>,
+    ) -> Result<(), String> {
+        let known = |name: &String| self.columns.iter().any(|(column, _)| column == name);
+        if let Some(unknown) = row.keys().find(|name| !known(name)) {
+            return Err(format!("the table {} has no column {unknown:?}", self.name));
+        }
+        let mut insert = sqlx::query(AssertSqlSafe(self.insert()));
+        for (name, kind) in self.columns {
+            let value = row.get(*name).unwrap_or(&Value::Null);
+            insert = bind(insert, value, *kind)
+                .ok_or_else(|| format!("{name} of {} is no {kind:?}", self.name))?;
+        }
+        insert.execute(&mut **writing).await.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}
+
+type Insert<'q> = sqlx::query::Query<'q, Any, AnyArguments>;
+
+/// None: the value is not of this kind.
+fn bind<'q>(insert: Insert<'q>, value: &Value, kind: Kind) -> Option<Insert<'q>> {
+    Some(match (kind, value) {
+        (Kind::Text, Value::String(text)) => insert.bind(text.clone()),
+        (Kind::Text, Value::Null) => insert.bind(None::<String>),
+        (Kind::Count, Value::Null) => insert.bind(None::<i64>),
+        (Kind::Count, count) => insert.bind(count.as_i64()?),
+        (Kind::Bytes, Value::String(text)) => insert.bind(BASE64_STANDARD.decode(text).ok()?),
+        (Kind::Bytes, Value::Null) => insert.bind(None::<Vec<u8>>),
+        (Kind::Truth, Value::Bool(truth)) => insert.bind(*truth),
+        _ => return None,
+    })
+}
+
+impl SqlStore {
+    async fn begin_reading(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        let begin = match self.dialect() {
+            Dialect::Sqlite => "BEGIN",
+            Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        let mut reading = self.connections().await?.begin_with(begin).await?;
+        self.take_time(&mut reading).await?;
+        Ok(reading)
+    }
+
+    /// Lifts the time limits of the server for a transaction: whoever reads or writes the lines may be slow.
+    async fn take_time(&self, transaction: &mut Transaction<'static, Any>) -> Result<(), StoreError> {
+        if self.dialect() == Dialect::Postgres {
+            for limit in ["statement_timeout", "idle_in_transaction_session_timeout"] {
+                sqlx::query(AssertSqlSafe(format!("SET LOCAL {limit} = 0")))
+                    .execute(&mut **transaction)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn export_rows(&self, lines: Lines<'_>) -> Result<u64, StoreError> {
+        let mut reading = self.begin_reading().await?;
+        let state = sqlx::query("SELECT pepper FROM state").fetch_one(&mut *reading).await?;
+        let pepper = state.try_get::<Option<Vec<u8>>, _>(0)?.map(|pepper| BASE64_STANDARD.encode(pepper));
+        let beginning = Beginning { gatewright_store: FORM, migration: LATEST, pepper };
+        lines(&json!(beginning).to_string()).map_err(|error| unwritten(&error))?;
+        let mut count = 0;
+        for table in TABLES {
+            let select = sqlx::query(AssertSqlSafe(table.select()));
+            let mut rows = select.fetch(&mut *reading);
+            while let Some(row) = rows.try_next().await? {
+                lines(&table.read(&row)?.to_string()).map_err(|error| unwritten(&error))?;
+                count += 1;
+            }
+        }
+        lines(&json!(End { rows: count }).to_string()).map_err(|error| unwritten(&error))?;
+        Ok(count)
+    }
+
+    async fn import_rows(&self, lines: &mut (dyn BufRead + Send)) -> Result<u64, StoreError> {
+        let mut number = 1_u64;
+        let wrong = |number: u64, why: &str| StoreError::Failed(format!("line {number}: {why}"));
+        let Some(first) = line(lines).map_err(|why| wrong(1, &why))? else {
+            return Err(wrong(1, "the file is empty"));
+        };
+        let beginning: Beginning = serde_json::from_str(&first)
+            .map_err(|_| wrong(1, "it is not the beginning of what gatewright store export writes"))?;
+        if beginning.gatewright_store != FORM || beginning.migration > LATEST {
+            return Err(wrong(
+                1,
+                "a newer version of gatewright has written it; use that version, or a later one",
+            ));
+        }
+        let mut writing = self.begin_writing().await?;
+        self.take_time(&mut writing).await?;
+        for Table { name, .. } in TABLES {
+            let any = sqlx::query(AssertSqlSafe(format!("SELECT 1 FROM {name} LIMIT 1")));
+            if any.fetch_optional(&mut *writing).await?.is_some() {
+                let message = format!("the store is not empty: it has {name}; import into a new one");
+                return Err(StoreError::Failed(message));
+            }
+        }
+        if let Some(pepper) = &beginning.pepper {
+            let pepper = BASE64_STANDARD.decode(pepper).map_err(|_| wrong(1, "pepper is not base64"))?;
+            let keep = sqlx::query("UPDATE state SET pepper = $1");
+            keep.bind(pepper).execute(&mut *writing).await?;
+        }
+        loop {
+            let text = line(lines).map_err(|why| wrong(number + 1, &why))?;
+            let text = text.ok_or_else(|| wrong(number + 1, "the file ends too early"))?;
+            if let Ok(End { rows }) = serde_json::from_str(&text) {
+                if rows == number - 1 {
+                    break;
+                }
+                return Err(wrong(
+                    number + 1,
+                    &format!("{rows} rows were written, and {} are here", number - 1),
+                ));
+            }
+            number += 1;
+            let Line { table, row } =
+                serde_json::from_str(&text).map_err(|error| wrong(number, &error.to_string()))?;
+            let found = TABLES.iter().find(|known| known.name == table);
+            let table = found.ok_or_else(|| wrong(number, &format!("there is no table {table:?}")))?;
+            table.add(&row, &mut writing).await.map_err(|why| wrong(number, &why))?;
+        }
+        writing.commit().await?;
+        Ok(number - 1)
+    }
+}
+
+/// The next line, of bounded length. None at the end.
+fn line(lines: &mut (dyn BufRead + Send)) -> Result<Option<String>, String> {
+    let mut line = String::new();
+    let read = lines.take(LONGEST_LINE).read_line(&mut line).map_err(|error| error.to_string())?;
+    if read as u64 == LONGEST_LINE {
+        return Err(format!("it has more than {LONGEST_LINE} bytes"));
+    }
+    Ok((read > 0).then_some(line))
+}
+
+impl UpkeepStore for SqlStore {
+    fn migrate(&self) -> Stored<'_, i64> {
+        Box::pin(async {
+            self.connections().await?;
+            Ok(LATEST)
+        })
+    }
+
+    fn damage(&self) -> Stored<'_, Vec<String>> {
+        Box::pin(async {
+            let mut found = Vec::new();
+            if self.dialect() == Dialect::Sqlite {
+                let checked =
+                    sqlx::query("PRAGMA integrity_check").fetch_all(&self.connections().await?).await?;
+                for row in checked {
+                    found.extend(Some(row.try_get::<String, _>(0)?).filter(|said| said != "ok"));
+                }
+            }
+            // Each row is read.
+            self.export_rows(&mut |_| Ok(())).await?;
+            Ok(found)
+        })
+    }
+
+    fn export<'s>(&'s self, lines: Lines<'s>) -> Stored<'s, u64> {
+        Box::pin(self.export_rows(lines))
+    }
+
+    fn import<'s>(&'s self, lines: &'s mut (dyn BufRead + Send)) -> Stored<'s, u64> {
+        Box::pin(self.import_rows(lines))
+    }
+
+    fn copy_to<'s>(&'s self, file: &'s Path) -> Stored<'s, ()> {
+        Box::pin(async move {
+            if self.dialect() == Dialect::Postgres {
+                return Err(StoreError::Failed(
+                    "a server is copied by its own programs, such as pg_dump".to_owned(),
+                ));
+            }
+            let path =
+                file.to_str().ok_or_else(|| StoreError::Failed("the path is not Unicode text".to_owned()))?;
+            sqlx::query("VACUUM INTO $1").bind(path.to_owned()).execute(&self.connections().await?).await?;
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Row as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_column_of_every_table_is_moved() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqlStore::in_file(&folder.path().join("a.db")).expect("a database");
+        let database = store.connections().await.expect("its tables");
+        let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
+        let names = sqlx::query(names).fetch_all(&database).await.expect("the tables");
+        let mut tables: Vec<String> = names.iter().map(|row| row.get(0)).collect();
+        tables.retain(|name| name != "_sqlx_migrations" && name != "state");
+        tables.sort();
+        let mut known: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+        known.sort_unstable();
+        assert_eq!(tables, known);
+        for table in TABLES {
+            let columns = sqlx::query("SELECT name FROM pragma_table_info($1)").bind(table.name);
+            let columns = columns.fetch_all(&database).await.expect("the columns");
+            let mut columns: Vec<String> = columns.iter().map(|row| row.get(0)).collect();
+            // The database gives it out.
+            columns.retain(|name| name != "number");
+            let known: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
+            assert_eq!(columns, known, "{}", table.name);
+        }
+    }
+}

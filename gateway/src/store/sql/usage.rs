@@ -1,0 +1,154 @@
+//! Usage in a database.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::{SqlStore, signed, stored, unsigned};
+use crate::store::durable::{LONGEST_LIST, SpentByKey, StoreError, Stored, UsageStore};
+use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
+
+/// The columns of counts, in the order of [`counts`] and [`totals`].
+const COUNTS: [&str; 9] = [
+    "requests",
+    "complete",
+    "estimated",
+    "input_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cost",
+];
+
+/// How many rows a statement adds: 13 parameters each, of which SQLite takes 32,766 and Postgres 65,535.
+const ROWS: usize = 500;
+
+fn counts(totals: &Totals) -> [u64; 9] {
+    let Totals { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost } =
+        *totals;
+    [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost]
+}
+
+fn totals(counts: [u64; 9]) -> Totals {
+    let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
+    Totals { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost }
+}
+
+/// Adds rows; where there is one already, its counts grow, up to the largest number.
+fn add(rows: usize) -> String {
+    let mut sql = format!("INSERT INTO usage (day, key, model, upstream, {}) VALUES ", COUNTS.join(", "));
+    let columns = 4 + COUNTS.len();
+    for row in 0..rows {
+        sql.push_str(if row == 0 { "(" } else { ", (" });
+        for column in 1..=columns {
+            let comma = if column == 1 { "" } else { ", " };
+            _ = write!(sql, "{comma}${}", row * columns + column);
+        }
+        sql.push(')');
+    }
+    sql.push_str(" ON CONFLICT (day, key, model, upstream) DO UPDATE SET ");
+    let largest = i64::MAX;
+    let sums = COUNTS.map(|count| {
+        format!(
+            "{count} = CASE WHEN usage.{count} > {largest} - excluded.{count} THEN {largest}
+             ELSE usage.{count} + excluded.{count} END"
+        )
+    });
+    sql + &sums.join(", ")
+}
+
+/// The sums of counts, exact: those of the upper and of the lower 32 bits, none of which overflows.
+fn sums(counts: &[&str]) -> String {
+    let halves = counts.iter().map(|count| {
+        format!("CAST(sum({count} >> 32) AS BIGINT), CAST(sum({count} & 4294967295) AS BIGINT)")
+    });
+    halves.collect::<Vec<_>>().join(", ")
+}
+
+/// Reads [`sums`] that begin at a column.
+fn read_sums<const N: usize>(row: &AnyRow, first: usize) -> Result<[u64; N], StoreError> {
+    let mut read = [0; N];
+    for (index, sum) in read.iter_mut().enumerate() {
+        let half = |half: usize| row.try_get::<i64, _>(first + 2 * index + half).map(unsigned);
+        let whole = (u128::from(half(0)?) << 32) + u128::from(half(1)?);
+        *sum = u64::try_from(whole).unwrap_or(u64::MAX);
+    }
+    Ok(read)
+}
+
+static REPORT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT CASE WHEN $4 THEN u.day END, CASE WHEN $5 THEN u.key END, CASE WHEN $5 THEN max(k.name) END,
+             CASE WHEN $6 THEN u.model END, CASE WHEN $7 THEN u.upstream END, {}
+         FROM usage AS u LEFT JOIN keys AS k ON k.id = u.key
+         WHERE u.day BETWEEN $1 AND $2 AND ($3 IS NULL OR u.key = $3)
+         GROUP BY 1, 2, 4, 5 ORDER BY 1, 2, 4, 5 LIMIT $8",
+        sums(&COUNTS)
+    )
+});
+
+static SPENT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT key, CASE WHEN day = $2 THEN 1 ELSE 0 END, {} FROM usage WHERE day BETWEEN $1 AND $2 GROUP BY 1, 2",
+        sums(&["input_tokens", "output_tokens", "cost"])
+    )
+});
+
+impl UsageStore for SqlStore {
+    fn add_usage<'s>(&'s self, rows: &'s Rows) -> Stored<'s, ()> {
+        stored(async move {
+            // In one order: two that add the same rows then wait for each other, and not each for the other.
+            let mut rows: Vec<_> = rows.iter().collect();
+            rows.sort_unstable_by_key(|(place, _)| *place);
+            let mut writing = self.begin_writing().await?;
+            for rows in rows.chunks(ROWS) {
+                let mut adding = sqlx::query(AssertSqlSafe(add(rows.len()))).persistent(false);
+                for (Place { day, key, model, upstream }, totals) in rows {
+                    adding = adding.bind(day.to_string()).bind(&**key).bind(&**model).bind(&**upstream);
+                    for count in counts(totals) {
+                        adding = adding.bind(signed(count));
+                    }
+                }
+                adding.execute(&mut *writing).await?;
+            }
+            Ok(writing.commit().await?)
+        })
+    }
+
+    fn usage<'s>(&'s self, asked: &'s Asked) -> Stored<'s, Vec<UsageRow>> {
+        stored(async move {
+            let Asked { from, to, key, by } = asked;
+            let rows =
+                sqlx::query(REPORT.as_str()).bind(from.to_string()).bind(to.to_string()).bind(key.as_deref());
+            let rows = rows.bind(by.day).bind(by.key).bind(by.model).bind(by.upstream);
+            let rows =
+                rows.bind(signed(LONGEST_LIST as u64 + 1)).fetch_all(&self.connections().await?).await?;
+            let row = |row: &AnyRow| {
+                let name = |column: usize| row.try_get::<Option<String>, _>(column);
+                let names = [name(0)?, name(1)?, name(2)?, name(3)?, name(4)?];
+                Ok(UsageRow::new(names, &totals(read_sums(row, 5)?)))
+            };
+            rows.iter().map(row).collect()
+        })
+    }
+
+    fn spent(&self, day: Day) -> Stored<'_, SpentByKey> {
+        stored(async move {
+            let rows = sqlx::query(SPENT.as_str()).bind(day.month().to_string()).bind(day.to_string());
+            let mut spent = SpentByKey::new();
+            for row in rows.fetch_all(&self.connections().await?).await? {
+                let (today, month) = spent.entry(row.try_get(0)?).or_default();
+                let [input, output, cost] = read_sums(&row, 2)?;
+                let more = Spent { tokens: input.saturating_add(output), cost };
+                month.add(more);
+                if row.try_get::<i64, _>(1)? == 1 {
+                    today.add(more);
+                }
+            }
+            Ok(spent)
+        })
+    }
+}

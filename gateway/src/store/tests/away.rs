@@ -1,0 +1,130 @@
+//! Databases that go away and come back.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gatewright_test_stores::Postgres;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+
+use super::kinds::at;
+use crate::store::durable::{KeyStore, PlaceStore as _};
+use crate::store::history::{Change, Holder, Place};
+use crate::store::{SqlStore, StoreUrl};
+
+/// How long an operation may take at most, whatever is the matter.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn kept(id: &str) -> [Change; 1] {
+    let holder = Holder { upstream: "one".into(), key: None, model: "mine".into() };
+    [Change::Kept(Place { id: id.into(), owner: "k".into(), holder })]
+}
+
+/// It fails in bounded time, and says why without any secret.
+async fn fails(store: &SqlStore, secret: &str) -> String {
+    let begun = Instant::now();
+    let error = store.revision().await.expect_err("no store").to_string();
+    assert!(begun.elapsed() < PATIENCE && !error.contains(secret), "{:?}: {error}", begun.elapsed());
+    error
+}
+
+/// A folder with a socket that leads to the one of a server, as long as it passes bytes on.
+fn network(server: &Path) -> (TempDir, watch::Sender<bool>) {
+    const SOCKET: &str = ".s.PGSQL.5432";
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join(SOCKET)).expect("a socket");
+    let (sender, passes) = watch::channel(true);
+    let server = server.join(SOCKET);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let Ok(server) = UnixStream::connect(&server).await else { continue };
+            let ((from_client, to_client), (from_server, to_server)) =
+                (client.into_split(), server.into_split());
+            tokio::spawn(pass(from_client, to_server, passes.clone()));
+            tokio::spawn(pass(from_server, to_client, passes.clone()));
+        }
+    });
+    (folder, sender)
+}
+
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut passes: watch::Receiver<bool>) {
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        if passes.wait_for(|passes| *passes).await.is_err() || to.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+mod postgres {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_stops_and_starts_is_used_again() {
+        let mut server = Postgres::start();
+        let store = at(&server);
+        store.change_places(&kept("a")).await.expect("a store");
+        server.stop();
+        fails(&store, server.password()).await;
+        assert!(store.change_places(&kept("b")).await.is_err());
+        server.resume();
+        store.change_places(&kept("c")).await.expect("a store");
+        let ids: Vec<_> = store.places().await.expect("a store").into_iter().map(|place| place.id).collect();
+        assert_eq!(ids, ["a".into(), "c".into()]);
+    }
+
+    #[tokio::test]
+    async fn a_network_that_swallows_all_fails_operations_in_bounded_time_and_is_used_again() {
+        let server = Postgres::start();
+        let (network, passes) = network(server.folder());
+        let url =
+            server.url().replace(&*server.folder().to_string_lossy(), &network.path().to_string_lossy());
+        let store = SqlStore::at(&StoreUrl::new(&url).expect("an address")).expect("a store");
+        store.revision().await.expect("a store");
+        passes.send_replace(false);
+        let error = fails(&store, server.password()).await;
+        assert!(error.contains("does not answer"), "{error}");
+        passes.send_replace(true);
+        store.revision().await.expect("a store");
+    }
+
+    #[tokio::test]
+    async fn a_server_proves_by_tls_that_it_is_the_one_of_the_address() {
+        let names = vec!["localhost".to_owned()];
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(names).expect("a key");
+        let mut server = Postgres::start();
+        server.serve_tls(&cert.pem(), &signing_key.serialize_pem());
+        let folder = tempfile::tempdir().expect("a folder");
+        let authority = folder.path().join("ca.pem");
+        std::fs::write(&authority, cert.pem()).expect("a file");
+        let store = |host: &str, query: &str| {
+            let url = format!("{}?{query}", server.url_by_port(host));
+            SqlStore::at(&StoreUrl::new(&url).expect("an address")).expect("a store")
+        };
+        let trusted = format!("sslmode=verify-full&sslrootcert={}", authority.display());
+        store("localhost", &trusted).revision().await.expect("a store");
+        for (host, query) in [("localhost", "sslmode=verify-full"), ("127.0.0.1", &trusted)] {
+            let error = fails(&store(host, query), server.password()).await;
+            assert!(error.contains("certificate"), "{host} {query}: {error}");
+        }
+        // Without TLS, this server takes nobody.
+        fails(&store("localhost", "sslmode=disable"), server.password()).await;
+    }
+
+    #[tokio::test]
+    async fn a_wrong_password_or_address_is_told_without_the_password() {
+        let server = Postgres::start();
+        let store = |url: &str| SqlStore::at(&StoreUrl::new(url).expect("an address")).expect("a store");
+        let error = fails(&store(&server.url_with_wrong_password()), "wrong").await;
+        assert!(error.contains("password authentication failed for user \"gateway\""), "{error}");
+        let elsewhere = server.url().replace("/postgres?", "/elsewhere?");
+        let error = fails(&store(&elsewhere), server.password()).await;
+        assert!(error.contains("database \"elsewhere\" does not exist"), "{error}");
+        let nobody = format!("postgres://gateway:{}@127.0.0.1:9/postgres", server.password());
+        fails(&store(&nobody), server.password()).await;
+    }
+}

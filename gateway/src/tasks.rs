@@ -1,0 +1,7 @@
+//! The video tasks that this process works on: their leases, and who may work when.
+
+mod crew;
+mod schedule;
+
+pub(crate) use self::crew::{Crew, Held, STOPPED};
+pub(crate) use self::schedule::Ahead;

@@ -1,0 +1,294 @@
+//! Works on the tasks of the store: renews the leases of those under way here, takes over what nobody works on any more, and
+//! ends each once. A store that is away for a while delays the end of a task, and loses none.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gatewright::ErrorCode;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::schedule::Schedule;
+use crate::clock::{unix_millis, whole_seconds};
+use crate::outgoing::Outbox;
+use crate::store::{
+    Full, KNOWN_FOR, Lease, MOST_NOTICES, MOST_TASKS, Most, Notice, Resumed, State, Store, StoreError, Task,
+};
+use crate::wire::ApiError;
+
+/// Message of a task that the gateway did not finish.
+pub(crate) const STOPPED: &str = "the gateway stopped before the video was ready";
+/// Pause before a change that the store did not take is tried again.
+const STORE_PAUSE: Duration = Duration::from_millis(500);
+/// How long a submission waits for the store.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a task that nobody was told of is forgotten, where the store does not answer.
+const TRIES: u32 = 10;
+/// Maximum number of tasks taken over at once.
+const MOST_RESUMED: usize = 64;
+/// The `retry-after` where the store does not answer, or notifications wait.
+const RETRY_AFTER_S: u64 = 10;
+
+/// See the module.
+pub(crate) struct Crew {
+    store: Arc<dyn Store>,
+    outbox: Arc<Outbox>,
+    /// Whether tasks outlive the process.
+    lasting: bool,
+    /// How long a lease lasts. It is renewed three times as often.
+    lease: Duration,
+    held: Mutex<HashMap<Lease, CancellationToken>>,
+    /// Turns of tasks that were not finished when the gateway stopped.
+    left: Mutex<Vec<Lease>>,
+    work: TaskTracker,
+    stopped: CancellationToken,
+    pub(crate) schedule: Arc<Schedule>,
+}
+
+/// A lease that this process renews until it is dropped.
+pub(crate) struct Held {
+    crew: Arc<Crew>,
+    lease: Lease,
+    lost: CancellationToken,
+}
+
+impl Crew {
+    /// `lease`: how long a task waits for a process that has died.
+    pub(crate) fn new(store: Arc<dyn Store>, outbox: Arc<Outbox>, lasting: bool, lease: Duration) -> Self {
+        let (held, left, work, stopped, schedule) = Default::default();
+        Self { store, outbox, lasting, lease, held, left, work, stopped, schedule }
+    }
+
+    /// Stores a task that is being submitted. `hundredths`: how much of the places the tasks of its key may take. Errors:
+    /// there is none left, or the store does not answer.
+    pub(crate) async fn add(
+        self: &Arc<Self>,
+        task: &Task,
+        announced: bool,
+        hundredths: u8,
+    ) -> Result<Held, ApiError> {
+        let of_key = (MOST_TASKS * usize::from(hundredths) / 100).max(1);
+        let most = Most {
+            of_key,
+            of_all: MOST_TASKS,
+            notices: MOST_NOTICES,
+            notices_of_key: (MOST_NOTICES * usize::from(hundredths) / 100).max(1),
+            ended_hundredths: hundredths,
+        };
+        let added = self.store.add_task(task, announced, most, self.due()).await;
+        match added.map_err(|error| unanswered(&error))? {
+            Ok(lease) => Ok(self.hold(lease)),
+            Err(full) => Err(self.refusal(full, hundredths)),
+        }
+    }
+
+    fn refusal(&self, full: Full, hundredths: u8) -> ApiError {
+        let wait = whole_seconds(self.schedule.wait(0));
+        let (code, message, wait) = match full {
+            Full::OfKey(count) if hundredths < 100 => {
+                let message = format!("{count} video tasks of this API key are pending or processing");
+                (&ErrorCode::RATE_LIMIT_EXCEEDED, message, wait)
+            }
+            Full::OfKey(count) | Full::OfAll(count) => {
+                let message = format!("{count} video tasks are pending or processing");
+                (&ErrorCode::SERVER_IS_OVERLOADED, message, wait)
+            }
+            Full::NoticesOfKey(count) if hundredths < 100 => {
+                let message = format!("{count} notifications of this API key are pending already");
+                (&ErrorCode::RATE_LIMIT_EXCEEDED, message, RETRY_AFTER_S)
+            }
+            Full::NoticesOfKey(count) | Full::Notices(count) => {
+                let message = format!("{count} notifications are pending already");
+                (&ErrorCode::SERVER_IS_OVERLOADED, message, RETRY_AFTER_S)
+            }
+        };
+        ApiError::new(code, message).retry_after(wait)
+    }
+
+    /// A task of an API key. Errors: the store does not answer.
+    pub(crate) async fn find(&self, owner: &str, id: &str) -> Result<Option<Task>, ApiError> {
+        self.store.task(owner, id).await.map_err(|error| unanswered(&error))
+    }
+
+    /// Runs work that the gateway waits for when it stops.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.work.spawn(work);
+    }
+
+    /// Resolves when the gateway gives up what is not finished.
+    pub(crate) async fn stopped(&self) {
+        self.stopped.cancelled().await;
+    }
+
+    /// Renews the leases of the tasks under way here. Work whose lease somebody else has taken ends. Returns the time until
+    /// this is due again.
+    pub(crate) async fn renew_leases(&self) -> Duration {
+        let leases: Vec<Lease> = self.held().keys().cloned().collect();
+        if !leases.is_empty() {
+            match self.store.renew_leases(&leases, self.due()).await {
+                Ok(lost) => {
+                    let held = self.held();
+                    for token in lost.iter().filter_map(|lease| held.get(lease)) {
+                        token.cancel();
+                    }
+                }
+                Err(error) => tracing::warn!("{error}: other gateways may take video tasks over"),
+            }
+        }
+        (self.lease / 3).mul_f64(rand::random_range(0.8..1.0))
+    }
+
+    /// Takes over tasks that nobody works on.
+    pub(crate) async fn resume(self: &Arc<Self>) -> Vec<(Resumed, Held)> {
+        let most = MOST_TASKS.saturating_sub(self.held().len()).min(MOST_RESUMED);
+        if !self.lasting || self.work.is_closed() || most == 0 {
+            return Vec::new();
+        }
+        match self.store.resume_tasks(unix_millis(), self.due(), most).await {
+            Ok(resumed) => resumed
+                .into_iter()
+                .map(|one| {
+                    let held = self.hold(one.lease.clone());
+                    (one, held)
+                })
+                .collect(),
+            Err(error) => {
+                tracing::warn!("{error}: no video tasks of other gateways are taken over");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Forgets what has ended long ago.
+    pub(crate) async fn forget(&self) {
+        let now = unix_millis();
+        if let Err(error) = self.store.forget_tasks(now, now.saturating_sub(millis(KNOWN_FOR))).await {
+            tracing::warn!("{error}: old video tasks are not removed");
+        }
+    }
+
+    /// Resolves when no work is under way. No more is begun then.
+    pub(crate) async fn ended(&self) {
+        self.work.close();
+        self.work.wait().await;
+    }
+
+    /// Gives up what is not finished. Where tasks last, another gateway, or this one when it is started again, goes on with
+    /// them. Else they end as failed; returns their ids.
+    pub(crate) async fn stop(&self) -> Vec<String> {
+        self.stopped.cancel();
+        self.ended().await;
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.lasting {
+            match self.store.renew_leases(&left, 0).await {
+                Ok(_) if left.is_empty() => {}
+                Ok(_) => tracing::info!("{} video tasks go on when a gateway has this store", left.len()),
+                Err(error) => tracing::warn!("{error}: video tasks go on when their leases have run out"),
+            }
+            return Vec::new();
+        }
+        for lease in &left {
+            let failed = State::failed(STOPPED);
+            if let Err(error) = self.store.end_task(lease, &failed, None, unix_millis()).await {
+                tracing::warn!(task = lease.id, "{error}");
+            }
+        }
+        left.into_iter().map(|lease| lease.id).collect()
+    }
+
+    fn hold(self: &Arc<Self>, lease: Lease) -> Held {
+        let lost = CancellationToken::new();
+        self.held().insert(lease.clone(), lost.clone());
+        Held { crew: Arc::clone(self), lease, lost }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn due(&self) -> u64 {
+        unix_millis().saturating_add(millis(self.lease))
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    time.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+/// What a client is told while the store does not answer: a task that is not kept is not accepted.
+fn unanswered(error: &StoreError) -> ApiError {
+    tracing::warn!("{error}: a question about a video task is not answered");
+    let message = "the store of the gateway does not answer; try again later";
+    ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(RETRY_AFTER_S)
+}
+
+impl Held {
+    /// Resolves when somebody else has taken the task over.
+    pub(crate) async fn lost(&self) {
+        self.lost.cancelled().await;
+    }
+
+    /// Accepts the task: whoever takes it over goes on with the errand. Errors: the store does not answer in time, or the
+    /// task is lost.
+    pub(crate) async fn accept(&self, state: &State, errand: &str) -> Result<(), ApiError> {
+        let accepting = async {
+            loop {
+                match self.crew.store.accept_task(&self.lease, state, errand).await {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => return Err(StoreError::Failed("the task has passed".to_owned())),
+                    Err(_) => tokio::time::sleep(STORE_PAUSE).await,
+                }
+            }
+        };
+        let accepted = tokio::time::timeout(PATIENCE, accepting).await;
+        let late = |_| StoreError::Failed(format!("there was no answer within {PATIENCE:?}"));
+        accepted.map_err(late).flatten().map_err(|error| unanswered(&error))
+    }
+
+    /// Forgets the task: nobody was told of it.
+    pub(crate) async fn forget(&self) {
+        for _ in 0..TRIES {
+            match self.crew.store.drop_task(&self.lease).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(task = self.lease.id, "{error}: the task is forgotten later"),
+            }
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    /// Changes the state of the task, which goes on whether or not the store takes it.
+    pub(crate) async fn advance(&self, state: &State) {
+        if let Err(error) = self.crew.store.advance_task(&self.lease, state).await {
+            tracing::warn!(task = self.lease.id, "{error}: its state is not up to date");
+        }
+    }
+
+    /// Ends the task, as soon as the store takes it, and has the notification sent. False if somebody else has taken it
+    /// over.
+    pub(crate) async fn end(&self, state: &State, notice: Option<&Notice>) -> bool {
+        loop {
+            match self.crew.store.end_task(&self.lease, state, notice, unix_millis()).await {
+                Ok(ended) => {
+                    if ended && notice.is_some() {
+                        self.crew.outbox.look();
+                    }
+                    return ended;
+                }
+                Err(error) => tracing::warn!(task = self.lease.id, "{error}: the end of the task waits"),
+            }
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    /// Leaves the task: the gateway has stopped.
+    pub(crate) fn leave(&self) {
+        self.crew.left.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease.clone());
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.crew.held().remove(&self.lease);
+    }
+}

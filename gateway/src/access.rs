@@ -1,8 +1,11 @@
 //! Access: who may call the gateway, what, and how much.
 
 mod data;
+mod data_folder;
 mod gatekeeper;
+mod hanging;
 mod keyring;
+mod nodes;
 mod notices;
 mod pepper;
 mod presented;
@@ -15,7 +18,11 @@ pub use gatewright::{ApiKey, InvalidKey};
 
 pub(crate) use self::data::Data;
 pub use self::data::InvalidData;
+pub use self::data_folder::{NoHome, default_data_folder};
+#[cfg(feature = "console")]
+pub(crate) use self::gatekeeper::Visitor;
 pub(crate) use self::gatekeeper::{Changed, Gatekeeper};
+pub use self::nodes::Node;
 pub use self::notices::Notification;
 pub use self::pepper::{InvalidPepper, Pepper};
 pub(crate) use self::presented::is_native;

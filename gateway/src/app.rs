@@ -11,11 +11,12 @@ use http::header;
 use crate::access::{ApiKey, Changed, Data, Gatekeeper, Registry, Writer, start};
 use crate::bounds::room::{Room, Share};
 use crate::config::Config;
+use crate::counters::Counters;
 use crate::keys::random_key;
-use crate::observe::Metrics;
+use crate::observe::{Metrics, Recent};
 use crate::outgoing::{Fetcher, Outbox};
 use crate::routing::{InvalidRoutes, Routes};
-use crate::store::{self, Files, History, PlaceKeeper, Replays};
+use crate::store::{self, Files, History, HistoryKeeper, Replays, Sealer, Store};
 use crate::tasks::Crew;
 use crate::usage::{Caller, Ledger};
 use crate::wire::{ApiError, Call};
@@ -26,30 +27,40 @@ pub(crate) struct App {
     /// As the gateway was started. What may change while it runs is beside it.
     pub(crate) config: Config,
     pub(crate) routes: ArcSwap<Routes>,
+    /// Pages of reports that are made for the console at once.
+    #[cfg(feature = "console")]
+    pub(crate) renderings: tokio::sync::Semaphore,
     pub(crate) key: ApiKey,
     pub(crate) gatekeeper: Arc<Gatekeeper>,
     pub(crate) registry: Registry,
     /// What metrics say about usage is in its counters.
     pub(crate) ledger: Arc<Ledger>,
+    /// What gateways count together, if they do.
+    pub(crate) counters: Option<Arc<Counters>>,
     /// Writes usage into the store.
     pub(crate) writer: Arc<Writer>,
     pub(crate) webhook_secret: Secret,
+    /// Whether it was made just now, so that nobody can know it.
+    pub(crate) webhook_secret_is_new: bool,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) fetcher: Fetcher,
     pub(crate) replays: Arc<Replays>,
     pub(crate) files: Arc<Files>,
+    pub(crate) store: Arc<dyn Store>,
     /// Whether what the store keeps outlives the process.
     pub(crate) lasting: bool,
     pub(crate) crew: Arc<Crew>,
     pub(crate) history: Arc<History>,
-    /// Writes into the store which upstreams store responses.
-    pub(crate) places: Arc<PlaceKeeper>,
+    /// Writes responses into the store, and which upstreams store them.
+    pub(crate) history_keeper: Arc<HistoryKeeper>,
     /// The memory of answers under way.
     pub(crate) room: Arc<Room>,
     pub(crate) workshop: Workshop,
     /// The workers that draw images: an image takes a processor for longer than other work.
     pub(crate) studio: Workshop,
     pub(crate) metrics: Arc<Metrics>,
+    /// The requests that operators see.
+    pub(crate) recent: Arc<Recent>,
     /// Whether the gateway is about to stop.
     pub(crate) draining: AtomicBool,
     address: SocketAddr,
@@ -58,26 +69,41 @@ pub(crate) struct App {
 impl App {
     /// `address`: the address that the gateway is bound to. Needs a Tokio runtime.
     ///
-    /// Errors: upstreams and models contradict each other.
-    pub(crate) fn new(config: Config, data: Data, address: SocketAddr) -> Result<Self, InvalidRoutes> {
+    /// `counters`: those that gateways share. Errors: upstreams and models contradict each other.
+    pub(crate) fn new(
+        config: Config,
+        data: Data,
+        counters: Option<Arc<Counters>>,
+        address: SocketAddr,
+    ) -> Result<Self, InvalidRoutes> {
         let routes = Routes::new(&config.upstreams, &config.models)?;
-        let webhook_secret = config.webhook_secret.clone().unwrap_or_else(|| {
-            Secret::from_bytes(data.derived("webhook secret")).expect("32 bytes are enough")
-        });
+        let webhook_secret = config.webhook_secret.clone().unwrap_or_else(|| data.webhook_secret());
+        let webhook_secret_is_new = config.webhook_secret.is_none() && data.is_new;
         let mut secrets = vec![webhook_secret.clone()];
         secrets.extend(config.webhook_previous_secrets.iter().cloned());
         let (pause, private) = (config.webhook_backoff, config.allow_private_webhooks);
         let outbox = Outbox::start(Arc::clone(&data.store), secrets, pause, private);
-        let lasting = data.lasting;
+        let (kept, lasting) = (Arc::clone(&data.store), data.lasting);
         let crew = Crew::new(Arc::clone(&data.store), Arc::clone(&outbox), lasting, config.video_lease);
         let key = config.key.clone().unwrap_or_else(random_key);
         let ledger = Arc::<Ledger>::default();
-        let gatekeeper = Arc::new(Gatekeeper::new(data.clone(), &key, config.admin_key.as_ref(), &ledger));
+        let (admin, shared) = (config.admin_key.as_ref(), counters.clone());
+        let gatekeeper = Arc::new(Gatekeeper::new(data.clone(), &key, admin, &ledger, shared));
         let metrics = Arc::<Metrics>::default();
         let (store, measured) = (Arc::clone(&data.store), Arc::clone(&metrics));
         let writer = Arc::new(Writer::new(Arc::clone(&ledger), store, measured));
         let history = Arc::new(History::new(data.lasting));
-        let places = PlaceKeeper::start(Arc::clone(&history), Arc::clone(&data.store));
+        let (of_keys, most) = (Arc::downgrade(&gatekeeper), config.max_percent_per_key);
+        let part = move || match of_keys.upgrade() {
+            Some(gatekeeper) if gatekeeper.has_other_keys() => most,
+            _ => 100,
+        };
+        let sealer = Sealer::new(data.derived("seal of copies"));
+        let history_keeper =
+            HistoryKeeper::start(Arc::clone(&history), Arc::clone(&data.store), sealer, part);
+        let sealer = data.lasting.then(|| Arc::new(Sealer::new(data.derived("seal of answers"))));
+        let digests = data.derived("key of digests of requests");
+        let replays = Replays::start(Arc::clone(&data.store), sealer, digests);
         let key_of_addresses = data.key_of_addresses();
         let (contents, records) = (data.contents.clone(), Arc::clone(&data.store));
         let files = Files::start(contents, records, key_of_addresses, config.max_file_bytes);
@@ -85,24 +111,30 @@ impl App {
         start(&gatekeeper, &writer);
         Ok(Self {
             routes: ArcSwap::from_pointee(routes),
+            #[cfg(feature = "console")]
+            renderings: tokio::sync::Semaphore::new(2),
             gatekeeper,
             registry,
             ledger,
+            counters,
             writer,
             key,
             webhook_secret,
+            webhook_secret_is_new,
             outbox,
             fetcher: Fetcher::new(config.allow_private_webhooks),
-            replays: Arc::default(),
+            replays,
             files,
+            store: kept,
             lasting,
             crew: Arc::new(crew),
             history,
-            places,
+            history_keeper,
             room: Room::new(config.max_held_bytes),
             workshop: Workshop::default(),
             studio: Workshop::default(),
             metrics,
+            recent: Arc::default(),
             draining: AtomicBool::new(false),
             config,
             address,

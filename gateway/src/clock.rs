@@ -1,11 +1,18 @@
 //! The current time, as responses state it and as limits measure it.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+
+/// Environment variable with the path of a file that says by how many milliseconds the clock is wrong, so that tests
+/// see what that does. In debug builds only.
+const VARIABLE: &str = "GATEWRIGHT_CLOCK_FROM";
+/// How often the file is read.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Seconds since 1970.
 pub(crate) fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    unix_millis() / 1000
 }
 
 /// Whole seconds, at least one.
@@ -22,5 +29,33 @@ pub(crate) fn monotonic_nanos() -> u64 {
 /// Milliseconds since 1970.
 pub(crate) fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    since.as_millis().try_into().unwrap_or(u64::MAX)
+    let now = since.as_millis().try_into().unwrap_or(u64::MAX);
+    if cfg!(debug_assertions) { u64::saturating_add_signed(now, wrong_by()) } else { now }
+}
+
+/// By how many milliseconds the clock is wrong.
+fn wrong_by() -> i64 {
+    static BY: LazyLock<&AtomicI64> = LazyLock::new(|| {
+        let by: &AtomicI64 = Box::leak(Box::default());
+        if let Some(place) = std::env::var_os(VARIABLE) {
+            let read = move || {
+                let by = std::fs::read_to_string(&place).ok().and_then(|text| text.trim().parse().ok());
+                by.unwrap_or_default()
+            };
+            by.store(read(), Ordering::Relaxed);
+            std::thread::spawn(move || {
+                loop {
+                    std::thread::sleep(PAUSE);
+                    by.store(read(), Ordering::Relaxed);
+                }
+            });
+        }
+        by
+    });
+    BY.load(Ordering::Relaxed)
+}
+
+/// Whole milliseconds of a time.
+pub(crate) fn millis(time: Duration) -> u64 {
+    time.as_millis().try_into().unwrap_or(u64::MAX)
 }

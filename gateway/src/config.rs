@@ -33,6 +33,7 @@ pub use self::tls::{Tls, TlsError};
 pub use self::upstreams::{Kind, Model, ModelKind, Price, Target, Thinking, Upstream};
 
 use crate::access::Pepper;
+use crate::counters::CounterServer;
 use crate::fault::Faults;
 use crate::store::{Bucket, StoreUrl};
 
@@ -52,6 +53,8 @@ pub struct Config {
     pub listen: Vec<String>,
     /// Further addresses, served with TLS. Default: none.
     pub tls: Option<Tls>,
+    /// Name among the gateways that share a store. Default: that of the machine.
+    pub name: Option<String>,
     /// The key that clients must send (section 5). Default: a new random one, see
     /// [`Gateway::key`](crate::Gateway::key).
     pub key: Option<ApiKey>,
@@ -65,6 +68,9 @@ pub struct Config {
     /// What the digests of keys are made with, the same for all gateways of one store. Default: the file `pepper` of the data
     /// folder, which is made if it is missing.
     pub pepper: Option<Pepper>,
+    /// Redis or Valkey server on which gateways count requests and tokens a minute and requests at once together. Default:
+    /// none; each counts for itself.
+    pub counters: Option<CounterServer>,
     /// Bucket in which generated files lie. Default: none; they are in the data folder.
     pub files: Option<Bucket>,
     /// Scheme, host and port under which clients reach the gateway, for file URLs (4 rule 4). Default: from the
@@ -136,11 +142,13 @@ impl Default for Config {
         Self {
             listen: vec!["127.0.0.1:8080".to_owned()],
             tls: None,
+            name: None,
             key: None,
             admin_key: None,
             data: None,
             store: None,
             pepper: None,
+            counters: None,
             files: None,
             public_url: None,
             max_body_bytes: 10 * 1024 * 1024,

@@ -186,7 +186,7 @@ pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<Known, ApiErr
 
 /// Learns what the store knows of a response of the caller. Errors: the store does not say.
 pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiError> {
-    let sought = app.places.seek(call.caller.id(), id).await;
+    let sought = app.history_keeper.seek(call.caller.id(), id).await;
     sought.map_err(|Untold| unread(app).unwrap_or_else(untold))
 }
 
@@ -218,10 +218,16 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
     Ok(json_bytes(copy(app, call)?.response))
 }
 
+/// Forgets a response of the caller. Returns whether there was one. Errors: it is gone here, and the store was not told in time.
+pub(crate) async fn forget(app: &App, call: &Call) -> Result<bool, ApiError> {
+    let was_there = app.history.remove(call.caller.id(), call.path("response_id"));
+    if app.history_keeper.written().await { Ok(was_there) } else { Err(untold()) }
+}
+
 /// `DELETE /v1/responses/{response_id}`.
-pub(crate) fn delete(app: &App, call: &Call) -> Result<Response, ApiError> {
+pub(crate) async fn delete(app: &App, call: &Call) -> Result<Response, ApiError> {
     let id = call.path("response_id");
-    if !app.history.remove(call.caller.id(), id) {
+    if !forget(app, call).await? {
         return Err(not_found());
     }
     Ok(json_response(&json!({ "id": id, "object": "response", "deleted": true })))

@@ -34,6 +34,7 @@ mod clock;
 mod compaction;
 mod config;
 mod conversation;
+mod counters;
 mod crash;
 mod fault;
 #[cfg(any(test, fuzzing))]
@@ -43,6 +44,7 @@ pub mod fuzzing;
 mod generated;
 mod kept;
 mod keys;
+mod listed;
 mod media;
 mod models;
 mod observe;
@@ -66,11 +68,13 @@ mod wire;
 mod work;
 
 pub use crate::access::{
-    ApiKey, InvalidData, InvalidKey, InvalidPepper, Notification, Pepper, Registry, RegistryError,
+    ApiKey, InvalidData, InvalidKey, InvalidPepper, NoHome, Node, Notification, Pepper, Registry,
+    RegistryError, default_data_folder,
 };
 pub use crate::config::schema as config_schema;
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
 pub use crate::config::{ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE};
+pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::routes::{Service, dispatch};
 pub use crate::keys::{InvalidMember, IssuedKey, Key, Limits, NewKey, Rotation, Scopes};

@@ -7,7 +7,7 @@ use gatewright::{ErrorCode, catalog, limits};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::config::{Model, ModelKind};
+use crate::config::ModelKind;
 use crate::routing::{Route, Routes};
 use crate::wire::{ApiError, Call, Response, json, json_response};
 
@@ -26,10 +26,34 @@ pub(crate) fn list(app: &App, call: &Call) -> Response {
 }
 
 fn entries(app: &App) -> Vec<Value> {
-    let entry =
-        |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });
-    let owner = |model: &Model| model.owner.as_ref().unwrap_or(&model.family).clone();
-    app.routes.load().all().map(|route| entry(&route.id, &owner(&route.model))).collect()
+    let entry = |route: &Arc<Route>| {
+        json!({
+            "id": *route.id,
+            "object": "model",
+            "created": CREATED,
+            "owned_by": route.model.owner.as_ref().unwrap_or(&route.model.family),
+            "kind": kind(route),
+            "protocols": protocols(route),
+        })
+    };
+    app.routes.load().all().map(entry).collect()
+}
+
+fn kind(route: &Route) -> &'static str {
+    match route.model.kind {
+        ModelKind::Text => "text",
+        ModelKind::Image => "image",
+        ModelKind::Video => "video",
+    }
+}
+
+/// The protocols that serve a model.
+fn protocols(route: &Route) -> &'static [&'static str] {
+    match route.model.kind {
+        ModelKind::Text if route.serves_responses() => &["chat", "responses", "messages", "native"],
+        ModelKind::Text => &["chat", "messages", "native"],
+        ModelKind::Image | ModelKind::Video => &["media"],
+    }
 }
 
 /// `GET /v1/models/{model}`: an entry of the list, by its id or an alias.

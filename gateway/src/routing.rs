@@ -250,6 +250,13 @@ fn spoken(kind: Kind) -> &'static [Protocol] {
 }
 
 impl Provider {
+    /// A digest of where the upstream is and what it speaks, by which it is known again after a restart.
+    pub(crate) fn place(&self) -> i64 {
+        let place = format!("{:?} {}", self.upstream.kind, self.upstream.base_url);
+        let digest = ring::digest::digest(&ring::digest::SHA256, place.as_bytes());
+        digest.as_ref().first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
+    }
+
     fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, InvalidRoutes> {
         let connections = before.filter(|before| {
             before.upstream.connect_timeout == upstream.connect_timeout

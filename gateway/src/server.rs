@@ -4,6 +4,8 @@ mod admin;
 mod bind_error;
 mod body;
 mod connection;
+#[cfg(feature = "console")]
+mod console;
 mod control;
 mod embedded;
 mod head_error;
@@ -48,6 +50,7 @@ use self::rounds::Rounds;
 use self::tls::{Certificate, Handshakes, OverTls};
 use crate::access::ApiKey;
 use crate::config::Config;
+use crate::listed::Listed;
 use crate::observe::Present;
 use crate::wire::{ApiError, Presence};
 
@@ -113,6 +116,16 @@ impl Gateway {
         self.embedded.webhook_secret()
     }
 
+    /// Whether that secret was made at this start. One that is configured or made of a pepper of before is known already.
+    pub fn webhook_secret_is_new(&self) -> bool {
+        self.embedded.webhook_secret_is_new()
+    }
+
+    /// Whether keys, usage, tasks and files outlive the process.
+    pub fn lasts(&self) -> bool {
+        self.embedded.lasts()
+    }
+
     /// Serves until `shutdown` resolves, then gives requests, video tasks and notifications in progress the configured
     /// grace period to finish. Tasks that remain go on when a gateway has the same data folder again; without one, they end
     /// as failed: returns their ids.
@@ -126,6 +139,7 @@ impl Gateway {
         for url in self.listening.urls() {
             tracing::info!(url, "listening");
         }
+        let listed = Listed::start(&app, self.listening.urls().collect());
 
         let drained = async {
             shutdown.await;
@@ -185,9 +199,10 @@ impl Gateway {
         if let Err(error) = app.writer.write().await {
             tracing::warn!("{error}: the usage of the last requests is lost");
         }
-        if let Err(error) = app.places.settle().await {
-            tracing::warn!("{error}: the places of the last stored responses are lost");
+        if let Err(error) = app.history_keeper.settle().await {
+            tracing::warn!("{error}: the last stored responses are lost");
         }
+        listed.end().await;
         for task in &unfinished {
             tracing::warn!(task, "ended as failed: the gateway stopped");
         }

@@ -1,16 +1,20 @@
-//! What outlives a request. Keys, their usage, which upstream stores whose responses, video tasks and their notifications, and
-//! which generated files there are last, behind [`Store`]: in an SQL database, or in memory where the gateway has neither a data
-//! folder nor a server. Copies of responses and idempotency replays are in memory, within limits.
+//! What outlives a request. Keys, their usage, responses and which upstream stores them, answers by idempotency keys, video tasks
+//! and their notifications, and which generated files there are last, behind [`Store`]: in an SQL database, or in memory where the
+//! gateway has neither a data folder nor a server.
 
 mod address;
+mod asking;
 mod bucket;
 mod durable;
 mod file_name;
 mod files;
 mod history;
+mod history_keeper;
 mod memory;
-mod places;
 mod replays;
+mod sealing;
+#[cfg(test)]
+mod small_disk;
 mod sql;
 #[cfg(test)]
 mod tests;
@@ -20,13 +24,14 @@ pub use self::bucket::Bucket;
 pub(crate) use self::bucket::place_of;
 pub(crate) use self::durable::{
     Attempted, Delivery, Due, Full, KNOWN_FOR, KeyRecord, LONGEST_LIST, Lease, MOST_KEYS, MOST_NOTICES,
-    MOST_TASKS, Most, NotAdded, Notice, Output, Problem, Resumed, SpentByKey, State, Status, Store,
-    StoreError, TOLD_FOR, Task,
+    MOST_TASKS, Most, NODE_KNOWN_FOR_S, NodeRecord, NotAdded, Notice, Output, Problem, Resumed, SpentByKey,
+    State, Status, Store, StoreError, TOLD_FOR, Task,
 };
 pub(crate) use self::file_name::{KeptFile, Kind};
 pub(crate) use self::files::{Contents, Files, LIFETIME, OpenFile, PREFIX, Room, missing_files};
 pub(crate) use self::history::{Documents, History, Holder, Known, LONGEST};
+pub(crate) use self::history_keeper::{HistoryKeeper, Storing, Untold};
 pub(crate) use self::memory::MemoryStore;
-pub(crate) use self::places::{PlaceKeeper, Untold};
-pub(crate) use self::replays::{Begun, REPLAYED_HEADER, Replays, UnderWay, fingerprint};
+pub(crate) use self::replays::{Asked, Begun, KEY_HEADER, REPLAYED_HEADER, Replays, UnderWay};
+pub(crate) use self::sealing::Sealer;
 pub(crate) use self::sql::SqlStore;

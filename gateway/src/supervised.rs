@@ -4,9 +4,14 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::task::JoinHandle;
 
 /// Runs a task until it ends. After a panic, the log says so, and the task begins anew after a pause. Needs a Tokio runtime.
-pub(crate) fn supervise<F>(task: &'static str, pause: Duration, mut begin: impl FnMut() -> F + Send + 'static)
+pub(crate) fn supervise<F>(
+    task: &'static str,
+    pause: Duration,
+    mut begin: impl FnMut() -> F + Send + 'static,
+) -> JoinHandle<()>
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -17,7 +22,7 @@ where
             tracing::error!(task, "a task of the gateway panicked; it begins anew");
             tokio::time::sleep(pause).await;
         }
-    });
+    })
 }
 
 #[cfg(test)]

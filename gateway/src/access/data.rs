@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use gatewright::webhook::Secret;
 use ring::hmac;
 
 use super::pepper::Pepper;
@@ -59,6 +60,8 @@ pub(crate) struct Data {
     pub(crate) contents: Contents,
     /// Whether it lasts beyond the process.
     pub(crate) lasting: bool,
+    /// Whether the pepper was made just now: nobody can know what is derived from it.
+    pub(crate) is_new: bool,
     /// Where the pepper is from and where the store is, for messages.
     places: Arc<(String, String)>,
 }
@@ -68,7 +71,7 @@ impl Data {
     fn in_memory() -> Self {
         let (pepper, store) = (Arc::new(Pepper::random()), Arc::new(MemoryStore::default()));
         let contents = Contents::in_memory();
-        Self { pepper, store, contents, lasting: false, places: Arc::default() }
+        Self { pepper, store, contents, lasting: false, is_new: true, places: Arc::default() }
     }
 
     /// Opens the server, else the folder, else memory. A folder is created with its files if they are missing, for their
@@ -94,8 +97,8 @@ impl Data {
             }
             (None, None) => return Ok(Self::in_memory()),
         };
-        let (pepper, place) = match (pepper, folder) {
-            (Some(pepper), _) => (pepper.clone(), "the configured pepper".to_owned()),
+        let ((pepper, is_new), place) = match (pepper, folder) {
+            (Some(pepper), _) => ((pepper.clone(), false), "the configured pepper".to_owned()),
             (None, Some(folder)) => {
                 let file = folder.join(PEPPER);
                 (Pepper::in_file(&file).map_err(unusable(&file))?, file.display().to_string())
@@ -111,6 +114,7 @@ impl Data {
             store: Arc::new(store),
             contents,
             lasting: true,
+            is_new,
             places: Arc::new((place, shown)),
         })
     }
@@ -125,6 +129,11 @@ impl Data {
     /// What signs the addresses of files: the same for all gateways with this pepper.
     pub(crate) fn key_of_addresses(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.derived("key of the addresses of files"))
+    }
+
+    /// The secret that signs webhooks where none is configured.
+    pub(crate) fn webhook_secret(&self) -> Secret {
+        Secret::from_bytes(self.derived("webhook secret")).expect("32 bytes are enough")
     }
 
     /// A secret of this name: the same one wherever the pepper is the same.

@@ -9,8 +9,10 @@ use http::HeaderMap;
 use tokio::sync::Mutex;
 
 use super::data::Data;
+use super::hanging::Hanging;
 use super::keyring::{Configured, Found, Keyring};
 use super::presented::Presented;
+use crate::counters::Counters;
 use crate::keys::Digest;
 use crate::random::random_bytes;
 use crate::store::{SpentByKey, Store, StoreError};
@@ -30,6 +32,7 @@ pub(crate) struct Gatekeeper {
     read: AtomicBool,
     /// The revision of the keys that are in memory. Held while they are replaced.
     revision: Mutex<Option<i64>>,
+    hanging: Hanging,
 }
 
 /// Which keys of the configuration are others than before.
@@ -39,14 +42,32 @@ pub(crate) struct Changed {
     pub(crate) admin: bool,
 }
 
+/// Who looks at the console.
+#[cfg(feature = "console")]
+#[derive(Debug)]
+pub(crate) enum Visitor {
+    /// With the admin key.
+    Admin,
+    /// With a key for clients.
+    Client(Caller),
+}
+
 impl Gatekeeper {
-    /// `key`: the key of the configuration. `admin`: the key of `/admin`, if it is served.
-    pub(crate) fn new(data: Data, key: &ApiKey, admin: Option<&ApiKey>, ledger: &Arc<Ledger>) -> Self {
+    /// `key`: the key of the configuration. `admin`: the key of `/admin`, if it is served. `counters`: those that gateways
+    /// share.
+    pub(crate) fn new(
+        data: Data,
+        key: &ApiKey,
+        admin: Option<&ApiKey>,
+        ledger: &Arc<Ledger>,
+        counters: Option<Arc<Counters>>,
+    ) -> Self {
         let digest = |key: &ApiKey| data.pepper.digest(key.expose().as_bytes());
         let configured = Configured { key: digest(key), admin: admin.map(digest) };
-        let keyring = Keyring::new(configured, ledger);
+        let keyring = Keyring::new(configured, ledger, counters);
         let read = AtomicBool::new(!data.lasting);
-        Self { data, keyring, nobody: Digest(random_bytes()), read, revision: Mutex::new(None) }
+        let (revision, hanging) = (Mutex::new(None), Hanging::new());
+        Self { data, keyring, nobody: Digest(random_bytes()), read, revision, hanging }
     }
 
     /// Takes the keys of a changed configuration, both at once: those of before are refused from now on. `key`: `None`
@@ -56,6 +77,16 @@ impl Gatekeeper {
         let new = Configured { key: key.map_or(self.nobody, digest), admin: admin.map(digest) };
         let old = self.keyring.configure(new);
         Changed { key: old.key != new.key, admin: old.admin != new.admin }
+    }
+
+    /// Whether the gateway hung, and how requests that came meanwhile wait for the keys.
+    pub(super) fn hanging(&self) -> &Hanging {
+        &self.hanging
+    }
+
+    /// Lets a request pass, once the keys are those of after the gateway hung, if it did.
+    pub(crate) async fn pass(&self) {
+        self.hanging.pass().await;
     }
 
     /// Finds the key of a request. Removes it from the headers and the query.
@@ -110,6 +141,25 @@ impl Gatekeeper {
             _ => Err(ApiError::new(
                 &ErrorCode::INVALID_API_KEY,
                 "Incorrect API key provided: only the admin key is taken here",
+            )),
+        }
+    }
+
+    /// Admits a request of the console with any key in a header, whatever the key may do.
+    ///
+    /// Errors: the key is missing or none of this gateway's.
+    #[cfg(feature = "console")]
+    pub(crate) fn admit_any(&self, headers: &mut HeaderMap) -> Result<Visitor, ApiError> {
+        let presented = Presented::take(headers, &mut Vec::new());
+        let key = presented.key()?;
+        if self.keyring.configured().admin.is_some_and(|admin| self.data.pepper.verify(key, admin)) {
+            return Ok(Visitor::Admin);
+        }
+        match self.keyring.find(self.data.pepper.digest(key)) {
+            Found::Valid(caller) => Ok(Visitor::Client(caller)),
+            Found::Expired | Found::Unknown => Err(ApiError::new(
+                &ErrorCode::INVALID_API_KEY,
+                "Incorrect API key provided: it is not one of this gateway, or has expired",
             )),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 
 use crate::clock::unix_seconds;
+use crate::counters::Counters;
 use crate::keys::Digest;
 use crate::store::{KeyRecord, SpentByKey};
 use crate::usage::{Account, Caller, Day, Ledger, Spending};
@@ -22,6 +23,8 @@ pub(super) struct Keyring {
     /// Who calls with the key of the configuration, whichever it is.
     configured: Caller,
     ledger: Arc<Ledger>,
+    /// Those that gateways share.
+    counters: Option<Arc<Counters>>,
 }
 
 /// All keys at one time.
@@ -55,12 +58,13 @@ pub(super) enum Found {
 }
 
 impl Keyring {
-    pub(super) fn new(configured: Configured, ledger: &Arc<Ledger>) -> Self {
+    pub(super) fn new(configured: Configured, ledger: &Arc<Ledger>, counters: Option<Arc<Counters>>) -> Self {
         Self {
             keys: ArcSwap::from_pointee(Keys { stored: Arc::default(), configured }),
             accounts: Mutex::default(),
             configured: Caller::unlimited(CONFIGURED, ledger),
             ledger: Arc::clone(ledger),
+            counters,
         }
     }
 
@@ -125,8 +129,8 @@ impl Keyring {
                 Arc::new(Account::new(Spending::since(day, today, month)))
             });
             kept.insert(key.id.clone(), Arc::clone(&account));
-            let caller =
-                Caller::new(key.id.into(), key.scopes, key.limits, account, Arc::clone(&self.ledger));
+            let (ledger, counters) = (Arc::clone(&self.ledger), self.counters.clone());
+            let caller = Caller::new(key.id.into(), key.scopes, key.limits, account, ledger, counters);
             if let Some((old, until)) = old {
                 let until = key.expires.map_or(until, |expires| expires.min(until));
                 entries.insert(old, Entry { caller: caller.clone(), until: Some(until) });

@@ -45,14 +45,14 @@ impl Pepper {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// Reads the pepper in a file. If there is none, creates it, for its owner alone.
-    pub(super) fn in_file(file: &Path) -> io::Result<Self> {
+    /// Reads the pepper in a file. If there is none, creates it, for its owner alone. Returns also whether it did.
+    pub(super) fn in_file(file: &Path) -> io::Result<(Self, bool)> {
         match read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 create(file)?;
-                read(file)
+                Ok((read(file)?, true))
             }
-            other => other,
+            other => Ok((other?, false)),
         }
     }
 
@@ -120,8 +120,9 @@ mod tests {
     fn a_pepper_lasts_and_is_its_owner_s_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pepper");
-        let pepper = Pepper::in_file(&file).expect("a new pepper");
-        let again = Pepper::in_file(&file).expect("the same pepper");
+        let (pepper, is_new) = Pepper::in_file(&file).expect("a new pepper");
+        let (again, is_again_new) = Pepper::in_file(&file).expect("the same pepper");
+        assert!(is_new && !is_again_new);
         let digest = pepper.digest(b"secret");
         assert!(again.verify(b"secret", digest) && !again.verify(b"secret ", digest));
         assert_eq!(pepper.check(), again.check());
@@ -142,9 +143,9 @@ mod tests {
     fn a_pepper_that_another_process_just_made_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pepper");
-        let first = Pepper::in_file(&file).expect("a new pepper");
+        let (first, _) = Pepper::in_file(&file).expect("a new pepper");
         create(&file).expect("no failure");
-        assert_eq!(Pepper::in_file(&file).expect("the first").check(), first.check());
+        assert_eq!(Pepper::in_file(&file).expect("the first").0.check(), first.check());
     }
 
     #[test]

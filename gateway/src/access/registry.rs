@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use gatewright::webhook::Secret;
+
 use super::data::{Data, InvalidData};
 use super::pepper::Pepper;
 use crate::clock::unix_seconds;
@@ -77,6 +79,11 @@ impl Registry {
         let registry = Self::new(Data::open(None, Some(url), Some(pepper))?);
         registry.check().await?;
         Ok(registry)
+    }
+
+    /// The secret that signs webhooks of the gateways with this pepper, unless another one is configured.
+    pub fn webhook_secret(&self) -> Secret {
+        self.data.webhook_secret()
     }
 
     /// Makes a key. The secret is shown here and never again.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use super::gatekeeper::Gatekeeper;
+use super::hanging::BEAT;
 use crate::conversation::Usage;
 use crate::observe::Metrics;
 use crate::store::{Store, StoreError};
@@ -25,11 +26,13 @@ const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
 /// How often the spending of keys with budgets is compared with the store, where other processes write theirs.
 const SPENDING_PAUSE: Duration = Duration::from_secs(5);
 
-/// Starts both tasks. They end when the gatekeeper is gone. Needs a Tokio runtime.
+/// Starts the tasks. They end when the gatekeeper is gone. Needs a Tokio runtime.
 pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
     let alive = Arc::downgrade(gatekeeper);
     let (writer, living) = (Arc::clone(writer), Weak::clone(&alive));
     supervise("usage", PAUSE, move || write_usage(Arc::clone(&writer), Weak::clone(&living)));
+    let beating = Weak::clone(&alive);
+    supervise("hanging", PAUSE, move || beat(Weak::clone(&beating)));
     supervise("keys", PAUSE, move || follow_keys(Weak::clone(&alive)));
 }
 
@@ -95,11 +98,23 @@ async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
     }
 }
 
+async fn beat(alive: Weak<Gatekeeper>) {
+    while let Some(gatekeeper) = alive.upgrade() {
+        gatekeeper.hanging().beat();
+        drop(gatekeeper);
+        tokio::time::sleep(BEAT).await;
+    }
+}
+
 async fn follow_keys(alive: Weak<Gatekeeper>) {
     let mut log = Log::of("changes of keys are not seen; those in memory stay valid");
     let mut next = Instant::now() + SPENDING_PAUSE;
     while let Some(gatekeeper) = alive.upgrade() {
+        let has_hung = gatekeeper.hanging().beat();
         let mut outcome = gatekeeper.refresh().await;
+        if has_hung {
+            gatekeeper.hanging().is_over();
+        }
         let begun = Instant::now();
         if outcome.is_ok() && begun >= next {
             outcome = gatekeeper.follow_spending().await;

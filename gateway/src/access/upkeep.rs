@@ -51,8 +51,9 @@ impl Registry {
         OpenOptions::new().write(true).create_new(true).open(&database).map_err(unusable(&database))?;
         private(&database, 0o600).map_err(unusable(&database))?;
         self.store().copy_to(&database).await?;
+        synced(&database).map_err(unusable(&database))?;
         let pepper = from.join(PEPPER);
-        fs::copy(&pepper, to.join(PEPPER)).map_err(unusable(&pepper))?;
+        copied(&pepper, &to.join(PEPPER)).map_err(unusable(&pepper))?;
         // After the database: what it refers to is there unless it has expired.
         let (files, copies) = (from.join(FILES), to.join(FILES));
         fs::create_dir(&copies).map_err(unusable(&copies))?;
@@ -62,15 +63,43 @@ impl Registry {
             if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 continue;
             }
-            match fs::copy(entry.path(), copies.join(entry.file_name())) {
+            match copied(&entry.path(), &copies.join(entry.file_name())) {
                 // It has just expired.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(unusable(&entry.path())(error)),
-                Ok(_) => {}
+                Ok(()) => {}
             }
+        }
+        // Innermost first: a power cut leaves no folder that names what is not on the disk.
+        for folder in [Some(copies.as_path()), Some(to), to.parent()].into_iter().flatten() {
+            folder_synced(folder).map_err(unusable(folder))?;
         }
         Ok(())
     }
+}
+
+/// Copies a file, to the disk.
+fn copied(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    synced(to)
+}
+
+/// Has a file written to the disk.
+fn synced(file: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).open(file)?.sync_all()
+}
+
+/// Has the names in a folder written to the disk.
+#[cfg(unix)]
+fn folder_synced(folder: &Path) -> io::Result<()> {
+    // The parent of a bare name.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fs::File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn folder_synced(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Lets nobody but the owner at a place.

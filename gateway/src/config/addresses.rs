@@ -33,18 +33,26 @@ pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
 
 /// Whether a URL sends what it carries unencrypted to a host that is not this machine's or of a private network.
 pub(super) fn is_exposed(url: &Url) -> bool {
-    let public = match url.host() {
+    url.scheme() == "http" && is_public_host(url)
+}
+
+/// Whether the host of a URL is neither this machine nor one of a private network.
+pub(super) fn is_public_host(url: &Url) -> bool {
+    match url.host() {
         None => false,
         Some(Host::Ipv4(address)) => is_public(address.into()),
         Some(Host::Ipv6(address)) => is_public(address.into()),
         // A name without a dot is one of a local network or of a cluster.
         Some(Host::Domain(name)) => {
+            // Only URLs of the web have their addresses read.
+            if let Ok(address) = name.parse() {
+                return is_public(address);
+            }
             let name = name.trim_end_matches('.');
             let local = [".localhost", ".local", ".internal", ".lan", ".home.arpa"];
             name.contains('.') && !local.iter().any(|end| name.ends_with(end))
         }
-    };
-    url.scheme() == "http" && public
+    }
 }
 
 #[cfg(test)]

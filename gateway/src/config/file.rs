@@ -25,6 +25,8 @@ pub(super) struct File {
     pub(super) access: Access,
     /// What lasts beyond the process.
     pub(super) store: Store,
+    /// What several gateways count together. Default: each counts for itself.
+    pub(super) counters: Option<Counters>,
     /// Where generated files lie. Default: the folder of `store`, or memory.
     pub(super) files: Option<Files>,
     /// Notifications of finished video tasks.
@@ -55,6 +57,9 @@ pub(super) struct Server {
     pub(super) listen: Option<OneOrMany<Text>>,
     /// Addresses to listen on with TLS.
     pub(super) tls: Option<Tls>,
+    /// Name among the gateways that share a store. Default: that of the machine.
+    #[schemars(length(min = 1, max = 64))]
+    pub(super) name: Option<String>,
     /// Scheme, host and port under which clients reach the gateway, for file URLs. Default: from the Host header.
     pub(super) public_url: Option<String>,
     /// Origins whose web pages may call the gateway (CORS), such as "https://app.example"; "*" allows all.
@@ -121,14 +126,37 @@ pub(super) struct Access {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Store {
-    /// Folder of the database and of generated files, from the folder of this file. Default: none, everything is in memory.
-    pub(super) data: Option<PathBuf>,
+    /// Folder of the database and of generated files, from the folder of this file; true: `gatewright` in the user's data folder,
+    /// which is ~/.local/share unless XDG_DATA_HOME says otherwise. Default: none, everything is in memory.
+    pub(super) data: Option<DataFolder>,
     /// Postgres database instead, which several gateways may share, such as "postgres://user:password@host:5432/database".
     /// Default: none.
     pub(super) url: Option<Secret>,
     /// What the digests of keys are made with, 32 random bytes in base64; the same for all gateways that share a database.
     /// Default: a file in the data folder, which is made if it is missing.
     pub(super) pepper: Option<Secret>,
+}
+
+/// A Redis or Valkey server, on which gateways count together what their keys use of their limits.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Counters {
+    /// Its address, such as "redis://user:password@host:6379/0", or "rediss://…" with TLS.
+    pub(super) url: Secret,
+    /// How long a request waits for it; after that, the limits of each gateway alone hold until it answers again.
+    /// Default: "50ms".
+    pub(super) timeout: Option<Time>,
+    /// How long the requests at once of a gateway that died count. Default: "30s".
+    pub(super) lease: Option<Time>,
+}
+
+/// Where the data folder is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum DataFolder {
+    /// Whether there is one, in its usual place.
+    Usual(bool),
+    At(PathBuf),
 }
 
 /// A bucket of S3, or of a service like it, in which generated files lie.

@@ -17,6 +17,8 @@ fn set(name: &str) -> Option<OsString> {
     Some(match name {
         "GARBLED" => "two words sk-canary-4f2a".into(),
         "GATEWRIGHT_STORE_URL" => "postgres://gateway:sk-canary-4f2a@db.example/store".into(),
+        "GATEWRIGHT_COUNTERS_URL" => "rediss://:sk-canary-4f2a@cache.example/1".into(),
+        "EXPOSED" => "redis://:sk-canary-4f2a@9.9.9.9".into(),
         "PEPPER" => "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=".into(),
         "GATEWRIGHT_WEBHOOK_SECRET" => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into(),
         _ => CANARY.into(),
@@ -90,6 +92,7 @@ fn every_example_of_the_starting_file_is_right() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a file with every key")]
 fn all_keys_arrive() {
     let text = r#"
         [server]
@@ -106,6 +109,10 @@ fn all_keys_arrive() {
         header_timeout = "5s"
         body_timeout = "6s"
         write_timeout = "1.5m"
+        [counters]
+        url = { env = "GATEWRIGHT_COUNTERS_URL" }
+        timeout = "70ms"
+        lease = "9s"
         [access]
         key = { env = "KEY" }
         [store]
@@ -162,6 +169,12 @@ fn all_keys_arrive() {
     assert_eq!(config.data.as_deref(), Some(Path::new("/etc/gatewright/data")));
     let store = config.store.as_ref().map(ToString::to_string);
     assert_eq!((store.as_deref(), config.pepper.is_some()), (Some("postgres://db.example/store"), true));
+    let counters = config.counters.as_ref().expect("counters");
+    assert_eq!(
+        (counters.url.to_string(), counters.timeout),
+        ("rediss://cache.example/1".into(), Duration::from_millis(70))
+    );
+    assert_eq!(counters.lease, Duration::from_secs(9));
     assert_eq!(config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
     assert!(config.allow_private_webhooks && config.open_metrics && !config.faults.is_empty());
     assert_eq!(
@@ -197,6 +210,17 @@ fn what_is_no_address_of_a_database_or_no_pepper_is_told_and_not_shown() {
         "{told}"
     );
     assert!(told.contains("the variable SHORT holds no pepper: a pepper must be 32 random bytes"), "{told}");
+}
+
+#[test]
+fn what_is_no_address_of_counters_is_told_and_one_without_tls_to_a_public_host_is_warned_of() {
+    let told = wrong("[counters]\nurl = { env = \"GARBLED\" }");
+    let expected = "the variable GARBLED holds no address of a Redis or Valkey server: must have the form";
+    assert!(told.contains(expected), "{told}");
+    let read =
+        read("[counters]\nurl = { env = \"EXPOSED\" }").unwrap_or_else(|problems| panic!("{problems}"));
+    let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
+    assert!(warning.key == "counters.url" && warning.message.contains("use rediss://"), "{warning}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use gatewright::likely::offer;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
 use jsonschema::{JsonType, ValidationError, Validator};
@@ -12,9 +13,6 @@ use serde_json::{Value, json};
 
 use super::file::File;
 use super::places::{Path, Step};
-
-/// The likeness from which on a name is offered for another.
-const LIKE: f64 = 0.75;
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(make);
 static VALIDATOR: LazyLock<Validator> =
@@ -156,16 +154,6 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
-/// A question that offers the likeliest of the known names, or nothing.
-pub(super) fn offer(given: &str, known: &[&str]) -> String {
-    let likeness = |name: &str| strsim::jaro_winkler(&given.to_lowercase(), name);
-    let best = known.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
-    match best.filter(|name| likeness(name) >= LIKE) {
-        Some(name) => format!("; did you mean {name}?"),
-        None => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,11 +175,5 @@ mod tests {
         undescribed(schema(), "", &mut found);
         assert_eq!(found, [""; 0]);
         assert!(!schema().to_string().contains("null"), "TOML has none");
-    }
-
-    #[test]
-    fn a_name_is_offered_only_if_it_is_like_the_given_one() {
-        assert_eq!(offer("base_ulr", &["kind", "base_url"]), "; did you mean base_url?");
-        assert_eq!(offer("banana", &["kind", "base_url"]), "");
     }
 }

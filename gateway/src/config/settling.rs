@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use gatewright::{ApiKey, webhook};
 
-use super::addresses::{base_url, is_listen_address, is_origin};
-use super::file::{File, Files, Limits, OneOrMany, Server, Store, Text};
+use super::addresses::{base_url, is_listen_address, is_origin, is_public_host};
+use super::file::{Counters, DataFolder, File, Files, Limits, OneOrMany, Server, Store, Text};
 use super::log::Log;
 use super::places::Path;
 use super::secret::{Absent, NoSecret, Secret, Variables};
 use super::tls::Tls;
 use super::units::{Size, Time};
-use crate::access::Pepper;
+use crate::access::{Pepper, default_data_folder};
 use crate::config::Config;
+use crate::counters::{CounterServer, CountersUrl};
 use crate::fault::InvalidFault;
 use crate::store::{Bucket, StoreUrl, place_of};
 
@@ -53,6 +54,8 @@ impl<'f> Settling<'f> {
         config.key = file.access.key.and_then(|key| self.key(&key, &at.to("key")));
         config.admin_key = file.access.admin_key.and_then(|key| self.key(&key, &at.to("admin_key")));
         self.store(&mut config, file.store, &root.to("store"));
+
+        config.counters = file.counters.and_then(|counters| self.counters(&counters, &root.to("counters")));
 
         config.files = file.files.and_then(|files| self.bucket(files, &root.to("files")));
 
@@ -110,6 +113,7 @@ impl<'f> Settling<'f> {
         if let Some(listen) = server.listen {
             config.listen = self.addresses(listen, &at.to("listen"));
         }
+        config.name = server.name;
         if let Some(url) = server.public_url {
             if !is_origin(&url) {
                 self.wrong(at.to("public_url"), "must have the form http://host or https://host:port");
@@ -142,7 +146,14 @@ impl<'f> Settling<'f> {
     }
 
     fn store(&mut self, config: &mut Config, store: Store, at: &Path) {
-        config.data = store.data.map(|data| self.folder.join(data));
+        config.data = match store.data {
+            None | Some(DataFolder::Usual(false)) => None,
+            Some(DataFolder::At(folder)) => Some(self.folder.join(folder)),
+            Some(DataFolder::Usual(true)) => {
+                let usual = default_data_folder();
+                usual.map_err(|why| self.wrong(at.to("data"), why.to_string())).ok()
+            }
+        };
         if let Some(secret) = &store.url {
             let at = at.to("url");
             match self.secret(secret, &at).map(|text| StoreUrl::new(&text)) {
@@ -159,6 +170,24 @@ impl<'f> Settling<'f> {
                 None => {}
             }
         }
+    }
+
+    fn counters(&mut self, counters: &Counters, at: &Path) -> Option<CounterServer> {
+        let (secret, place) = (&counters.url, at.to("url"));
+        let url = match CountersUrl::new(&self.secret(secret, &place)?) {
+            Ok(url) => url,
+            Err(why) => {
+                self.wrong(place, format!("{secret} holds no address of a Redis or Valkey server: {why}"));
+                return None;
+            }
+        };
+        if !url.is_encrypted() && is_public_host(url.as_url()) {
+            self.warn(place, "what is sent there is not encrypted, its password neither: use rediss://");
+        }
+        let mut server = CounterServer::new(url);
+        self.wait(&mut server.timeout, counters.timeout, &at.to("timeout"));
+        self.wait(&mut server.lease, counters.lease, &at.to("lease"));
+        Some(server)
     }
 
     fn addresses(&mut self, addresses: OneOrMany<Text>, at: &Path) -> Vec<String> {

@@ -32,6 +32,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether requests or tokens a minute, or requests at once, are limited.
+    pub(crate) fn are_counted(&self) -> bool {
+        self.requests_per_minute.or(self.tokens_per_minute).or(self.concurrent_requests).is_some()
+    }
+
     /// Whether what is spent in a day or a month is limited.
     pub(crate) fn have_budget(&self) -> bool {
         let tokens = self.tokens_per_day.or(self.tokens_per_month);

@@ -36,13 +36,14 @@ pub(super) enum Unfetched {
 }
 
 /// Fetches a file whole. `owner`: the id of the API key that it belongs to. `room`: reserved for it, also if it has to be
-/// fetched again.
+/// fetched again. `deadline`: in milliseconds since 1970; until then, what was fetched waits for a store that is away.
 pub(super) async fn fetch(
     app: &App,
     owner: &Arc<str>,
     remote: &Remote,
     finished: &Finished,
     room: &mut Option<Room>,
+    deadline: u64,
 ) -> Result<KeptFile, Unfetched> {
     let opened = remote.open(&app.routes.load_full(), &app.fetcher, finished).await;
     let content = opened.map_err(Unfetched::Failed)?;
@@ -50,11 +51,16 @@ pub(super) async fn fetch(
         Some(reserved) => reserved,
         None => room.insert(app.room_for_files(owner, 0).await.map_err(Unfetched::NoRoom)?),
     };
-    read(content, reserved, &remote.provider.endpoint.redactor).await
+    read(content, reserved, &remote.provider.endpoint.redactor, deadline).await
 }
 
 /// Reads a file to its end, as far as there is room for it, and keeps it.
-async fn read(content: Content, room: &mut Room, redactor: &Redactor) -> Result<KeptFile, Unfetched> {
+async fn read(
+    content: Content,
+    room: &mut Room,
+    redactor: &Redactor,
+    deadline: u64,
+) -> Result<KeptFile, Unfetched> {
     let broken = |why: &str| Unfetched::Failed(Fault::broken(why, redactor));
     let Content { length, body, idle_timeout } = content;
     let most = room.most();
@@ -78,7 +84,7 @@ async fn read(content: Content, room: &mut Room, redactor: &Redactor) -> Result<
         fits(bytes, most)?;
         file.put(&packet).await.map_err(Unfetched::NoRoom)?;
     }
-    file.finish(LIFETIME).await.map_err(Unfetched::NoRoom)
+    file.finish(LIFETIME, deadline).await.map_err(Unfetched::NoRoom)
 }
 
 /// Where the bytes of a file come from.
@@ -200,7 +206,7 @@ mod tests {
         let mut room = files.reserve(&"key".into(), 100, 0).await.expect("room");
         let idle_timeout = Duration::from_mins(2);
         let content = Content { length: None, body: Body::from_stream(pieces), idle_timeout };
-        let file = read(content, &mut room, &Redactor::default()).await?;
+        let file = read(content, &mut room, &Redactor::default(), 0).await?;
         Ok(files.size(&file).await)
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Following<'a> {
     wanted: Wanted,
     /// For the file.
     room: Option<Room>,
+    /// In milliseconds since 1970.
+    deadline: u64,
     /// What went wrong the last time.
     trouble: Option<String>,
 }
@@ -43,11 +45,12 @@ impl<'a> Following<'a> {
         wanted: Wanted,
         room: Option<Room>,
     ) -> Self {
-        Self { app, task, held, remote, wanted, room, trouble: None }
+        Self { app, task, held, remote, wanted, room, deadline: 0, trouble: None }
     }
 
     /// How the video ends. `first`: what the upstream said when it took the video on. `deadline`: in milliseconds since 1970.
     pub(super) async fn run(mut self, first: Stage, deadline: u64) -> State {
+        self.deadline = deadline;
         let limit = Duration::from_millis(deadline.saturating_sub(unix_millis()));
         let Ok(state) = tokio::time::timeout(limit, self.end(first)).await else {
             let trouble = self.trouble.map(|trouble| format!("; the last problem: {trouble}"));
@@ -68,8 +71,9 @@ impl<'a> Following<'a> {
             let state = match said {
                 Stage::Done(finished) => return self.fetch(&finished).await,
                 Stage::Failed(failure) => return self.failed(failure),
-                Stage::Waiting => State::Pending,
-                Stage::Working => State::Processing,
+                // A provider may put a video back into its queue. What clients were told only goes forward (3).
+                Stage::Waiting if before != Some(State::Processing) => State::Pending,
+                Stage::Waiting | Stage::Working => State::Processing,
             };
             if before.as_ref() != Some(&state) {
                 self.held.advance(&state).await;
@@ -108,7 +112,8 @@ impl<'a> Following<'a> {
         let (mut pause, mut failures) = (self.app.config.video_poll, 0);
         loop {
             let turn = self.app.crew.schedule.fetches.acquire().await;
-            let fetched = fetch(self.app, &self.task.owner, &self.remote, finished, &mut self.room).await;
+            let (owner, room) = (&self.task.owner, &mut self.room);
+            let fetched = fetch(self.app, owner, &self.remote, finished, room, self.deadline).await;
             drop(turn);
             let retry_after = match fetched {
                 Ok(file) => return self.completed(finished, file),

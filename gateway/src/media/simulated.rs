@@ -94,7 +94,7 @@ impl Job {
             });
             let Ok(video) = encoded.await else { return State::failed("encoding the video failed") };
             loop {
-                match keep(&mut room, &video).await {
+                match keep(&mut room, &video, deadline).await {
                     Ok(file) => {
                         let size = (size.0.into(), size.1.into());
                         return State::Completed(Output { file, duration_s, size });
@@ -113,10 +113,10 @@ impl Job {
     }
 }
 
-async fn keep(room: &mut Room, video: &[u8]) -> Result<KeptFile, ApiError> {
+async fn keep(room: &mut Room, video: &[u8], deadline: u64) -> Result<KeptFile, ApiError> {
     let mut file = room.write(Kind::Mp4).await?;
     file.put(video).await?;
-    file.finish(LIFETIME).await
+    file.finish(LIFETIME, deadline).await
 }
 
 /// The failure message that a prompt asks for.

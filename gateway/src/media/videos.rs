@@ -12,13 +12,13 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
-use super::errand::{Errand, Maker};
+use super::errand::{self, Errand, Left, Maker, Receiver};
 use super::following::Following;
 use super::record::record_of;
 use super::simulated::Job;
 use super::wanted::Wanted;
 use crate::app::App;
-use crate::clock::{unix_millis, unix_seconds, whole_seconds};
+use crate::clock::{millis, unix_millis, unix_seconds, whole_seconds};
 use crate::config::ModelKind;
 use crate::conversation::Usage;
 use crate::models;
@@ -60,20 +60,25 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
 /// Goes on with a task that another process has left.
 pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
     let Resumed { task, errand, .. } = resumed;
-    let errand: Errand = match serde_json::from_str(&errand) {
-        Ok(errand) => errand,
-        Err(error) => {
+    let errand = match Left::read(&errand, unix_millis()) {
+        Left::Errand(errand) => errand,
+        Left::Newer => {
+            // Whoever can read it takes it over when this lease has run out.
+            tracing::warn!(task = task.id, "a video task waits for a newer gateway");
+            return;
+        }
+        Left::Unreadable(error) => {
             tracing::error!(task = task.id, %error, "what is left of a video task cannot be read");
-            // Until its time is over, a gateway that can read it may take it over.
-            if unix_seconds() > task.created.saturating_add(app.config.video_timeout.as_secs()) {
-                let failed = State::failed("what was left of the task cannot be read");
-                app.crew.spawn(async move { _ = held.end(&failed, None).await });
-            }
+            let task = Task { state: State::failed("what was left of the task cannot be read"), ..task };
+            let notice = Receiver::of(&errand).map(|Receiver { public, webhook }| {
+                notice(&task, &webhook, &record_of(&task, &app.files, &public))
+            });
+            app.crew.spawn(async move { _ = held.end(&task.state, notice.as_ref()).await });
             return;
         }
     };
     tracing::info!(task = task.id, "goes on with a video task");
-    let Errand { wanted, public, webhook, deadline, maker } = errand;
+    let Errand { version: _, wanted, public, webhook, deadline, maker } = errand;
     let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook };
     app.crew.spawn(work.go_on(maker, deadline));
 }
@@ -163,14 +168,12 @@ impl Work {
                 }
                 Maker::Upstream(record) => {
                     let remote = Remote::of(&record, &self.app.routes.load());
-                    let making =
-                        remote.map(|remote| Making::Upstream { remote, room: None, first: Stage::Working });
-                    making.ok_or_else(|| {
-                        let upstream = &record.upstream;
-                        let gone =
-                            format!("the upstream {upstream} that makes the video is configured no longer");
-                        ApiError::new(&ErrorCode::SERVER_ERROR, gone)
-                    })
+                    let first = match self.task.state {
+                        State::Pending => Stage::Waiting,
+                        _ => Stage::Working,
+                    };
+                    let making = remote.map(|remote| Making::Upstream { remote, room: None, first });
+                    making.map_err(|why| ApiError::new(&ErrorCode::SERVER_ERROR, why.to_string()))
                 }
             };
             match making {
@@ -285,9 +288,9 @@ impl Work {
         estimate: u64,
         origin: Origin,
     ) -> Result<(u64, Response), ApiError> {
-        let limit = self.app.config.video_timeout.as_millis().try_into().unwrap_or(u64::MAX);
-        let deadline = unix_millis().saturating_add(limit);
+        let deadline = unix_millis().saturating_add(millis(self.app.config.video_timeout));
         let errand = Errand {
+            version: errand::VERSION,
             wanted: self.wanted,
             public: self.public.clone(),
             webhook: self.webhook.clone(),

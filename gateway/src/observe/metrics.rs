@@ -1,7 +1,8 @@
 //! Metrics in the text form of Prometheus. Each gateway has a recorder of its own, so that several can live in one
 //! process. What a request touches was registered before it, as far as its labels are known by then.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gatewright::operations::{self, Operation};
@@ -39,24 +40,40 @@ pub(crate) struct Metrics {
     /// One for each operation, and the last for requests without one.
     operations: Vec<PerOperation>,
     /// Requests whose response is not sent whole yet.
-    pub(crate) in_flight: Gauge,
+    pub(crate) in_flight: Count,
     /// Open connections.
-    pub(crate) connections: Gauge,
+    pub(crate) connections: Count,
 }
 
-/// One of what a gauge counts, as long as it lives.
-pub(crate) struct Present(Gauge);
+/// A gauge of how many there are now, which can be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Count {
+    gauge: Gauge,
+    now: Arc<AtomicU64>,
+}
+
+impl Count {
+    pub(crate) fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+}
+
+/// One of those that are counted, as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Present(Count);
 
 impl Present {
-    pub(crate) fn new(gauge: &Gauge) -> Self {
-        gauge.increment(1);
-        Self(gauge.clone())
+    pub(crate) fn new(count: &Count) -> Self {
+        count.gauge.increment(1);
+        count.now.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
     }
 }
 
 impl Drop for Present {
     fn drop(&mut self) {
-        self.0.decrement(1);
+        self.0.gauge.decrement(1);
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -105,8 +122,11 @@ impl Default for Metrics {
         }
         let names = operations::ALL.iter().map(|operation| operation.id).chain([NO_OPERATION]);
         let operations = names.map(|name| PerOperation::new(&recorder, name)).collect();
-        let gauge = |name| recorder.register_gauge(&Key::from_static_name(name), &METADATA);
-        let (in_flight, connections) = (gauge(IN_FLIGHT), gauge(CONNECTIONS));
+        let count = |name| {
+            let gauge = recorder.register_gauge(&Key::from_static_name(name), &METADATA);
+            Count { gauge, now: Arc::default() }
+        };
+        let (in_flight, connections) = (count(IN_FLIGHT), count(CONNECTIONS));
         let handle = recorder.handle();
         Self { recorder, handle, operations, in_flight, connections }
     }

@@ -13,22 +13,19 @@ use http::Method;
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::metrics::{Metrics, Present};
+use super::origin::Origin;
+use super::recent::Shown;
 use super::traces::told;
 use crate::wire::Response;
 use tracing::Span;
-
-/// Which model and upstream a response is from: an extension of the response.
-#[derive(Debug, Clone)]
-pub(crate) struct Origin {
-    /// As the client called it.
-    pub(crate) model: Arc<str>,
-    pub(crate) upstream: Arc<str>,
-}
 
 /// A request as the log shows it.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) begun: Instant,
+    /// The request among those in flight.
+    #[expect(dead_code, reason = "it counts until it is dropped")]
+    pub(crate) present: Present,
     pub(crate) method: Method,
     /// Without the query, which may hold a key.
     pub(crate) path: String,
@@ -37,19 +34,22 @@ pub(crate) struct Request {
     pub(crate) operation: Option<&'static Operation>,
     /// Its span in traces.
     pub(crate) span: Span,
+    /// Its place among those that operators see, while there is an admin key.
+    pub(crate) shown: Option<Shown>,
 }
 
 /// Watches a response until it has been sent.
 pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response) -> Response {
     let status = response.status().as_u16();
     metrics.answered(request.operation, status, request.begun.elapsed());
-    let present = Present::new(&metrics.in_flight);
     let origin = response.extensions().get::<Origin>().cloned();
+    if let Some(shown) = &request.shown {
+        shown.answered(status, origin.as_ref());
+    }
     let metrics = Arc::clone(metrics);
     response.map(|body| {
         let whole = body.is_end_stream();
-        let sending =
-            Sending { metrics, request, origin, status, bytes: 0, whole, failed: false, _present: present };
+        let sending = Sending { metrics, request, origin, status, bytes: 0, whole, failed: false };
         Body::new(Watched { body, sending })
     })
 }
@@ -69,7 +69,6 @@ struct Sending {
     bytes: u64,
     whole: bool,
     failed: bool,
-    _present: Present,
 }
 
 impl http_body::Body for Watched {
@@ -114,6 +113,9 @@ impl Drop for Sending {
             (false, true) => "failed",
             (false, false) => "aborted",
         };
+        if let Some(shown) = &request.shown {
+            shown.ended(outcome, *bytes);
+        }
         let (model, upstream) = origin.as_ref().map(|origin| (&*origin.model, &*origin.upstream)).unzip();
         told(&request.span, request.operation, model, upstream, (*status, outcome));
         tracing::info!(
@@ -140,14 +142,16 @@ mod tests {
 
     use super::*;
 
-    fn request() -> Request {
+    fn request(metrics: &Metrics) -> Request {
         Request {
             begun: Instant::now(),
+            present: Present::new(&metrics.in_flight),
             method: Method::POST,
             path: "/v1/chat/completions".to_owned(),
             id: "req_1".to_owned(),
             operation: Some(&operations::CREATE_CHAT_COMPLETION),
             span: Span::none(),
+            shown: None,
         }
     }
 
@@ -159,7 +163,7 @@ mod tests {
     async fn a_response_that_is_taken_whole_is_not_aborted() {
         for body in [Body::from("known length"), Body::empty(), Body::from_stream(pieces(2))] {
             let metrics = Arc::default();
-            let response = watch(&metrics, request(), Response::new(body));
+            let response = watch(&metrics, request(&metrics), Response::new(body));
             assert!(metrics.render().contains("gatewright_requests_in_flight 1"));
             response.into_body().collect().await.expect("a body");
             assert!(!aborted(&metrics) && metrics.render().contains("gatewright_requests_in_flight 0"));
@@ -169,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn a_response_whose_client_leaves_is_aborted() {
         let metrics = Arc::default();
-        let response = watch(&metrics, request(), Response::new(Body::from_stream(pieces(3))));
+        let response = watch(&metrics, request(&metrics), Response::new(Body::from_stream(pieces(3))));
         let mut stream = response.into_body().into_data_stream();
         stream.next().await.expect("a piece").expect("no failure");
         drop(stream);

@@ -123,6 +123,7 @@ pub(super) async fn passed(
     // A client of the embedded provider may stop sending: its answer costs nothing.
     let is_embedded = claim.destination.provider.is_simulator();
     let presence = if is_embedded { Presence::default() } else { journey.call.presence.clone() };
+    let stores = parcel.keeper.is_some();
     let events: Box<dyn Events> = match &parcel.asked {
         None => {
             let hide_usage = !journey.asked.include_usage && !is_embedded;
@@ -148,6 +149,9 @@ pub(super) async fn passed(
     let share = journey.app.share_of(&journey.call.caller);
     let (patience, workshop) = (endpoint.idle_timeout, journey.app.workshop.clone());
     let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, workshop);
+    if stores {
+        stream = stream.storing(&journey.app.history_keeper);
+    }
     if !is_embedded {
         stream.begin().await?;
     }
@@ -185,7 +189,7 @@ async fn passed_document(
         None => keeper(journey, parcel, claim),
     }
     .filter(|_| is_answer);
-    let is_long = document.len() > LONG_BODY;
+    let (is_long, stores) = (document.len() > LONG_BODY, keeper.is_some());
     let draws = journey.action == Action::Image;
     let pass = move || {
         if draws {
@@ -212,9 +216,14 @@ async fn passed_document(
         share.hold(document.len()).map_err(|why| Fault::no_room(why, &redactor))?;
         Ok(Answered::Document { document, usage, share })
     };
-    if !is_long {
-        return pass();
+    let passed = if is_long {
+        let worked = journey.app.workshop.work(move |_| Ok(pass())).await;
+        worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
+    } else {
+        pass()
+    };
+    if stores && passed.is_ok() {
+        journey.app.history_keeper.written().await;
     }
-    let worked = journey.app.workshop.work(move |_| Ok(pass())).await;
-    worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
+    passed
 }

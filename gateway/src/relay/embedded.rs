@@ -14,6 +14,7 @@ use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
 use crate::routing::Claim;
 use crate::simulator::protocols::{chat, images, native, responses};
+use crate::store::Storing;
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response};
 
@@ -42,6 +43,9 @@ async fn answered(journey: &Journey<'_>, parcel: &Parcel, claim: &mut Claim) -> 
         _ => worked_out(journey, parcel.protocol, call).await?,
     };
     claim.succeeded(std::time::Instant::now());
+    if response.extensions().get::<Storing>().is_some() {
+        journey.app.history_keeper.written().await;
+    }
     let (head, body) = response.into_parts();
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
     let is_stream = media_type.is_some_and(|value| value.starts_with(b"text/event-stream"));

@@ -51,10 +51,10 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
     };
     match (action, answered) {
         (Stored::Delete, Ok(response)) => {
-            app.history.remove(call.caller.id(), call.path("response_id"));
+            kept::forget(app, &call).await?;
             Ok(response)
         }
-        (Stored::Delete, Err(Refused::Unknown)) => kept::delete(app, &call),
+        (Stored::Delete, Err(Refused::Unknown)) => kept::delete(app, &call).await,
         // As long as a copy may be left there, it is not deleted.
         (Stored::Delete, Err(Refused::Fault(error))) => Err(error),
         (_, Ok(response)) => Ok(response),
@@ -71,7 +71,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
 async fn own(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
     match action {
         Stored::Retrieve => kept::retrieve(app, &call),
-        Stored::Delete => kept::delete(app, &call),
+        Stored::Delete => kept::delete(app, &call).await,
         Stored::InputItems => {
             let worker = Arc::clone(app);
             app.workshop.work(move |budget| kept::list_input_items(&worker, &call, budget)).await

@@ -5,6 +5,7 @@ mod account;
 mod beginning;
 mod taking;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -20,6 +21,7 @@ use super::frames::Frames;
 use super::observer::Progress;
 use super::passing::{Events, Framing};
 use crate::bounds::room::Share;
+use crate::store::HistoryKeeper;
 use crate::wire::{Presence, Response};
 use crate::work::Workshop;
 
@@ -53,6 +55,8 @@ pub(crate) struct Stream {
     /// Whether the upstream failed.
     failed: bool,
     account: Option<Account>,
+    /// Writes the answer into the store before its end is told.
+    storing: Option<Arc<HistoryKeeper>>,
 }
 
 /// The client closed its side before the end of the stream.
@@ -108,7 +112,14 @@ impl Stream {
             complete: false,
             failed: false,
             account: None,
+            storing: None,
         }
+    }
+
+    /// Of an answer that is stored.
+    pub(super) fn storing(mut self, keeper: &Arc<HistoryKeeper>) -> Self {
+        self.storing = Some(Arc::clone(keeper));
+        self
     }
 
     /// The response to the client.
@@ -134,6 +145,12 @@ impl Stream {
         let asked = Instant::now();
         loop {
             if !self.out.is_empty() {
+                if self.events.progress() >= Progress::Ended
+                    && let Some(keeper) = self.storing.take()
+                {
+                    // It takes room in every stream.
+                    Box::pin(keeper.written()).await;
+                }
                 return Some(Ok(self.out.split().freeze()));
             }
             match self.then {

@@ -66,11 +66,24 @@ pub(crate) struct Remote {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RemoteRecord {
     /// The name of the upstream.
-    pub(crate) upstream: String,
+    upstream: String,
+    /// A digest of where it was and what it spoke. None: an earlier version kept none.
+    #[serde(default)]
+    place: Option<i64>,
     key: Option<i64>,
     form: VideoForm,
     id: String,
     request_id: String,
+}
+
+/// Why a video that was kept cannot be asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreachable {
+    #[error("the upstream {0} that makes the video is configured no longer")]
+    Gone(String),
+    /// Its key and the id of the video go to no other server.
+    #[error("the upstream {0} that makes the video is configured with another base_url or kind")]
+    Changed(String),
 }
 
 /// A file on its way here.
@@ -161,16 +174,22 @@ impl Order {
 }
 
 impl Remote {
-    /// The video that was kept. None: its upstream is configured no longer.
-    pub(crate) fn of(record: &RemoteRecord, routes: &Routes) -> Option<Self> {
-        let RemoteRecord { upstream, key, form, id, request_id } = record.clone();
-        let provider = Arc::clone(routes.provider(&upstream)?);
-        Some(Self { provider, key, form, id, request_id })
+    /// The video that was kept.
+    pub(crate) fn of(record: &RemoteRecord, routes: &Routes) -> Result<Self, Unreachable> {
+        let RemoteRecord { upstream, place, key, form, id, request_id } = record.clone();
+        let Some(provider) = routes.provider(&upstream).map(Arc::clone) else {
+            return Err(Unreachable::Gone(upstream));
+        };
+        if place.is_some_and(|place| place != provider.place()) {
+            return Err(Unreachable::Changed(upstream));
+        }
+        Ok(Self { provider, key, form, id, request_id })
     }
 
     pub(crate) fn record(&self) -> RemoteRecord {
         RemoteRecord {
             upstream: self.provider.endpoint.name.to_string(),
+            place: Some(self.provider.place()),
             key: self.key,
             form: self.form,
             id: self.id.clone(),

@@ -9,6 +9,8 @@
 //! | `POST /admin/keys/{id}/rotate` | gives it another secret |
 //! | `GET /admin/usage` | reports usage; `?from=…&to=…&key=…&by=…` |
 //! | `GET /admin/upstreams` | shows the upstreams as they are now |
+//! | `GET /admin/requests` | shows the requests under way, and the newest that have ended |
+//! | `GET /admin/nodes` | lists the gateways that share the store |
 //! | `GET /admin/webhooks` | lists notifications; `?status=pending`, `delivered` or `dead` |
 //! | `POST /admin/webhooks/{id}/redeliver` | has one delivered again |
 
@@ -102,6 +104,14 @@ pub(super) async fn answer(
             let upstreams: Vec<_> = routes.health(Instant::now()).collect();
             Ok(json_response(&json!({ "upstreams": upstreams })))
         }
+        (&Method::GET, ["requests"]) => {
+            none_left(&query)?;
+            Ok(json_response(&app.recent.listed()))
+        }
+        (&Method::GET, ["nodes"]) => {
+            none_left(&query)?;
+            Ok(json_response(&json!({ "nodes": registry.nodes().await? })))
+        }
         (&Method::GET, ["webhooks"]) => {
             let status = parameter(&mut query, "status")?;
             none_left(&query)?;
@@ -116,7 +126,7 @@ pub(super) async fn answer(
         }
         (
             _,
-            ["keys" | "usage" | "upstreams" | "webhooks"]
+            ["keys" | "usage" | "upstreams" | "requests" | "nodes" | "webhooks"]
             | ["keys", _]
             | ["keys", _, "rotate"]
             | ["webhooks", _, "redeliver"],

@@ -2,6 +2,7 @@
 
 use crate::access::InvalidData;
 use crate::config::TlsError;
+use crate::counters::InvalidCountersUrl;
 use crate::routing::InvalidRoutes;
 
 /// Why a gateway does not start.
@@ -28,6 +29,9 @@ pub enum BindError {
     /// The data folder or the server of the store cannot be used.
     #[error("cannot use the store: {0}")]
     Data(#[from] InvalidData),
+    /// The address of the shared counters is none.
+    #[error("cannot use the counters: their address {0}")]
+    Counters(#[from] InvalidCountersUrl),
     /// `public_url` is not scheme, host and port.
     #[error("public_url {0:?} does not have the form http://host or https://host:port")]
     PublicUrl(String),

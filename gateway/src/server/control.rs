@@ -67,11 +67,13 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config {
         listen,
         tls: _,
+        name,
         key: _,
         admin_key: _,
         data,
         store,
         pepper,
+        counters,
         files,
         public_url,
         max_body_bytes,
@@ -110,6 +112,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     let same = [
         ("server.listen", *listen == new.listen),
         ("server.tls.listen", addresses(old) == addresses(new)),
+        ("server.name", *name == new.name),
         ("server.public_url", *public_url == new.public_url),
         ("server.allowed_origins", *allowed_origins == new.allowed_origins),
         ("server.shutdown_grace", *shutdown_grace == new.shutdown_grace),
@@ -126,6 +129,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("store.data", *data == new.data),
         ("store.url", *store == new.store),
         ("store.pepper", check(pepper) == check(&new.pepper)),
+        ("counters", *counters == new.counters),
         ("files", *files == new.files),
         ("webhooks.secret", secret(webhook_secret) == secret(&new.webhook_secret)),
         (

@@ -14,6 +14,7 @@ use super::request::answer;
 use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
 use crate::config::{Config, is_origin};
+use crate::counters::Counters;
 use crate::media;
 use crate::wire::Response;
 
@@ -43,7 +44,13 @@ impl Embedded {
                 "gateways that share a store do not serve each other's files without a bucket: configure files"
             );
         }
-        let app = Arc::new(App::new(config, data, address)?);
+        if config.store.is_some() && config.counters.is_none() {
+            tracing::warn!(
+                "limits of keys hold for each gateway alone without a server that counts: configure counters"
+            );
+        }
+        let counters = config.counters.as_ref().map(Counters::start).transpose()?.map(Arc::new);
+        let app = Arc::new(App::new(config, data, counters, address)?);
         media::start(&app);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&app));
         let router = match cors {
@@ -92,8 +99,16 @@ impl Embedded {
         Arc::clone(&self.app)
     }
 
+    pub(super) fn lasts(&self) -> bool {
+        self.app.lasting
+    }
+
     pub(super) fn webhook_secret(&self) -> &Secret {
         &self.app.webhook_secret
+    }
+
+    pub(super) fn webhook_secret_is_new(&self) -> bool {
+        self.app.webhook_secret_is_new
     }
 
     #[cfg(test)]

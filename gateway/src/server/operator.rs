@@ -37,7 +37,12 @@ pub(super) fn answer(app: &App, head: &mut Parts) -> Option<Result<Response, Api
 
 fn ready(app: &App) -> Response {
     let draining = app.draining.load(Ordering::Relaxed);
-    let mut response = json_response(&json!({ "status": if draining { "draining" } else { "ready" } }));
+    let mut state = json!({ "status": if draining { "draining" } else { "ready" } });
+    // Without its counters, a gateway serves on: others would have to take its requests, and have none either.
+    if let Some(counters) = &app.counters {
+        state["limits"] = if counters.is_present() { "shared" } else { "local" }.into();
+    }
+    let mut response = json_response(&state);
     if draining {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
@@ -67,6 +72,13 @@ fn states(app: &App) -> States {
     states.set("gatewright_store_failures", &[], app.ledger.counters().failures());
     #[expect(clippy::cast_precision_loss, reason = "as metrics are")]
     states.set("gatewright_held_bytes", &[], app.room.taken() as f64);
+    if let Some(counters) = &app.counters {
+        states.set("gatewright_counters_present", &[], f64::from(u8::from(counters.is_present())));
+        #[expect(clippy::cast_precision_loss, reason = "as metrics are")]
+        let counts = [counters.losses() as f64, counters.judged_locally() as f64];
+        states.set("gatewright_counters_losses", &[], counts[0]);
+        states.set("gatewright_counters_local_requests", &[], counts[1]);
+    }
     for upstream in app.routes.load().health(Instant::now()) {
         let name = upstream.name;
         #[expect(clippy::cast_precision_loss, reason = "far fewer requests are in progress")]

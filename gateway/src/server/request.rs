@@ -17,6 +17,8 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
 use super::body::{discard_rest, read_body};
+#[cfg(feature = "console")]
+use super::console;
 use super::request_id::{new_request_id, sign};
 use super::route_match::{Match, match_route};
 use super::tls::OverTls;
@@ -26,18 +28,18 @@ use crate::app::App;
 use crate::fault::Faults;
 use crate::generated::routes::dispatch;
 use crate::media::files;
-use crate::observe;
-use crate::store::{Begun, PREFIX, UnderWay, fingerprint};
+use crate::observe::{self, Recent, Shown};
+use crate::store::{Asked, Begun, KEY_HEADER, PREFIX, UnderWay};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Presence, Response, hold};
 
 /// Answers a request in every case, also after a panic.
 pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
-    let begun = Instant::now();
+    let (begun, present) = (Instant::now(), observe::Present::new(&app.metrics.in_flight));
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let mut found = Found { style: path_style(&path), operation: None, admitted: None };
+    let mut found = Found { style: path_style(&path), operation: None, admitted: None, shown: None };
     let span = observe::span(&method, &path, request.headers(), &request_id);
     let (head, mut body) = request.into_parts();
     let waits = head.headers.contains_key(header::EXPECT);
@@ -56,7 +58,8 @@ pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
     if let Some(admitted) = found.admitted {
         response = admitted.follow(response);
     }
-    let request = observe::Request { begun, method, path, id: request_id, operation: found.operation, span };
+    let (operation, shown) = (found.operation, found.shown);
+    let request = observe::Request { begun, present, method, path, id: request_id, operation, span, shown };
     observe::watch(&app.metrics, request, response)
 }
 
@@ -65,6 +68,8 @@ struct Found {
     style: ErrorStyle,
     operation: Option<&'static Operation>,
     admitted: Option<Admitted>,
+    /// What operators see of it, while there is an admin key.
+    shown: Option<Shown>,
 }
 
 /// A request that counts towards the limits of its key.
@@ -118,6 +123,10 @@ async fn route(
     if let Some(answered) = operator::answer(app, &mut head) {
         return answered;
     }
+    #[cfg(feature = "console")]
+    if console::serves(&head) {
+        return console::answer(app, head, body).await;
+    }
     let path = native_alias(&head.method, head.uri.path(), &head.headers);
     if is_native(&head.headers) || path_style(&path) == ErrorStyle::Native {
         found.style = ErrorStyle::Native;
@@ -142,11 +151,18 @@ async fn route(
         }
     };
     (found.style, found.operation) = (operation.error_style, Some(operation));
+    if app.gatekeeper.has_admin() {
+        found.shown = Some(Recent::begin(&app.recent, operation, request_id));
+    }
+    app.gatekeeper.pass().await;
     let caller = app.gatekeeper.admit(operation, &mut head.headers, &mut query)?;
+    if let Some(shown) = &found.shown {
+        shown.admitted(caller.id());
+    }
     // Those about stored responses ask the upstream, too.
     if operation.models.is_some() || operation.resource.starts_with("responses") {
         let admitted = found.admitted.insert(Admitted { caller: caller.clone(), place: None });
-        admitted.place = caller.begin().map_err(|exceeded| refused(exceeded, &caller))?;
+        admitted.place = caller.begin().await.map_err(|exceeded| refused(exceeded, &caller))?;
     }
     let mut path = decode_parameters(&parameters)?;
     let violations =
@@ -157,9 +173,10 @@ async fn route(
     let mut body =
         if operation.has_body { read_body(&app.config, &head.headers, body).await? } else { Bytes::new() };
     // Computed from the original request, including the faults it asks for.
-    let begun = if operation.has_body {
-        let digest = || fingerprint(&path, &query, &body);
-        app.replays.begin(operation, caller.id(), &head.headers, digest)?
+    let begun = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
+        let asked = Asked { operation, caller: caller.id(), path: &path, query: &query, body: &body };
+        // Few requests have a key: it takes no room in the others.
+        Box::pin(app.replays.begin(&head.headers, asked)).await?
     } else {
         Begun::Unkeyed
     };
@@ -185,7 +202,10 @@ async fn route(
         Begun::Again(response) => response,
         // A video may be paid for: its submission goes on when the client leaves, and a repeated one gets its answer.
         Begun::First(turn) if operation.id == "create_video" => outlast(app, turn, call).await?,
-        Begun::First(turn) => turn.answered(dispatch(app, call).await),
+        Begun::First(turn) => {
+            let response = dispatch(app, call).await;
+            Box::pin(turn.answered(response, app.hundredths_of_key())).await
+        }
         Begun::Unkeyed => dispatch(app, call).await,
     };
     Ok(faults.distort(operation, response))
@@ -195,7 +215,10 @@ async fn route(
 async fn outlast(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response, ApiError> {
     let (told, answer) = oneshot::channel();
     let worker = Arc::clone(app);
-    let work = async move { _ = told.send(turn.answered(dispatch(&worker, call).await)) };
+    let work = async move {
+        let response = dispatch(&worker, call).await;
+        _ = told.send(turn.answered(response, worker.hundredths_of_key()).await);
+    };
     app.crew.spawn(work.instrument(Span::current()));
     answer.await.map_err(|_| ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed"))
 }

@@ -1,11 +1,14 @@
 //! What must last, whatever holds it: a trait for each subject, which [`Store`] unites. Times are in seconds since 1970. Each
 //! operation happens wholly or not at all.
 
+mod copies;
 mod deliveries;
 mod files;
 mod keys;
 mod leases;
+mod nodes;
 mod places;
+mod replays;
 mod tasks;
 mod upkeep;
 mod usage;
@@ -13,13 +16,21 @@ mod usage;
 use std::fmt;
 use std::pin::Pin;
 
+pub(crate) use self::copies::{
+    COPIES_KEPT_FOR, Copy, CopyChange, CopyStore, FoundCopy, MOST_COPIES, MOST_COPY_BYTES,
+};
 pub(crate) use self::deliveries::{
     Attempted, Delivery, DeliveryStore, Due, MOST_TOLD, Notice, Status, TOLD_FOR,
 };
 pub(crate) use self::files::{FileRecord, FileStore, Taken};
 pub(crate) use self::keys::{KeyRecord, KeyStore, MOST_KEYS, NotAdded};
 pub(crate) use self::leases::Lease;
+pub(crate) use self::nodes::{NODE_KNOWN_FOR_S, NodeRecord, NodeStore};
 pub(crate) use self::places::PlaceStore;
+pub(crate) use self::replays::{
+    ANSWER_OVERHEAD, Keyed, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, UNANSWERED_FOR,
+    part_of_key,
+};
 pub(crate) use self::tasks::{
     Full, KNOWN_FOR, MOST_ENDED, MOST_NOTICES, MOST_TASKS, Most, Output, Problem, Resumed, State, Task,
     TaskStore, read, written,
@@ -49,26 +60,15 @@ pub(crate) trait Store:
     KeyStore
     + UsageStore
     + PlaceStore
+    + CopyStore
+    + ReplayStore
     + TaskStore
     + DeliveryStore
     + FileStore
+    + NodeStore
     + UpkeepStore
     + Send
     + Sync
     + fmt::Debug
-{
-}
-
-impl<S> Store for S where
-    S: KeyStore
-        + UsageStore
-        + PlaceStore
-        + TaskStore
-        + DeliveryStore
-        + FileStore
-        + UpkeepStore
-        + Send
-        + Sync
-        + fmt::Debug
 {
 }

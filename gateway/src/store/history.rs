@@ -1,8 +1,8 @@
 //! Stored responses, which later requests continue by `previous_response_id`: kept in memory, within limits.
 //!
 //! Of a response the gateway has a copy, or knows the upstream that stores it, or both. Copies take room, so that old ones
-//! give way; where their upstream still has the response, its place stays known. Places outlive the process in the store
-//! (`places.rs`), copies do not.
+//! give way; where their upstream still has the response, its place stays known. Both outlive the process in a store that lasts
+//! (`history_keeper.rs`): what is here is then what this process has not written yet, and what it was asked for last.
 //!
 //! Stored as JSON text, not as trees: a tree takes up to forty times the memory of its text, and the limit would not
 //! match the memory held. Response and items are separate documents, so that neither is nested deeper here than in the
@@ -46,8 +46,48 @@ struct Kept {
     /// How many have been stored.
     count: u64,
     bytes: usize,
-    /// Changes of places that are to be written.
-    changes: Vec<Change>,
+    /// What is to be written.
+    changes: Changes,
+    /// The memory of copies that are to be written.
+    unwritten: usize,
+    /// How many were deleted, by a byte that ids are spread over.
+    removals: HashMap<u8, u64>,
+}
+
+/// What a store does not have yet.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub(super) places: Vec<Change>,
+    pub(super) copies: Vec<CopyNote>,
+    /// How many there have been.
+    pub(super) count: u64,
+}
+
+/// A change of what copies there are.
+#[derive(Debug, Clone)]
+pub(super) enum CopyNote {
+    Kept { owner: Arc<str>, id: Arc<str>, stamp: i64, documents: Documents },
+    Removed { owner: Arc<str>, id: Arc<str> },
+}
+
+/// What a store says of the copy of a response.
+pub(super) enum Found {
+    None,
+    /// It is the one that is known.
+    Same,
+    Other {
+        stamp: i64,
+        documents: Documents,
+    },
+}
+
+/// What is known of a response before a store is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Glance {
+    number: Option<u64>,
+    removals: u64,
+    /// Of the copy.
+    pub(super) stamp: Option<i64>,
 }
 
 /// A response, and the id of the API key that it belongs to.
@@ -63,6 +103,8 @@ pub(crate) struct Known {
     pub(crate) documents: Option<Documents>,
     /// None if no upstream stores it.
     pub(crate) holder: Option<Holder>,
+    /// Tells the copy from others of the same id. None: the store has none of it.
+    stamp: Option<i64>,
 }
 
 /// The upstream that stores a response.
@@ -92,7 +134,7 @@ pub(crate) enum Change {
 }
 
 /// A response and its input items, as JSON.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Documents {
     /// An object.
     pub(crate) response: Bytes,
@@ -108,13 +150,13 @@ impl Documents {
         self.response.len() + self.items.len() + self.tree
     }
 
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         OVERHEAD + self.response.len() + self.items.len()
     }
 }
 
 impl History {
-    /// `lasts`: whether the places of responses outlive the process.
+    /// `lasts`: whether responses outlive the process.
     pub(crate) fn new(lasts: bool) -> Self {
         Self { kept: Mutex::default(), lasts, is_complete: AtomicBool::new(!lasts) }
     }
@@ -133,7 +175,7 @@ impl History {
         let mut kept = self.lock();
         for Place { id, owner, holder } in places {
             if !kept.responses.contains_key(&id) {
-                kept.add(id, &owner, Known { documents: None, holder: Some(holder) });
+                kept.add(id, &owner, Known { documents: None, holder: Some(holder), stamp: None });
             }
         }
         kept.make_room();
@@ -141,9 +183,22 @@ impl History {
         self.is_complete.store(true, Ordering::Relaxed);
     }
 
-    /// The changes of places since the last time.
-    pub(crate) fn take_changes(&self) -> Vec<Change> {
-        std::mem::take(&mut self.lock().changes)
+    /// The changes since the last time.
+    pub(super) fn take_changes(&self) -> Changes {
+        let mut kept = self.lock();
+        let count = kept.changes.count;
+        std::mem::replace(&mut kept.changes, Changes { count, ..Changes::default() })
+    }
+
+    /// How many changes there have been.
+    pub(crate) fn changed(&self) -> u64 {
+        self.lock().changes.count
+    }
+
+    /// A copy that was to be written takes no room for that any more.
+    pub(super) fn written(&self, bytes: usize) {
+        let mut kept = self.lock();
+        kept.unwritten = kept.unwritten.saturating_sub(bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -169,42 +224,118 @@ impl History {
         if kept.responses.get(id.as_str()).is_some_and(|stored| stored.owner != *owner) {
             return;
         }
-        self.forget(&mut kept, &id);
+        let before = kept.remove(&id);
         let id: Arc<str> = id.into();
-        if let Some(holder) = holder.clone() {
-            let place = Place { id: Arc::clone(&id), owner: Arc::clone(owner), holder };
-            self.note(&mut kept, Change::Kept(place));
+        match &holder {
+            Some(holder) => {
+                let place = Place { id: Arc::clone(&id), owner: Arc::clone(owner), holder: holder.clone() };
+                self.note_place(&mut kept, Change::Kept(place));
+            }
+            None if before.as_ref().is_some_and(|known| known.holder.is_some()) => {
+                self.note_place(&mut kept, Change::Removed(Arc::clone(&id)));
+            }
+            None => {}
         }
-        kept.add(id, owner, Known { documents, holder });
+        let stamp = match &documents {
+            Some(documents) => self.note_copy(&mut kept, owner, &id, documents),
+            None => None,
+        };
+        if stamp.is_none() && before.is_some() {
+            self.note_removal(&mut kept, owner, &id);
+        }
+        kept.add(id, owner, Known { documents, holder, stamp });
         kept.make_room();
     }
 
-    fn forget(&self, kept: &mut Kept, id: &str) {
-        if kept.remove(id).is_some_and(|known| known.holder.is_some()) {
-            self.note(kept, Change::Removed(id.into()));
+    /// Where nobody takes the changes for long, the rest is not noted.
+    fn note_place(&self, kept: &mut Kept, change: Change) {
+        if self.lasts && kept.changes.places.len() < MOST_PLACES {
+            kept.changes.places.push(change);
+            kept.changes.count += 1;
         }
     }
 
-    /// Where nobody takes the changes for long, the rest is not noted.
-    fn note(&self, kept: &mut Kept, change: Change) {
-        if self.lasts && kept.changes.len() < MOST_PLACES {
-            kept.changes.push(change);
+    /// Returns the stamp of the copy. None: it stays here alone.
+    fn note_copy(
+        &self,
+        kept: &mut Kept,
+        owner: &Arc<str>,
+        id: &Arc<str>,
+        documents: &Documents,
+    ) -> Option<i64> {
+        let unwritten = kept.unwritten + documents.size();
+        if !self.lasts || !is_id(id) || unwritten > MOST_BYTES || kept.changes.copies.len() >= MOST_PLACES {
+            return None;
+        }
+        let (owner, id, stamp) = (Arc::clone(owner), Arc::clone(id), rand::random());
+        kept.changes.copies.push(CopyNote::Kept { owner, id, stamp, documents: documents.clone() });
+        kept.changes.count += 1;
+        kept.unwritten = unwritten;
+        Some(stamp)
+    }
+
+    fn note_removal(&self, kept: &mut Kept, owner: &Arc<str>, id: &Arc<str>) {
+        if self.lasts && is_id(id) && kept.changes.copies.len() < MOST_PLACES {
+            kept.changes.copies.push(CopyNote::Removed { owner: Arc::clone(owner), id: Arc::clone(id) });
+            kept.changes.count += 1;
         }
     }
 
     /// Deletes a response. Returns whether the API key had it.
     pub(crate) fn remove(&self, owner: &str, id: &str) -> bool {
         let mut kept = self.lock();
-        let is_theirs = kept.responses.get(id).is_some_and(|stored| *stored.owner == *owner);
-        if is_theirs {
-            self.forget(&mut kept, id);
+        let theirs = kept.responses.get_key_value(id).filter(|(_, stored)| *stored.owner == *owner);
+        let Some((id, owner)) = theirs.map(|(id, stored)| (Arc::clone(id), Arc::clone(&stored.owner))) else {
+            return false;
+        };
+        if kept.remove(&id).is_some_and(|known| known.holder.is_some()) {
+            self.note_place(&mut kept, Change::Removed(Arc::clone(&id)));
         }
-        is_theirs
+        self.note_removal(&mut kept, &owner, &id);
+        *kept.removals.entry(spread(&id)).or_default() += 1;
+        true
     }
 
-    /// Whether a response is known, of whatever API key.
-    pub(super) fn knows(&self, id: &str) -> bool {
-        self.lock().responses.contains_key(id)
+    /// What is known before a store is asked for a response of an API key.
+    pub(super) fn glance(&self, owner: &str, id: &str) -> Glance {
+        let kept = self.lock();
+        let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner);
+        let known = stored.map(|stored| &stored.known).filter(|known| known.documents.is_some());
+        let (number, stamp) = (stored.map(|stored| stored.number), known.and_then(|known| known.stamp));
+        Glance { number, removals: kept.removals_of(id), stamp }
+    }
+
+    /// Learns what a store says of a response of an API key. False if it may have been stored anew or deleted here, or its copy
+    /// given way, meanwhile: then nothing is learned.
+    pub(super) fn learn(
+        &self,
+        owner: &str,
+        id: &str,
+        before: Glance,
+        holder: Option<Holder>,
+        found: Found,
+    ) -> bool {
+        let mut kept = self.lock();
+        let stored = kept.responses.get(id);
+        if stored.is_some_and(|stored| *stored.owner != *owner) {
+            return true;
+        }
+        if stored.map(|stored| stored.number) != before.number || kept.removals_of(id) != before.removals {
+            return false;
+        }
+        let known = kept.remove(id);
+        let (documents, stamp) = match (found, known) {
+            (Found::Other { stamp, documents }, _) => (Some(documents), Some(stamp)),
+            (Found::Same, Some(known)) => (known.documents, known.stamp),
+            // What the store never had, it does not know better.
+            (_, Some(known)) if known.stamp.is_none() => (known.documents, None),
+            _ => (None, None),
+        };
+        if documents.is_some() || holder.is_some() {
+            kept.add(id.into(), &owner.into(), Known { documents, holder, stamp });
+            kept.make_room();
+        }
+        true
     }
 
     /// What is known of a response of an API key; its documents are shared and not copied.
@@ -240,16 +371,22 @@ impl Kept {
         Some(stored.known)
     }
 
+    fn removals_of(&self, id: &str) -> u64 {
+        self.removals.get(&spread(id)).copied().unwrap_or_default()
+    }
+
     fn make_room(&mut self) {
         while self.copies.len() > MOST_COPIES || self.bytes > MOST_BYTES {
-            let Some((number, id)) = self.copies.pop_first() else { break };
+            let Some((_, id)) = self.copies.pop_first() else { break };
             let Some(stored) = self.responses.get_mut(&id) else { continue };
             if let Some(documents) = stored.known.documents.take() {
                 self.bytes -= documents.size();
             }
-            // Its upstream still has it.
+            // Its upstream still has it. Whoever looks for the copy sees by the number that it went.
             if stored.known.holder.is_some() {
-                self.places.insert(number, id);
+                stored.number = self.count;
+                self.count += 1;
+                self.places.insert(stored.number, id);
             } else {
                 self.responses.remove(&id);
             }
@@ -259,6 +396,10 @@ impl Kept {
             self.responses.remove(&id);
         }
     }
+}
+
+fn spread(id: &str) -> u8 {
+    id.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(byte))
 }
 
 /// Whether an id may become part of a path at the upstream, and is small.
@@ -338,6 +479,29 @@ mod tests {
         assert!(history.get("other", "held").is_none());
         assert!(history.remove("key", "held"));
         assert!(history.lock().places.is_empty());
+    }
+
+    #[test]
+    fn what_a_store_said_before_a_copy_gave_way_or_was_deleted_is_not_learned() {
+        let history = History::new(true);
+        history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
+        let before = history.glance("key", "held");
+        assert!(before.stamp.is_some());
+        assert!(history.learn("key", "held", before, Some(holder()), Found::Same));
+        assert_eq!(copy(&history, "held"), Some(1));
+        let before = history.glance("key", "held");
+        for number in 0..MOST_COPIES {
+            keep(&history, &number.to_string(), 1);
+        }
+        assert!(!history.learn("key", "held", before, Some(holder()), Found::Same));
+        // Two look for the same response, one finds it, and it is deleted.
+        let other = |stamp| Found::Other { stamp, documents: documents(2) };
+        let before = history.glance("key", "new");
+        assert!(history.learn("key", "new", before, None, other(1)) && history.remove("key", "new"));
+        assert!(!history.learn("key", "new", before, None, other(1)));
+        assert!(history.get("key", "new").is_none());
+        let again = history.glance("key", "new");
+        assert!(history.learn("key", "new", again, None, Found::None));
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! Keys, usage and the records of files in memory, until the process ends.
+//! Keys, usage, the records of files and answers by idempotency keys in memory, until the process ends.
 
 mod files;
+mod nodes;
+mod replays;
 mod tasks;
 mod upkeep;
 
@@ -9,8 +11,12 @@ use std::future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::files::Records;
-use super::durable::{KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded, PlaceStore, SpentByKey};
-use super::durable::{StoreError, Stored, UsageStore};
+pub(crate) use self::replays::Answers;
+use super::durable::{
+    CopyChange, CopyStore, FoundCopy, KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded, PlaceStore,
+    SpentByKey,
+};
+use super::durable::{Store, StoreError, Stored, UsageStore};
 use super::history;
 use crate::keys::{Digest, Key};
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
@@ -24,7 +30,11 @@ pub(crate) struct MemoryStore {
     kept: Mutex<Kept>,
     queues: tasks::Queues,
     files: Mutex<Records>,
+    nodes: Mutex<nodes::Nodes>,
+    answers: Answers,
 }
+
+impl Store for MemoryStore {}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -178,6 +188,21 @@ impl PlaceStore for MemoryStore {
     }
 
     fn change_places<'s>(&'s self, _changes: &'s [history::Change]) -> Stored<'s, ()> {
+        done(())
+    }
+}
+
+/// The history has them in memory already.
+impl CopyStore for MemoryStore {
+    fn copy<'s>(&'s self, _owner: &'s str, _id: &'s str, _known: Option<i64>) -> Stored<'s, FoundCopy> {
+        done(FoundCopy::None)
+    }
+
+    fn change_copies<'s>(&'s self, _changes: &'s [CopyChange]) -> Stored<'s, ()> {
+        done(())
+    }
+
+    fn forget_copies(&self, _kept_before: u64, _hundredths: u8) -> Stored<'_, ()> {
         done(())
     }
 }

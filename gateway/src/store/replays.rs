@@ -1,23 +1,42 @@
 //! `Idempotency-Key` as in draft-ietf-httpapi-idempotency-key-header: a repeated request with the same key gets the
-//! first response again and is not executed twice.
+//! first response again and is not executed twice, whichever gateway of the store gets it.
 //!
 //! Idempotency keys are scoped per operation and API key. Only complete and final responses are stored: no streams, no
 //! transient errors (5xx, 408, 409, 425, 429), nothing longer than [`LONGEST_ANSWER`].
+//!
+//! A key is taken in this process first, and an answer stays here, too, within the bounds of memory. So while the store does not
+//! answer, keys hold in this process as they do without a store: a database that is away stops no request, and nothing that
+//! began or ended here is carried out twice here. An answer waits then, until the store takes it. What the client wants nowhere
+//! stored stays here alone.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+mod record;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use axum::body::Body;
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
-use ring::digest::{self, Digest};
+use ring::hmac;
+use tokio::runtime::Handle;
 
+use self::record::Record;
+use self::waiting::{Late, Waiting};
+use super::asking::Asking;
+use super::durable::{Keyed, Lease, Reserved, Store};
 use super::files;
+use super::memory::Answers;
+use super::sealing::Sealer;
+use crate::clock::{millis, unix_millis};
+use crate::supervised::supervise;
 use crate::wire::{ApiError, Response};
 
 /// The request's header.
@@ -26,46 +45,43 @@ pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-k
 pub(crate) const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Maximum length of a key, in bytes.
 const LONGEST_KEY: usize = 255;
-/// Maximum number of stored responses per operation.
-const MOST_ANSWERS: usize = 1_000;
-/// Maximum memory of stored responses per operation, in bytes.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum size of a stored response body, in bytes.
 const LONGEST_ANSWER: usize = 1024 * 1024;
 /// Lifetime of a stored response: not longer than that of the files it may name.
 const LIFETIME: Duration = files::LIFETIME;
-/// Overhead of a stored response besides its key and body, in bytes: its headers and table entries.
-const OVERHEAD: usize = 1_024;
 /// The `retry-after` for a repeated request whose first one is still running.
 const RETRY_AFTER_S: u64 = 1;
+/// How long a key waits for a process that has died. Those under way are renewed three times as often.
+const LEASE: Duration = Duration::from_secs(30);
+/// Pause before an answer that the store did not take is handed to it again.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often what has run out is forgotten, in turns of renewal.
+const TURNS: u32 = 6;
 
-/// The stored responses, by operation.
-#[derive(Default)]
+/// See the module.
 pub(crate) struct Replays {
-    shelves: Mutex<HashMap<&'static str, Shelf>>,
+    store: Arc<dyn Store>,
+    /// What this process knows.
+    own: Answers,
+    /// Seals answers for a store that outlives the process.
+    sealer: Option<Arc<Sealer>>,
+    /// Makes the digests of keys and requests.
+    digests: hmac::Key,
+    /// Leases of the store that this process renews.
+    held: Mutex<HashSet<Lease>>,
+    waiting: Mutex<Waiting>,
+    asking: Asking,
 }
 
-#[derive(Default)]
-struct Shelf {
-    requests: HashMap<Arc<str>, Remembered>,
-    /// Keys of answered requests, oldest first.
-    order: VecDeque<Arc<str>>,
-    bytes: usize,
-}
-
-struct Remembered {
-    /// Of the request.
-    fingerprint: Digest,
-    /// `None` while the request is running.
-    answer: Option<Recorded>,
-}
-
-struct Recorded {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Bytes,
-    size: usize,
-    expiry: Instant,
+/// What a request is, for its digest.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'r> {
+    pub(crate) operation: &'static Operation,
+    /// The id of the API key.
+    pub(crate) caller: &'r Arc<str>,
+    pub(crate) path: &'r [(String, String)],
+    pub(crate) query: &'r [(String, String)],
+    pub(crate) body: &'r [u8],
 }
 
 /// How to handle a request.
@@ -78,126 +94,200 @@ pub(crate) enum Begun {
     Again(Response),
 }
 
+/// Who knows an answer.
+enum Place {
+    Store,
+    /// This process.
+    Own,
+}
+
 /// A running request. If it is dropped without a response, its key is free again.
 pub(crate) struct UnderWay {
     replays: Arc<Replays>,
-    operation: &'static str,
-    key: Arc<str>,
+    keyed: Keyed,
+    /// Of this process. None once it is answered.
+    own: Option<Lease>,
+    /// Of the store, where it has one there.
+    lease: Option<Lease>,
+    /// Whether its answer may be in the store.
+    may_be_stored: bool,
 }
 
-/// A digest that identifies a request: its path, its query and the bytes of its body.
-pub(crate) fn fingerprint(path: &[(String, String)], query: &[(String, String)], body: &[u8]) -> Digest {
-    let mut context = digest::Context::new(&digest::SHA256);
-    context.update(format!("{path:?}\n{query:?}\n").as_bytes());
-    context.update(body);
-    context.finish()
+/// What a request says of its answer. One that cannot be read is answered by an error, of which nothing has to be stored.
+#[derive(Default, serde::Deserialize)]
+struct Wish {
+    store: Option<bool>,
+    stream: Option<bool>,
 }
 
 /// The request's key. Errors: there is more than one, or it is malformed.
-fn key(headers: &HeaderMap) -> Result<Option<Arc<str>>, ApiError> {
+fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut keys = headers.get_all(KEY_HEADER).iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let text = key.to_str().ok().filter(|text| {
         (1..=LONGEST_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
     });
     if let (Some(text), None) = (text, keys.next()) {
-        return Ok(Some(text.into()));
+        return Ok(Some(text));
     }
     let message = format!("idempotency-key must be one value of 1 to {LONGEST_KEY} visible ASCII characters");
     Err(ApiError::new(&ErrorCode::INVALID_IDEMPOTENCY_KEY, message).param(KEY_HEADER.as_str()))
 }
 
 impl Replays {
-    /// Starts a request of an API key, by its id. Errors: its key is invalid, was used for another request (422), or is still running (409).
-    pub(crate) fn begin(
+    fn new(store: Arc<dyn Store>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Self {
+        let digests = hmac::Key::new(hmac::HMAC_SHA256, &digests);
+        let (own, held, waiting) = Default::default();
+        let asking = Asking::new("idempotency keys hold in this process alone for now");
+        Self { store, own, sealer, digests, held, waiting, asking }
+    }
+
+    /// Starts a task that renews the leases of requests under way, until the replays are gone. `sealer`: seals answers for a
+    /// store that outlives the process. `digests`: what the digests of requests are made with. Needs a Tokio runtime.
+    pub(crate) fn start(store: Arc<dyn Store>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Arc<Self> {
+        let replays = Arc::new(Self::new(store, sealer, digests));
+        let weak = Arc::downgrade(&replays);
+        supervise("idempotency keys", PAUSE, move || attend(Weak::clone(&weak)));
+        replays
+    }
+
+    /// Starts a request. Errors: its key is invalid, was used for another request (422), or is still running (409).
+    pub(crate) async fn begin(
         self: &Arc<Self>,
-        operation: &Operation,
-        caller: &str,
         headers: &HeaderMap,
-        fingerprint: impl FnOnce() -> Digest,
+        asked: Asked<'_>,
     ) -> Result<Begun, ApiError> {
-        match key(headers)? {
-            // No part has a space: the keys of two callers never meet.
-            Some(key) => {
-                self.begin_at(operation.id, format!("{caller} {key}").into(), fingerprint(), Instant::now())
+        let Some(key) = key(headers)? else { return Ok(Begun::Unkeyed) };
+        let keyed = self.keyed(key, asked);
+        let (wish, now) = (self.wish(asked.body), unix_millis());
+        // What this process knows goes first: the store does not know better.
+        let (place, reserved) = match self.own.reserve(&keyed, now, u64::MAX) {
+            Reserved::First(own) => {
+                // It is given back in any case: no lease of this process outlives its request.
+                let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.store != Some(false));
+                let mut first = UnderWay { replays, keyed: keyed.clone(), own, lease: None, may_be_stored };
+                // Nothing of a stream is kept: it costs the store no work.
+                let asked = match wish.stream {
+                    Some(true) => None,
+                    _ => self.asking.ask(self.store.reserve(&keyed, now, now + millis(LEASE))).await,
+                };
+                match asked {
+                    None => return Ok(Begun::First(first)),
+                    Some(Reserved::First(lease)) => {
+                        self.held().insert(lease.clone());
+                        first.lease = Some(lease);
+                        return Ok(Begun::First(first));
+                    }
+                    Some(reserved) => (Place::Store, reserved),
+                }
             }
-            None => Ok(Begun::Unkeyed),
+            reserved => (Place::Own, reserved),
+        };
+        match reserved {
+            Reserved::Answered(answer) => self.again(&place, keyed, answer).await,
+            Reserved::Other => {
+                let message =
+                    "this idempotency-key was used for a different request; use a new key for each request";
+                Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_REUSED, message).param(KEY_HEADER.as_str()))
+            }
+            // The first lease of this process is returned above.
+            Reserved::UnderWay | Reserved::First(_) => {
+                let message =
+                    "the first request with this idempotency-key is still running; retry for its response";
+                Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_IN_USE, message)
+                    .param(KEY_HEADER.as_str())
+                    .retry_after(RETRY_AFTER_S))
+            }
         }
     }
 
-    fn begin_at(
-        self: &Arc<Self>,
-        operation: &'static str,
-        key: Arc<str>,
-        fingerprint: Digest,
-        now: Instant,
-    ) -> Result<Begun, ApiError> {
-        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shelves.entry(operation).or_default();
-        known.forget_expired(now);
-        let Some(remembered) = known.requests.get(&key) else {
-            known.requests.insert(Arc::clone(&key), Remembered { fingerprint, answer: None });
-            return Ok(Begun::First(UnderWay { replays: Arc::clone(self), operation, key }));
-        };
-        if remembered.fingerprint.as_ref() != fingerprint.as_ref() {
-            let message =
-                "this idempotency-key was used for a different request; use a new key for each request";
-            return Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_REUSED, message).param(KEY_HEADER.as_str()));
+    /// What a request says of its answer; only a store that lasts asks for it.
+    fn wish(&self, body: &[u8]) -> Wish {
+        match self.sealer {
+            Some(_) => serde_json::from_slice(body).unwrap_or(Wish { store: Some(false), stream: None }),
+            None => Wish::default(),
         }
-        let Some(answer) = &remembered.answer else {
-            let message =
-                "the first request with this idempotency-key is still running; retry for its response";
-            return Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_IN_USE, message)
-                .param(KEY_HEADER.as_str())
-                .retry_after(RETRY_AFTER_S));
+    }
+
+    fn keyed(&self, key: &str, asked: Asked<'_>) -> Keyed {
+        let Asked { operation, caller, path, query, body } = asked;
+        // No part has a space: the keys of two callers never meet.
+        let slot = hmac::sign(&self.digests, format!("{} {caller} {key}", operation.id).as_bytes());
+        let slot = slot.as_ref().iter().fold(String::new(), |mut digits, byte| {
+            _ = write!(digits, "{byte:02x}");
+            digits
+        });
+        let mut digest = hmac::Context::with_key(&self.digests);
+        digest.update(format!("{path:?}\n{query:?}\n").as_bytes());
+        digest.update(body);
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(digest.sign().as_ref());
+        Keyed { slot, operation: operation.id, owner: Arc::clone(caller), fingerprint }
+    }
+
+    async fn again(&self, place: &Place, keyed: Keyed, answer: Vec<u8>) -> Result<Begun, ApiError> {
+        let answer = match (&self.sealer, place) {
+            (Some(sealer), Place::Store) => sealer.open_apart(keyed.slot, answer, record::LONGEST).await.ok(),
+            _ => Some(answer),
         };
-        let mut response = Response::new(Body::from(answer.body.clone()));
-        *response.status_mut() = answer.status;
-        *response.headers_mut() = answer.headers.clone();
+        let Some(record) = answer.and_then(|answer| Record::read(&answer)) else {
+            tracing::error!("the answer to a request with an idempotency-key cannot be read");
+            let message = "the answer to the first request with this idempotency-key cannot be read";
+            return Err(ApiError::new(&ErrorCode::SERVER_ERROR, message));
+        };
+        let mut response = record.into_response();
         response.headers_mut().insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
         Ok(Begun::Again(response))
     }
+
+    /// Renews the leases of requests under way here.
+    async fn renew(&self) {
+        let leases: Vec<Lease> = self.held().iter().cloned().collect();
+        if !leases.is_empty()
+            && let Err(error) = self.store.renew_keys(&leases, unix_millis() + millis(LEASE)).await
+        {
+            tracing::debug!("{error}: idempotency keys under way are not renewed");
+        }
+    }
+
+    async fn forget(&self) {
+        let now = unix_millis();
+        self.own.forget(now);
+        if let Err(error) = self.store.forget_replays(now).await {
+            tracing::debug!("{error}: old answers to idempotency keys are not removed");
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashSet<Lease>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl Shelf {
-    fn forget_expired(&mut self, now: Instant) {
-        while let Some(oldest) = self.order.front() {
-            let answer = self.requests.get(oldest).and_then(|remembered| remembered.answer.as_ref());
-            if answer.is_some_and(|answer| answer.expiry > now) {
-                return;
-            }
-            self.forget_oldest();
+async fn attend(replays: Weak<Replays>) {
+    let mut turn = 0_u32;
+    while let Some(replays) = replays.upgrade() {
+        replays.renew().await;
+        if turn.is_multiple_of(TURNS) {
+            replays.forget().await;
         }
-    }
-
-    fn forget_oldest(&mut self) {
-        let oldest = self.order.pop_front().and_then(|key| self.requests.remove(&key));
-        if let Some(answer) = oldest.and_then(|remembered| remembered.answer) {
-            self.bytes -= answer.size;
-        }
-    }
-
-    fn keep(&mut self, key: &Arc<str>, answer: Recorded) {
-        let Some(remembered) = self.requests.get_mut(key) else { return };
-        self.bytes += answer.size;
-        remembered.answer = Some(answer);
-        self.order.push_back(Arc::clone(key));
-        while self.order.len() > MOST_ANSWERS || self.bytes > MOST_BYTES {
-            self.forget_oldest();
-        }
+        drop(replays);
+        turn = turn.wrapping_add(1);
+        tokio::time::sleep((LEASE / 3).mul_f64(rand::random_range(0.8..1.0))).await;
     }
 }
 
 impl UnderWay {
-    /// Stores the response if it is final, and returns it.
-    pub(crate) fn answered(self, response: Response) -> Response {
-        self.answered_at(response, Instant::now())
-    }
-
-    fn answered_at(self, response: Response, now: Instant) -> Response {
+    /// Stores the response if it is final, and returns it. `hundredths`: how much of the room for answers those of its API key
+    /// may take.
+    pub(crate) async fn answered(mut self, response: Response, hundredths: u8) -> Response {
         let length = http_body::Body::size_hint(response.body()).exact();
         let short = length.is_some_and(|length| length <= LONGEST_ANSWER as u64);
         if !short || passes(response.status()) {
+            self.free().await;
             return response;
         }
         let (head, body) = response.into_parts();
@@ -206,28 +296,74 @@ impl UnderWay {
             Some(Ok(body)) => body.to_bytes(),
             _ => return Response::from_parts(head, Body::empty()),
         };
-        let size = OVERHEAD + 2 * self.key.len() + body.len();
-        let answer = Recorded {
-            status: head.status,
-            headers: head.headers.clone(),
-            // A copy has no spare capacity.
-            body: Bytes::copy_from_slice(&body),
-            size,
-            expiry: now + LIFETIME,
-        };
-        let mut shelves = self.replays.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        shelves.entry(self.operation).or_default().keep(&self.key, answer);
-        drop(shelves);
+        let record = Record { status: head.status, headers: head.headers.clone(), body: body.clone() };
+        if let Some(record) = record.written() {
+            self.keep(record, hundredths).await;
+        }
         Response::from_parts(head, Body::from(body))
+    }
+
+    async fn keep(&mut self, record: Vec<u8>, hundredths: u8) {
+        let Some(own) = self.own.take() else { return };
+        let expires = unix_millis() + millis(LIFETIME);
+        let replays = Arc::clone(&self.replays);
+        let lease = match self.lease.take() {
+            Some(lease) if self.may_be_stored => lease,
+            lease => {
+                // First here: a request that comes in between must not find the key free.
+                _ = replays.own.keep_answer(&own, &record, expires, hundredths);
+                self.lease = lease;
+                return self.free().await;
+            }
+        };
+        let slot = self.keyed.slot.clone();
+        // A client that leaves takes nothing back.
+        let keeping = async move {
+            let answer = match &replays.sealer {
+                Some(sealer) => sealer.seal_apart(slot, record.clone()).await,
+                None => record.clone(),
+            };
+            let kept =
+                replays.asking.ask(replays.store.keep_answer(&lease, &answer, expires, hundredths)).await;
+            if kept == Some(true) && replays.sealer.is_none() {
+                // It is in this memory already.
+                replays.own.free_key(&own);
+            } else {
+                // It answers here while the store is away.
+                _ = replays.own.keep_answer(&own, &record, expires, hundredths);
+            }
+            if kept.is_some() {
+                replays.held().remove(&lease);
+            } else {
+                replays.keep_later(Late { lease, answer, expires, hundredths });
+            }
+        };
+        _ = tokio::spawn(keeping).await;
+    }
+
+    /// Frees the key.
+    async fn free(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.replays.held().remove(&lease);
+            // If the store does not answer, the key is free when its lease has run out.
+            _ = self.replays.asking.ask(self.replays.store.free_key(&lease)).await;
+        }
+        if let Some(own) = self.own.take() {
+            self.replays.own.free_key(&own);
+        }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut shelves = self.replays.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shelves.entry(self.operation).or_default();
-        if known.requests.get(&self.key).is_some_and(|remembered| remembered.answer.is_none()) {
-            known.requests.remove(&self.key);
+        if let Some(own) = self.own.take() {
+            self.replays.own.free_key(&own);
+        }
+        let Some(lease) = self.lease.take() else { return };
+        self.replays.held().remove(&lease);
+        if let Ok(runtime) = Handle::try_current() {
+            let replays = Arc::clone(&self.replays);
+            runtime.spawn(async move { _ = replays.store.free_key(&lease).await });
         }
     }
 }
@@ -235,113 +371,4 @@ impl Drop for UnderWay {
 /// Whether the same request may get a different response later.
 fn passes(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
-}
-
-#[cfg(test)]
-mod tests {
-    use gatewright::operations::ErrorStyle;
-
-    use super::*;
-
-    fn begin(answers: &Arc<Replays>, key: &str, body: &str, now: Instant) -> Result<Begun, ApiError> {
-        answers.begin_at("create_video", key.into(), fingerprint(&[], &[], body.as_bytes()), now)
-    }
-
-    /// Executes a request, which must be the first.
-    fn answer(answers: &Arc<Replays>, key: &str, response: Response, now: Instant) -> Response {
-        match begin(answers, key, "{}", now) {
-            Ok(Begun::First(turn)) => turn.answered_at(response, now),
-            _ => panic!("{key} is not the first"),
-        }
-    }
-
-    fn text(text: &str) -> Response {
-        Response::new(Body::from(text.to_owned()))
-    }
-
-    fn is_first(answers: &Arc<Replays>, key: &str, now: Instant) -> bool {
-        matches!(begin(answers, key, "{}", now), Ok(Begun::First(_)))
-    }
-
-    fn status(begun: Result<Begun, ApiError>) -> StatusCode {
-        match begun {
-            Ok(Begun::Again(response)) => response.status(),
-            Ok(_) => panic!("carried out"),
-            Err(error) => error.into_response(ErrorStyle::Standard).status(),
-        }
-    }
-
-    #[test]
-    fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_409() {
-        let (answers, now) = (Arc::new(Replays::default()), Instant::now());
-        let Ok(Begun::First(turn)) = begin(&answers, "k", "{}", now) else { panic!("not the first") };
-        assert_eq!(status(begin(&answers, "k", "{}", now)), 409);
-        assert_eq!(status(begin(&answers, "k", "{ }", now)), 422);
-        turn.answered_at(text("made"), now);
-        let Ok(Begun::Again(again)) = begin(&answers, "k", "{}", now) else { panic!("carried out twice") };
-        assert_eq!(again.headers()[REPLAYED_HEADER], "true");
-        let body = again.into_body().collect().now_or_never().expect("at once").expect("a body");
-        assert_eq!(body.to_bytes(), "made");
-        assert_eq!(status(begin(&answers, "k", "{ }", now)), 422);
-        assert!(is_first(&answers, "another", now));
-    }
-
-    #[test]
-    fn a_request_that_came_to_nothing_may_be_made_anew() {
-        let (answers, now) = (Arc::new(Replays::default()), Instant::now());
-        drop(begin(&answers, "dropped", "{}", now));
-        assert!(is_first(&answers, "dropped", now));
-        for code in [500, 503, 429, 408] {
-            let mut response = text("later");
-            *response.status_mut() = StatusCode::from_u16(code).expect("a status");
-            answer(&answers, "passes", response, now);
-            assert!(is_first(&answers, "passes", now), "{code}");
-        }
-        let stream = Body::from_stream(futures_util::stream::iter([Ok::<_, std::io::Error>("data: 1\n\n")]));
-        answer(&answers, "stream", Response::new(stream), now);
-        assert!(is_first(&answers, "stream", now));
-    }
-
-    #[test]
-    fn answers_are_remembered_within_bounds_of_count_bytes_and_time() {
-        let (answers, now) = (Arc::new(Replays::default()), Instant::now());
-        for number in 0..=MOST_ANSWERS {
-            answer(&answers, &number.to_string(), text("x"), now);
-        }
-        assert!(is_first(&answers, "0", now) && !is_first(&answers, "1", now));
-
-        let answers = Arc::new(Replays::default());
-        let large = "x".repeat(LONGEST_ANSWER);
-        for number in 0..20 {
-            answer(&answers, &number.to_string(), text(&large), now);
-            let shelves = answers.shelves.lock().expect("no panic");
-            let kept = shelves["create_video"].requests.values().filter_map(|kept| kept.answer.as_ref());
-            assert!(kept.map(|answer| answer.body.len()).sum::<usize>() <= MOST_BYTES);
-        }
-        assert!(is_first(&answers, "0", now) && !is_first(&answers, "19", now));
-        answer(&answers, "longer", text(&(large + "x")), now);
-        assert!(is_first(&answers, "longer", now));
-
-        let later = now + LIFETIME;
-        assert!(is_first(&answers, "19", later));
-        let shelves = answers.shelves.lock().expect("no panic");
-        assert_eq!((shelves["create_video"].bytes, shelves["create_video"].requests.len()), (0, 0));
-    }
-
-    #[test]
-    fn a_key_is_one_value_of_visible_ascii() {
-        let read = |values: &[&[u8]]| {
-            let mut headers = HeaderMap::new();
-            for value in values {
-                headers.append(KEY_HEADER, HeaderValue::from_bytes(value).expect("a header value"));
-            }
-            key(&headers).map(|key| key.map(|key| key.len())).map_err(drop)
-        };
-        assert_eq!(read(&[]), Ok(None));
-        assert_eq!(read(&[b"\"8e03978e-40d5\""]), Ok(Some(15)));
-        assert_eq!(read(&[&[b'k'; LONGEST_KEY]]), Ok(Some(LONGEST_KEY)));
-        for refused in [&[&[b'k'; LONGEST_KEY + 1][..]][..], &[b""], &[b"a b"], &[b"\xff"], &[b"a", b"b"]] {
-            assert_eq!(read(refused), Err(()), "{refused:?}");
-        }
-    }
 }

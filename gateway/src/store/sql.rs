@@ -2,6 +2,7 @@
 //! statements that both databases understand, and a migration for each of the two.
 
 mod connections;
+mod copies;
 mod database;
 mod deliveries;
 mod dialect;
@@ -10,7 +11,9 @@ mod files;
 mod keys;
 mod listening;
 mod migrations;
+mod nodes;
 mod places;
+mod replays;
 mod server;
 mod tables;
 mod tasks;
@@ -26,7 +29,7 @@ use sqlx::{Any, AnyPool, Transaction};
 use self::database::Database;
 use self::dialect::Dialect;
 use super::address::StoreUrl;
-use super::durable::{StoreError, Stored};
+use super::durable::{Store, StoreError, Stored};
 use crate::crash;
 
 /// Longest time of an operation. A network that swallows what is sent would hold it for many minutes.
@@ -37,6 +40,8 @@ const LONGEST: Duration = Duration::from_secs(20);
 pub(crate) struct SqlStore {
     database: Database,
 }
+
+impl Store for SqlStore {}
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
@@ -80,12 +85,18 @@ impl SqlStore {
     }
 
     /// Connections to the database, with the tables of this version.
-    async fn connections(&self) -> Result<AnyPool, StoreError> {
+    pub(super) async fn connections(&self) -> Result<AnyPool, StoreError> {
         self.database.connections().await
     }
 
     fn dialect(&self) -> Dialect {
         self.database.dialect()
+    }
+
+    /// Keeps what a transaction has changed.
+    async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
+        crash::point();
+        Ok(writing.commit().await?)
     }
 
     /// Begins to change several rows. In SQLite, nobody else writes meanwhile; in Postgres, others may.

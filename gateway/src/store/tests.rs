@@ -4,8 +4,12 @@
 mod kinds;
 
 mod away;
+mod copies;
+mod full_disk;
 mod keys;
+mod node_reports;
 mod places;
+mod replays;
 mod tasks;
 mod upgrade;
 mod upkeep;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::schedule::Schedule;
-use crate::clock::{unix_millis, whole_seconds};
+use crate::clock::{millis, unix_millis, whole_seconds};
 use crate::outgoing::Outbox;
 use crate::store::{
     Full, KNOWN_FOR, Lease, MOST_NOTICES, MOST_TASKS, Most, Notice, Resumed, State, Store, StoreError, Task,
@@ -139,6 +139,11 @@ impl Crew {
         (self.lease / 3).mul_f64(rand::random_range(0.8..1.0))
     }
 
+    /// How many tasks are under way here.
+    pub(crate) fn under_way(&self) -> u64 {
+        self.held().len().try_into().unwrap_or(u64::MAX)
+    }
+
     /// Takes over tasks that nobody works on.
     pub(crate) async fn resume(self: &Arc<Self>) -> Vec<(Resumed, Held)> {
         let most = MOST_TASKS.saturating_sub(self.held().len()).min(MOST_RESUMED);
@@ -210,10 +215,6 @@ impl Crew {
     fn due(&self) -> u64 {
         unix_millis().saturating_add(millis(self.lease))
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    time.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
 /// What a client is told while the store does not answer: a task that is not kept is not accepted.

@@ -1,4 +1,5 @@
-//! What a key has used of its limits: in memory, one account per key and process.
+//! What a key has used of its limits: in memory, one account per key and process. Where gateways share counters, these judge,
+//! and the account follows them, so that it can judge when they are away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,6 +8,8 @@ use std::time::Duration;
 use super::meter::{Left, Meter};
 use super::money::billionths;
 use super::{Day, Spending, Spent};
+use crate::clock::monotonic_nanos;
+use crate::counters::{self, Counters, Seen, Verdict};
 use crate::keys::Limits;
 
 /// The account of one key. It outlives a change of the key.
@@ -15,6 +18,8 @@ pub(crate) struct Account {
     requests: Meter,
     tokens: Meter,
     in_flight: AtomicU64,
+    /// How often the shared counters had been lost when they judged the last time.
+    agreed: AtomicU64,
     spending: Spending,
     /// The memory that its answers under way take, in bytes.
     held: Arc<AtomicUsize>,
@@ -44,8 +49,8 @@ pub(crate) struct Allowance {
 
 impl Account {
     pub(crate) fn new(spending: Spending) -> Self {
-        let (requests, tokens, held) = Default::default();
-        Self { requests, tokens, in_flight: AtomicU64::new(0), spending, held }
+        let (requests, tokens, in_flight, agreed, held) = Default::default();
+        Self { requests, tokens, in_flight, agreed, spending, held }
     }
 
     pub(super) fn held(&self) -> &Arc<AtomicUsize> {
@@ -56,18 +61,70 @@ impl Account {
     /// `now`: see [`Meter`].
     pub(crate) fn begin(self: &Arc<Self>, limits: &Limits, now: u64) -> Result<Option<InFlight>, Exceeded> {
         self.check_budget(limits)?;
-        if let Some(wait) = limits.tokens_per_minute.and_then(|limit| self.tokens.wait(limit, now)) {
-            return Err(Exceeded::Tokens(wait));
-        }
-        let place = match limits.concurrent_requests {
-            Some(limit) => Some(InFlight::begin(self, limit).ok_or(Exceeded::Concurrent)?),
-            None => None,
-        };
+        self.check_tokens(limits, now)?;
+        let place = self.place(limits)?;
         // The last: a request that is refused for another reason uses none.
-        if let Some(limit) = limits.requests_per_minute {
-            self.requests.take(limit, now).map_err(Exceeded::Requests)?;
+        self.take_request(limits, now)?;
+        Ok(place)
+    }
+
+    /// The same, as the counters judge that gateways share; while they are away, as this gateway does.
+    pub(crate) async fn begin_among(
+        self: &Arc<Self>,
+        counters: &Counters,
+        key: &Arc<str>,
+        limits: &Limits,
+    ) -> Result<Option<InFlight>, Exceeded> {
+        self.check_budget(limits)?;
+        let mut place = self.place(limits)?;
+        let shared = place.is_some().then(|| counters.place(key));
+        let (now, losses) = (monotonic_nanos(), counters.losses());
+        let insists = self.agreed.load(Ordering::Relaxed) != losses;
+        let seen = Seen { requests: self.requests.used(now), tokens: self.tokens.used(now), insists };
+        if let Some(answer) = counters.ask(key, limits, seen, shared.as_ref()).await {
+            self.agreed.store(losses, Ordering::Relaxed);
+            // As of before the question: what is left is never understated.
+            self.requests.follow(answer.requests, now);
+            self.tokens.follow(answer.tokens, now);
+            let exceeded = match answer.verdict {
+                Verdict::Granted => None,
+                Verdict::Requests(wait) => Some(Exceeded::Requests(wait)),
+                Verdict::Tokens(wait) => Some(Exceeded::Tokens(wait)),
+                Verdict::Concurrent => Some(Exceeded::Concurrent),
+            };
+            if let Some(exceeded) = exceeded {
+                if let Some(shared) = shared {
+                    shared.refused();
+                }
+                return Err(exceeded);
+            }
+        } else {
+            let now = monotonic_nanos();
+            self.check_tokens(limits, now)?;
+            self.take_request(limits, now)?;
+        }
+        if let Some((place, shared)) = place.as_mut().zip(shared) {
+            shared.hold();
+            place.shared = Some(shared);
         }
         Ok(place)
+    }
+
+    fn check_tokens(&self, limits: &Limits, now: u64) -> Result<(), Exceeded> {
+        match limits.tokens_per_minute.and_then(|limit| self.tokens.wait(limit, now)) {
+            Some(wait) => Err(Exceeded::Tokens(wait)),
+            None => Ok(()),
+        }
+    }
+
+    fn place(self: &Arc<Self>, limits: &Limits) -> Result<Option<InFlight>, Exceeded> {
+        let place = |limit| InFlight::begin(self, limit).ok_or(Exceeded::Concurrent);
+        limits.concurrent_requests.map(place).transpose()
+    }
+
+    fn take_request(&self, limits: &Limits, now: u64) -> Result<(), Exceeded> {
+        let taken = limits.requests_per_minute.map(|limit| self.requests.take(limit, now));
+        taken.transpose().map(drop).map_err(Exceeded::Requests)
     }
 
     fn check_budget(&self, limits: &Limits) -> Result<(), Exceeded> {
@@ -139,6 +196,8 @@ fn within(limits: &Limits, today: Spent, month: Spent) -> Result<(), Exceeded> {
 #[derive(Debug)]
 pub(crate) struct InFlight {
     account: Arc<Account>,
+    /// The same among the requests of all gateways, where they share counters.
+    shared: Option<counters::Place>,
 }
 
 impl InFlight {
@@ -146,7 +205,7 @@ impl InFlight {
     fn begin(account: &Arc<Account>, limit: u64) -> Option<Self> {
         let more = |count: u64| (count < limit).then(|| count + 1);
         account.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Self { account: Arc::clone(account) })
+        Some(Self { account: Arc::clone(account), shared: None })
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use super::account::{Account, Allowance, Exceeded, InFlight};
 use super::{Day, Ledger, Place, Spending, Spent, Totals};
 use crate::clock::monotonic_nanos;
+use crate::counters::Counters;
 use crate::keys::{Limits, Scopes};
 
 /// The key that a request was made with: cheap to clone, and without the secret.
@@ -19,24 +20,29 @@ struct Holder {
     limits: Limits,
     account: Arc<Account>,
     ledger: Arc<Ledger>,
+    /// Where gateways share them, and the key has limits that they count.
+    counters: Option<Arc<Counters>>,
 }
 
 impl Caller {
+    /// `counters`: those that gateways share.
     pub(crate) fn new(
         id: Arc<str>,
         scopes: Scopes,
         limits: Limits,
         account: Arc<Account>,
         ledger: Arc<Ledger>,
+        counters: Option<Arc<Counters>>,
     ) -> Self {
-        Self(Arc::new(Holder { id, scopes, limits, account, ledger }))
+        let counters = counters.filter(|_| limits.are_counted());
+        Self(Arc::new(Holder { id, scopes, limits, account, ledger, counters }))
     }
 
     /// A key that may do everything, without limits.
     pub(crate) fn unlimited(id: &str, ledger: &Arc<Ledger>) -> Self {
         let (nothing, today) = (Spent::default(), Day::today());
         let account = Arc::new(Account::new(Spending::since(today, nothing, nothing)));
-        Self::new(id.into(), Scopes::default(), Limits::default(), account, Arc::clone(ledger))
+        Self::new(id.into(), Scopes::default(), Limits::default(), account, Arc::clone(ledger), None)
     }
 
     /// The id of the key, which is no secret.
@@ -59,9 +65,14 @@ impl Caller {
         self.0.account.held()
     }
 
-    /// Counts a request, if it is within the limits. The place is held until the response is sent.
-    pub(crate) fn begin(&self) -> Result<Option<InFlight>, Exceeded> {
-        self.0.account.begin(&self.0.limits, monotonic_nanos())
+    /// Counts a request, if it is within the limits. The place is held until the response is sent. Waits for the counters that
+    /// gateways share, for a bounded time; without them, for nothing.
+    pub(crate) async fn begin(&self) -> Result<Option<InFlight>, Exceeded> {
+        let Holder { id, limits, account, counters, .. } = &*self.0;
+        match counters {
+            Some(counters) => account.begin_among(counters, id, limits).await,
+            None => account.begin(limits, monotonic_nanos()),
+        }
     }
 
     /// What is left of the limits a minute.
@@ -84,6 +95,11 @@ impl Caller {
         let day = Day::today();
         let spent = Spent { tokens: totals.input.saturating_add(totals.output), cost: totals.cost };
         self.0.account.spend(&self.0.limits, day, spent, reserved, monotonic_nanos());
+        if let (Some(counters), Some(limit)) = (&self.0.counters, self.0.limits.tokens_per_minute)
+            && spent.tokens > 0
+        {
+            counters.add_tokens(&self.0.id, limit, spent.tokens);
+        }
         let (key, model, upstream) = (Arc::clone(&self.0.id), Arc::clone(model), Arc::clone(upstream));
         self.0.ledger.add(Place { day, key, model, upstream }, totals);
     }

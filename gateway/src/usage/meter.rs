@@ -54,6 +54,17 @@ impl Meter {
         Left { remaining: u64::try_from(free).unwrap_or(limit), full: Duration::from_nanos(used) }
     }
 
+    /// Time until the bucket is full.
+    pub(crate) fn used(&self, now: u64) -> Duration {
+        Duration::from_nanos(self.full_at.load(Ordering::Relaxed).saturating_sub(now))
+    }
+
+    /// Takes over what others know: at `now`, it took so long until the bucket was full. It only grows.
+    pub(crate) fn follow(&self, used: Duration, now: u64) {
+        let used = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX).min(MINUTE + LONGEST_DEBT);
+        self.full_at.fetch_max(now.saturating_add(used), Ordering::Relaxed);
+    }
+
     /// The time until at least one is left; `None` if one is.
     pub(crate) fn wait(&self, limit: u64, now: u64) -> Option<Duration> {
         let used = self.full_at.load(Ordering::Relaxed).saturating_sub(now);
@@ -100,6 +111,17 @@ mod tests {
                 assert!(meter.take(limit, now).is_err_and(|wait| !wait.is_zero()), "{limit}");
             }
         }
+    }
+
+    #[test]
+    fn what_others_used_is_taken_over_and_nothing_is_forgotten() {
+        let (meter, now) = (Meter::default(), 100 * SECOND);
+        meter.follow(Duration::from_secs(30), now);
+        assert_eq!((meter.used(now), meter.left(6, now).remaining), (Duration::from_secs(30), 3));
+        meter.follow(Duration::from_secs(10), now + SECOND);
+        assert_eq!(meter.used(now), Duration::from_secs(30));
+        meter.follow(Duration::MAX, now);
+        assert_eq!(meter.used(now), Duration::from_mins(61));
     }
 
     #[test]

@@ -27,7 +27,7 @@ async fn each_example_is_right_and_makes_a_gateway() {
         kinds.extend(config.upstreams.iter().map(|upstream| upstream.kind));
         config.listen = vec!["127.0.0.1:0".to_owned()];
         // What only the machine of the example has.
-        (config.tls, config.data, config.store) = (None, None, None);
+        (config.tls, config.data, config.store, config.counters) = (None, None, None, None);
         Gateway::bind(config).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
     assert_eq!(examples().len(), 7);

@@ -6,6 +6,8 @@ use std::time::Duration;
 use gatewright_gateway::{ApiKey, Config, Gateway, Kind};
 use reqwest::Client;
 use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::runtime::Runtime;
 
 use crate::support::KEY;
@@ -112,4 +114,95 @@ async fn gateways_that_share_a_store_leave_their_tasks_to_each_other() {
     assert_eq!(second.call(&path, None).await["status"], "processing");
     drop(first);
     assert_eq!(second.ended(&task).await["status"], "failed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_gateway_leaves_its_responses_and_answers_to_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let before = Mortal::start(Config::default(), folder.path()).await;
+    let body = json!({ "model": "model-sol", "input": "Say apples" });
+    let keyed = async |gateway: &Mortal| {
+        let client = Client::builder().no_proxy().build().expect("a client");
+        let url = format!("{}/v1/responses", gateway.url);
+        let request = client.post(url).bearer_auth(KEY).header("idempotency-key", "k").json(&body);
+        request.send().await.expect("an answer").json::<Value>().await.expect("JSON")
+    };
+    let first = keyed(&before).await;
+    drop(before);
+    let next = Mortal::start(Config::default(), folder.path()).await;
+    assert_eq!(keyed(&next).await, first);
+    let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
+    assert_eq!(next.call(&path, None).await, first);
+    let going_on = json!({ "model": "model-sol", "input": "Say pears", "previous_response_id": first["id"] });
+    assert_eq!(next.call("/v1/responses", Some(&going_on)).await["status"], "completed");
+    // What was said cannot be read there.
+    for file in crate::support::files_of(folder.path()) {
+        let bytes = std::fs::read(file).expect("a file");
+        assert!(!bytes.windows(6).any(|part| part == b"apples"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_video_is_asked_for_at_no_other_server_than_the_one_that_makes_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let provider = Scripted::start([video("queued"), video("completed"), whole_file()]).await;
+    let other = Scripted::start([video("completed"), whole_file()]).await;
+    let config = |provider: &Scripted| Config {
+        video_timeout: Duration::from_secs(3),
+        ..config(vec![upstream("one", Kind::Chat, &provider.url)], None)
+    };
+    let first =
+        Mortal::start(Config { video_poll: Duration::from_hours(1), ..config(&provider) }, folder.path())
+            .await;
+    let task = first.call("/v1/videos/generations", Some(&request())).await;
+    drop(first);
+    // Its key and the id of the video go nowhere else, though the upstream has the same name.
+    let second = Mortal::start(config(&other), folder.path()).await;
+    let ended = second.ended(&task).await;
+    let told = ended["error"]["message"].as_str().expect("a message");
+    assert!(ended["status"] == "failed" && told.contains("another base_url or kind"), "{ended}");
+    assert_eq!(other.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_rest_cannot_be_read_ends_at_once_and_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (hook, mut received) = receiver(0).await;
+    let config =
+        || Config { video_time: Duration::from_hours(1), allow_private_webhooks: true, ..Config::default() };
+    let first = Mortal::start(config(), folder.path()).await;
+    let body = json!({ "model": "video_model_3", "prompt": "[fail]", "webhook_url": hook });
+    let task = first.call("/v1/videos/generations", Some(&body)).await;
+    drop(first);
+    let options = SqliteConnectOptions::new().filename(folder.path().join("gatewright.db"));
+    let options = options.busy_timeout(Duration::from_secs(20));
+    let mut database = SqliteConnection::connect_with(&options).await.expect("a connection");
+    let spoil = "UPDATE tasks SET errand = json_remove(errand, '$.maker')";
+    sqlx::query(spoil).execute(&mut database).await.expect("changed");
+    database.close().await.expect("closed");
+
+    let second = Mortal::start(config(), folder.path()).await;
+    assert_eq!(second.ended(&task).await["status"], "failed");
+    let (_, told) = received.recv().await.expect("a notification");
+    let told: Value = serde_json::from_slice(&told).expect("JSON");
+    assert_eq!((&told["id"], &told["status"]), (&task["id"], &json!("failed")));
+}
+
+/// 3: whoever takes a task over does not say that it is further than its upstream does, since it would be behind again later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_video_that_waits_at_its_upstream_still_waits_when_it_is_taken_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let provider = Scripted::start([video("queued"), video("queued")]).await;
+    let config = || Config {
+        video_poll: Duration::from_hours(1),
+        ..config(vec![upstream("one", Kind::Chat, &provider.url)], None)
+    };
+    let first = Mortal::start(config(), folder.path()).await;
+    let task = first.call("/v1/videos/generations", Some(&request())).await;
+    drop(first);
+    let second = Mortal::start(config(), folder.path()).await;
+    // For longer than the lease of the first one.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let path = format!("/v1/videos/generations/{}", task["id"].as_str().expect("an id"));
+    assert_eq!(second.call(&path, None).await["status"], "pending");
 }

@@ -9,6 +9,8 @@ mod chat;
 mod citations;
 mod compaction;
 mod connections;
+#[cfg(feature = "console")]
+mod console;
 mod effects;
 mod examples;
 mod failover;
@@ -35,6 +37,7 @@ mod nodes;
 mod offers;
 mod operator;
 mod origins;
+mod redis;
 mod refusals;
 mod relay;
 mod reload;

@@ -21,6 +21,8 @@ async fn the_list_holds_every_model_of_the_catalog() {
         let entry = data.iter().find(|entry| entry["id"] == model.id).expect("an entry");
         assert_eq!((&entry["object"], &entry["owned_by"]), (&json!("model"), &json!(model.family)));
         assert!(entry["created"].is_u64());
+        let family = catalog::FAMILIES.iter().find(|family| family.id == model.family).expect("its family");
+        assert_eq!((&entry["kind"], &entry["protocols"]), (&json!("text"), &json!(family.protocols)));
     }
 }
 

@@ -10,7 +10,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::store_away::Load;
-use crate::support::{KEY, Server, read, start_with};
+use crate::support::{KEY, Server, read, send, start_with};
 
 const ADMIN: &str = "gw-admin-canary-77";
 /// Within this time every node knows of a key that another has changed.
@@ -181,4 +181,144 @@ async fn a_node_with_another_pepper_password_or_database_does_not_start_and_says
     let error =
         refused(Config { store: at(store.url().replace("/postgres?", "/none?")), ..node(&store) }).await;
     assert!(error.contains("database \"none\" does not exist"), "{error}");
+}
+
+/// What a node says of the gateways.
+async fn listed(node: &Server) -> Vec<Value> {
+    let (status, listed) = read(admin(node, Method::GET, "/nodes")).await;
+    assert_eq!(status, 200, "{listed}");
+    listed["nodes"].as_array().expect("nodes").clone()
+}
+
+#[tokio::test]
+async fn every_node_lists_all_that_run_and_none_that_has_ended() {
+    let store = Postgres::start();
+    let called = |name: &str| Config { name: Some(name.to_owned()), ..node(&store) };
+    let (one, other) = (start_with(called("one")).await, start_with(called("other")).await);
+    let until_listed = async |expected: &[&str]| {
+        let begun = Instant::now();
+        loop {
+            let nodes = listed(&one).await;
+            let names: Vec<_> = nodes.iter().map(|node| node["name"].as_str().unwrap_or_default()).collect();
+            if names == expected {
+                return nodes;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{expected:?} are expected: {nodes:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let nodes = until_listed(&["one", "other"]).await;
+    assert_eq!(nodes, listed(&other).await);
+    assert_eq!(nodes[0]["addresses"], json!([one.url]));
+    assert_eq!(nodes[1]["addresses"], json!([other.url]));
+    assert_ne!(nodes[0]["id"], nodes[1]["id"]);
+    assert_eq!(nodes[0]["version"], env!("CARGO_PKG_VERSION"));
+    drop(other);
+    until_listed(&["one"]).await;
+}
+
+const RESPONSES: &str = "/v1/responses";
+
+fn ask(text: &str) -> Value {
+    json!({ "model": "model-sol", "input": text })
+}
+
+async fn told(node: &Server, id: &str) -> (u16, Value) {
+    read(node.get(&format!("{RESPONSES}/{id}"))).await
+}
+
+#[tokio::test]
+async fn a_response_made_on_one_node_is_retrieved_continued_and_deleted_on_another() {
+    let store = Postgres::start();
+    let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
+    let first = one.ask(RESPONSES, &ask("Say apples")).await;
+    let id = first["id"].as_str().expect("an id");
+    // At once: it was written before its end was told.
+    assert_eq!(told(&other, id).await, (200, first.clone()));
+    let next =
+        json!({ "model": "model-sol", "input": "Say pears", "previous_response_id": id, "stream": true });
+    let events = other.stream(RESPONSES, &next).await;
+    let last = events
+        .iter()
+        .rev()
+        .filter(|event| event.data.starts_with('{'))
+        .map(crate::support::Event::json)
+        .find(|event| event["response"].is_object());
+    let second = last.expect("its end")["response"]["id"].as_str().expect("an id").to_owned();
+    let items = format!("{RESPONSES}/{second}/input_items");
+    let (status, page) = read(one.get(&items)).await;
+    assert_eq!((status, page["data"].as_array().map(Vec::len)), (200, Some(3)), "{page}");
+    // Whoever has it in memory forgets it, too.
+    let (status, deleted) =
+        read(other.bare(Method::DELETE, &format!("{RESPONSES}/{id}")).bearer_auth(KEY)).await;
+    assert_eq!((status, &deleted["deleted"]), (200, &json!(true)));
+    for node in [&one, &other] {
+        assert_eq!(told(node, id).await.0, 404);
+        assert_eq!(told(node, &second).await.0, 200);
+    }
+    let of_deleted = json!({ "model": "model-sol", "input": "Say plums", "previous_response_id": id });
+    assert_eq!(one.refused(RESPONSES, &of_deleted).await.0, 400);
+    // Another key has no part in it, wherever it asks.
+    let secret = create(&one, json!({ "name": "ci" })).await;
+    until(&other, &secret, 200).await;
+    let path = format!("{RESPONSES}/{second}");
+    assert_eq!(read(other.bare(Method::GET, &path).bearer_auth(&secret)).await.0, 404);
+    // What is not to be stored is nowhere.
+    let body = json!({ "model": "model-sol", "input": "Say plums", "store": false });
+    let unstored = one.ask(RESPONSES, &body).await;
+    assert_eq!(told(&other, unstored["id"].as_str().expect("an id")).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_the_first_answer_on_every_node() {
+    let store = Postgres::start();
+    let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
+    let keyed = async |node: &Server, text: &str| {
+        let answer = send(node.post(RESPONSES, &ask(text)).header("idempotency-key", "k")).await;
+        let replayed = answer.headers().contains_key("idempotency-replayed");
+        (answer.status().as_u16(), answer.json::<Value>().await.expect("JSON"), replayed)
+    };
+    let (status, first, replayed) = keyed(&one, "Say apples").await;
+    assert_eq!((status, replayed), (200, false));
+    for node in [&other, &one, &other] {
+        assert_eq!(keyed(node, "Say apples").await, (200, first.clone(), true));
+    }
+    let (status, refused, _) = keyed(&other, "Say pears").await;
+    assert_eq!((status, &refused["error"]["code"]), (422, &json!("idempotency_key_reused")));
+    // One of several at once is carried out; the others are told so, or get its answer.
+    let body = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
+    let submitting = (0..8).map(|number| {
+        let node = if number % 2 == 0 { &one } else { &other };
+        read(node.post("/v1/videos/generations", &body).header("idempotency-key", "v"))
+    });
+    let mut ids = std::collections::HashSet::new();
+    for (status, answer) in futures_util::future::join_all(submitting).await {
+        match status {
+            200 => _ = ids.insert(answer["id"].as_str().expect("an id").to_owned()),
+            status => assert_eq!((status, &answer["error"]["code"]), (409, &json!("idempotency_key_in_use"))),
+        }
+    }
+    assert_eq!(ids.len(), 1);
+}
+
+#[tokio::test]
+async fn while_the_server_is_away_keyed_and_stored_answers_are_made_and_written_later() {
+    let mut store = Postgres::start();
+    let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
+    store.stop();
+    let begun = Instant::now();
+    let first = one.ask(RESPONSES, &ask("Say apples")).await;
+    let id = first["id"].as_str().expect("an id");
+    assert_eq!(told(&one, id).await, (200, first.clone()));
+    assert_eq!(told(&other, id).await.0, 503, "the other one cannot know");
+    let keyed = || one.post(RESPONSES, &ask("Say pears")).header("idempotency-key", "k");
+    let (status, answer) = read(keyed()).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(read(keyed()).await, (200, answer));
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    store.resume();
+    while told(&other, id).await != (200, first.clone()) {
+        assert!(begun.elapsed() < PATIENCE, "it is not written");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

@@ -167,6 +167,21 @@ async fn a_model_of_the_catalog_has_its_limits_and_defaults_and_another_those_of
     assert_eq!(status, 400, "the rules for all models hold");
 }
 
+/// 3: a provider that puts a video back into its queue, and back again after it was made, changes nothing that was told.
+#[tokio::test]
+async fn the_state_of_a_task_only_goes_forward() {
+    let again = video("queued");
+    let steps = [video("in_progress"), again.clone(), again.clone(), again.clone(), again];
+    let provider = Scripted::start(steps).await;
+    let server = gateway_to(&provider).await;
+    let task = server.ask(PATH, &request()).await;
+    assert_eq!(task["status"], "processing");
+    let path = format!("{PATH}/{}", task["id"].as_str().expect("an id"));
+    while provider.count() < 4 {
+        assert_eq!(read(server.get(&path)).await.1["status"], "processing");
+    }
+}
+
 #[tokio::test]
 async fn what_the_public_form_has_no_words_for_is_told_or_refused() {
     let provider = Scripted::start([video("queued")]).await;

@@ -2,6 +2,8 @@
 //! the test, also when it panics or is killed; a test that is killed leaves the folder.
 
 mod postgres;
+mod redis;
 mod unprivileged;
 
 pub use self::postgres::Postgres;
+pub use self::redis::Redis;

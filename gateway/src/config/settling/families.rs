@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use gatewright::catalog;
+use gatewright::likely::offer;
 use indexmap::IndexMap;
 
 use super::super::file::Family;
 use super::super::places::Path;
-use super::super::schema::offer;
 use super::super::upstreams::Model;
 use super::Settling;
 use crate::config::MEDIA_FAMILY;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use gatewright::catalog;
+use gatewright::likely::offer;
 use indexmap::IndexMap;
 
 use super::super::file;
 use super::super::places::Path;
-use super::super::schema::offer;
 use super::super::upstreams::{Kind, Model, ModelKind, Price, Target, Upstream};
 use super::Settling;
 use super::families::of_family;

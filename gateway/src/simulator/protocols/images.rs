@@ -46,7 +46,10 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
             let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
             Ok(pictures.collect::<Result<_, _>>()?)
         });
-        let (files, public) = (room.keep(Kind::Png, drawn.await?, LIFETIME).await?, app.public_url(call));
+        // A client that leaves meanwhile leaves no files that nobody recorded.
+        let keeping = tokio::spawn(room.keep(Kind::Png, drawn.await?, LIFETIME));
+        let failed = |_| ApiError::new(&ErrorCode::SERVER_ERROR, "the images cannot be kept");
+        let (files, public) = (keeping.await.map_err(failed)??, app.public_url(call));
         let image = |file| {
             let mut image = json!({ "url": format!("{public}{}", app.files.address(file)) });
             if model.revises_prompt {

@@ -22,6 +22,7 @@ use crate::kept::{Conversation, Items, conversation, new_id};
 use crate::models;
 use crate::simulator::conversation::{Content, Finish, Prompt, Turn, Usage};
 use crate::simulator::{self, tokens};
+use crate::store::Storing;
 use crate::wire::json::{content, limit, list, text};
 use crate::wire::sse::{self, Event};
 use crate::wire::{ApiError, Call, Response, json_response};
@@ -58,16 +59,22 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
         request: body,
     };
     record.charge(budget)?;
-    if record.request["store"] != false {
+    let is_stored = record.request["store"] != false;
+    if is_stored {
         let documents = Items::new(items).answered(&record.json(&Progress::Ended(&made)));
         app.history.keep(call.caller.id(), record.id.clone(), Some(documents), None);
     }
-    if record.request["stream"] == true {
+    let mut response = if record.request["stream"] == true {
         let terminator = call.operation.terminator.map(Event::terminator);
         let events = events::of(&record, made).map(|event| Event::named(&event));
-        return Ok(sse::respond(events.chain(terminator), app.config.event_delay));
+        sse::respond(events.chain(terminator), app.config.event_delay)
+    } else {
+        json_response(&record.json(&Progress::Ended(&made)))
+    };
+    if is_stored {
+        response.extensions_mut().insert(Storing);
     }
-    Ok(json_response(&record.json(&Progress::Ended(&made))))
+    Ok(response)
 }
 
 /// `POST /v1/responses/compact` (ours; the source shows the path alone).

@@ -25,7 +25,7 @@ pub(crate) struct Taken {
 
 /// The store of what generated files there are. A file that has expired is there until it is removed.
 pub(crate) trait FileStore {
-    /// Adds files: all of them, or none.
+    /// Adds files: all of them, or none. One that is there already is the same one, told again: it gets the expiry.
     fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()>;
 
     /// What all files take, and what those of an API key take.

@@ -240,7 +240,7 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
-    let kept = file.finish(MINUTE).await.expect("kept");
+    let kept = file.finish(MINUTE, 0).await.expect("kept");
     assert_eq!(names(folder.path()), [kept.name.to_string()]);
     assert_eq!(served(&files, &kept).await.expect("a file").len(), 12 * piece.len());
     assert_eq!(files.promised(), (0, 0));

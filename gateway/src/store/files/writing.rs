@@ -8,9 +8,13 @@ use tokio::runtime::Handle;
 
 use super::failure::Failure;
 use super::room::Room;
+use crate::clock::unix_millis;
 use crate::crash;
 use crate::store::file_name::{FileName, KeptFile, Kind};
 use crate::wire::ApiError;
+
+/// Pause before a file that the store does not take is recorded again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A file under way. Nothing of it stays unless it is finished.
 pub(crate) struct Writing<'r> {
@@ -41,14 +45,22 @@ impl Writing<'_> {
         }
     }
 
-    /// Keeps the file for `lifetime` from now, in place of the room that was reserved for it.
-    pub(crate) async fn finish(mut self, lifetime: Duration) -> Result<KeptFile, ApiError> {
+    /// Keeps the file for `lifetime` from now, in place of the room that was reserved for it. What is written is not made anew
+    /// because the store is away: it is tried again until `deadline`, in milliseconds since 1970.
+    pub(crate) async fn finish(mut self, lifetime: Duration, deadline: u64) -> Result<KeptFile, ApiError> {
         if let Some(mut writer) = self.writer.take() {
             crash::point();
             writer.shutdown().await.map_err(|error| Failure::from(error).unwritten())?;
         }
         let written = [(self.name.clone(), self.bytes)];
-        let expires = self.room.record(&written, lifetime).await?;
+        let expires = loop {
+            match self.room.record(&written, lifetime).await {
+                Ok(expires) => break expires,
+                Err(error) if unix_millis() >= deadline => return Err(error),
+                Err(error) => tracing::warn!(file = %self.name, "{error}: the file waits"),
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
         let [(name, _)] = written;
         Ok(KeptFile { name, expires })
     }

@@ -1,9 +1,10 @@
 //! Connections to one database.
 
+use std::io;
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
-use sqlx::{AnyPool, ConnectOptions as _, Executor as _, Row as _};
+use sqlx::{AnyPool, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -34,6 +35,8 @@ impl Connections {
     ) -> Result<Self, sqlx::Error> {
         install_default_drivers();
         let options = AnyConnectOptions::from_url(url)?;
+        // The pool itself asks a connection that comes back whether it works, and waits for as long as TCP does: a server that
+        // vanished would take all connections with it.
         let pool = AnyPoolOptions::new()
             .max_connections(most)
             .acquire_timeout(PATIENCE)
@@ -44,6 +47,21 @@ impl Connections {
                     }
                     Ok(())
                 })
+            })
+            .after_release(move |connection, _| {
+                Box::pin(async move {
+                    if dialect == Dialect::Postgres {
+                        let silent = |_| io::Error::from(io::ErrorKind::TimedOut);
+                        tokio::time::timeout(PATIENCE, connection.ping()).await.map_err(silent)??;
+                    }
+                    Ok(true)
+                })
+            })
+            // SQLite ends a transaction itself where the disk is full. The driver then fails to, and never believes again that
+            // the connection is free.
+            .before_acquire(|connection, _| {
+                let is_free = !connection.is_in_transaction();
+                Box::pin(async move { Ok(is_free) })
             })
             .connect_lazy_with(options);
         Ok(Self { dialect, pool, migrated: OnceCell::new() })

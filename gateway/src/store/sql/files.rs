@@ -31,7 +31,8 @@ impl FileStore for SqlStore {
             let mut change = self.begin_writing().await?;
             for file in files {
                 sqlx::query(
-                    "INSERT INTO files (name, owner, kind, bytes, expires) VALUES ($1, $2, $3, $4, $5)",
+                    "INSERT INTO files (name, owner, kind, bytes, expires) VALUES ($1, $2, $3, $4, $5)
+                     ON CONFLICT (name) DO UPDATE SET expires = excluded.expires",
                 )
                 .bind(file.name.as_str())
                 .bind(&*file.owner)
@@ -41,7 +42,7 @@ impl FileStore for SqlStore {
                 .execute(&mut *change)
                 .await?;
             }
-            Ok(change.commit().await?)
+            self.commit(change).await
         })
     }
 
@@ -82,7 +83,7 @@ impl FileStore for SqlStore {
                 let remove = sqlx::query("DELETE FROM files WHERE name = $1").bind(file.name.as_str());
                 remove.execute(&mut *change).await?;
             }
-            Ok(change.commit().await?)
+            self.commit(change).await
         })
     }
 }

@@ -14,9 +14,6 @@ struct Step {
     postgres: &'static str,
 }
 
-/// The version of the last step.
-pub(super) const LATEST: i64 = 4;
-
 /// All steps, by version.
 const STEPS: &[Step] = &[
     Step {
@@ -43,7 +40,22 @@ const STEPS: &[Step] = &[
         sqlite: include_str!("../../../migrations/sqlite/0004_files.sql"),
         postgres: include_str!("../../../migrations/postgres/0004_files.sql"),
     },
+    Step {
+        version: 5,
+        what: "copies and replays",
+        sqlite: include_str!("../../../migrations/sqlite/0005_copies_and_replays.sql"),
+        postgres: include_str!("../../../migrations/postgres/0005_copies_and_replays.sql"),
+    },
+    Step {
+        version: 6,
+        what: "nodes",
+        sqlite: include_str!("../../../migrations/sqlite/0006_nodes.sql"),
+        postgres: include_str!("../../../migrations/postgres/0006_nodes.sql"),
+    },
 ];
+
+/// The version of the last step.
+pub(super) const LATEST: i64 = STEPS[STEPS.len() - 1].version;
 
 /// What all gateways lock in Postgres while they look at the tables and make them.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(4278257103)";

@@ -59,7 +59,7 @@ impl PlaceStore for SqlStore {
             }
             let old = sqlx::query("DELETE FROM places WHERE number <= (SELECT max(number) FROM places) - $1");
             old.bind(signed(MOST_PLACES as u64)).execute(&mut *writing).await?;
-            Ok(writing.commit().await?)
+            self.commit(writing).await
         })
     }
 }

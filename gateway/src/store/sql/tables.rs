@@ -101,4 +101,30 @@ pub(super) const TABLES: &[Table] = &[
         columns: &[("name", Text), ("owner", Text), ("kind", Text), ("bytes", Count), ("expires", Count)],
         order: "expires, name",
     },
+    Table {
+        name: "copies",
+        columns: &[
+            ("owner", Text),
+            ("id", Text),
+            ("stamp", Count),
+            ("kept", Count),
+            ("bytes", Count),
+            ("content", Bytes),
+        ],
+        order: "kept, owner, id",
+    },
+    Table {
+        name: "replays",
+        columns: &[
+            ("slot", Text),
+            ("operation", Text),
+            ("owner", Text),
+            ("fingerprint", Bytes),
+            ("lease", Count),
+            ("due", Count),
+            ("bytes", Count),
+            ("answer", Bytes),
+        ],
+        order: "due, slot",
+    },
 ];

@@ -116,7 +116,7 @@ impl TaskStore for SqlStore {
             .bind(signed(due))
             .execute(&mut *writing)
             .await?;
-            writing.commit().await?;
+            self.commit(writing).await?;
             Ok(Ok(Lease { id: task.id.clone(), number: 1 }))
         })
     }
@@ -186,7 +186,7 @@ impl TaskStore for SqlStore {
                 .execute(&mut *writing)
                 .await?;
             }
-            writing.commit().await?;
+            self.commit(writing).await?;
             Ok(ended)
         })
     }

@@ -114,7 +114,7 @@ impl UsageStore for SqlStore {
                 }
                 adding.execute(&mut *writing).await?;
             }
-            Ok(writing.commit().await?)
+            self.commit(writing).await
         })
     }
 

@@ -73,7 +73,7 @@ mod postgres {
         server.resume();
         store.change_places(&kept("c")).await.expect("a store");
         let ids: Vec<_> = store.places().await.expect("a store").into_iter().map(|place| place.id).collect();
-        assert_eq!(ids, ["a".into(), "c".into()]);
+        assert_eq!(ids, ["a", "c"].map(std::sync::Arc::<str>::from));
     }
 
     #[tokio::test]

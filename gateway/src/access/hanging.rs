@@ -1,0 +1,96 @@
+//! A gateway that hung, stopped by its system for a while, knows nothing of what changed meanwhile. Requests that
+//! waited for it must not be judged by the keys of before, so the first ones wait until the keys have been read again.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::clock::monotonic_nanos;
+
+/// How often the gateway notes that it is alive.
+pub(super) const BEAT: Duration = Duration::from_millis(250);
+/// The pause between two notes after which it hung, in nanoseconds.
+const HUNG: u64 = 1_000_000_000;
+/// How long a request waits for the keys at most. A store that does not answer keeps no request: the keys in memory
+/// hold.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Hanging {
+    /// When the gateway was known to be alive, in nanoseconds on a clock that goes on while it hangs.
+    alive: AtomicU64,
+    /// Whether it hung, and the keys were not read since.
+    hung: AtomicBool,
+    read: Notify,
+}
+
+impl Hanging {
+    pub(super) fn new() -> Self {
+        Self { alive: AtomicU64::new(monotonic_nanos()), hung: AtomicBool::default(), read: Notify::new() }
+    }
+
+    /// Notes that the gateway is alive. Returns whether it hung, and the keys were not read since.
+    pub(super) fn beat(&self) -> bool {
+        self.beat_at(monotonic_nanos())
+    }
+
+    fn beat_at(&self, now: u64) -> bool {
+        let before = self.alive.swap(now, Ordering::Relaxed);
+        if now.saturating_sub(before) > HUNG {
+            self.hung.store(true, Ordering::Relaxed);
+        }
+        self.hung.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the keys were read, or cannot be, since it was known that the gateway hung.
+    pub(super) fn is_over(&self) {
+        self.hung.store(false, Ordering::Relaxed);
+        self.read.notify_waiters();
+    }
+
+    /// Lets a request pass once the keys are those of after the gateway hung.
+    pub(super) async fn pass(&self) {
+        if !self.beat() {
+            return;
+        }
+        let mut read = std::pin::pin!(self.read.notified());
+        read.as_mut().enable();
+        // It may have been over just before.
+        if self.hung.load(Ordering::Relaxed) {
+            _ = tokio::time::timeout(PATIENCE, read).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_after_the_gateway_hung_waits_until_the_keys_were_read() {
+        let hanging = Hanging::new();
+        let start = monotonic_nanos();
+        assert!(!hanging.beat_at(start + HUNG / 2) && !hanging.beat_at(start + HUNG));
+        assert!(hanging.beat_at(start + 3 * HUNG) && hanging.beat_at(start + 3 * HUNG + 1));
+        let begun = tokio::time::Instant::now();
+        let read = async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            hanging.is_over();
+        };
+        tokio::join!(hanging.pass(), read);
+        assert_eq!(begun.elapsed(), PATIENCE / 2);
+        hanging.pass().await;
+        assert_eq!(begun.elapsed(), PATIENCE / 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_answer_keeps_no_request_for_long() {
+        let hanging = Hanging::new();
+        assert!(hanging.beat_at(monotonic_nanos() + 2 * HUNG));
+        let begun = tokio::time::Instant::now();
+        hanging.pass().await;
+        assert!(begun.elapsed() <= PATIENCE + Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,280 @@
+//! Counters that several gateways share, on a Redis or Valkey server: requests and tokens a minute, and requests at once, of each
+//! key. A request asks once and waits a bounded time; the server judges it in one step, by its own clock. While the server is
+//! away, each gateway counts for itself, and what it counted is the least that the server takes over when it is back.
+
+mod address;
+mod link;
+mod scripts;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+pub use self::address::{CountersUrl, InvalidCountersUrl};
+use self::link::{Link, explained};
+use self::scripts::{Answer, Scripts};
+pub(crate) use self::scripts::{Seen, Verdict};
+use self::waiting::{Batch, Waiting};
+use crate::keys::Limits;
+use crate::random::random_bytes;
+use crate::supervised::supervise;
+
+/// Pause between two tellings: what comes meanwhile is told together.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long a telling may take. No request waits for it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many keys are told of at once.
+const AT_ONCE: usize = 64;
+
+/// A Redis or Valkey server with counters that several gateways share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CounterServer {
+    /// Its address.
+    pub url: CountersUrl,
+    /// How long a request waits for it; after that, the limits of the gateway alone hold until it answers again. Default: 50 ms.
+    pub timeout: Duration,
+    /// How long the requests at once of a gateway that died count. Default: 30 s.
+    pub lease: Duration,
+}
+
+impl CounterServer {
+    /// The server at this address, with the defaults.
+    pub fn new(url: CountersUrl) -> Self {
+        Self { url, timeout: Duration::from_millis(50), lease: Duration::from_secs(30) }
+    }
+}
+
+/// The counters, until this is dropped.
+pub(crate) struct Counters {
+    shared: Arc<Shared>,
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+struct Shared {
+    link: Arc<Link>,
+    scripts: Scripts,
+    timeout: Duration,
+    lease: Duration,
+    /// What tells the places of this gateway from those of others.
+    node: String,
+    next: AtomicU64,
+    waiting: Mutex<Waiting>,
+    something: Notify,
+    local: AtomicU64,
+}
+
+impl Counters {
+    /// Connects in the background. Needs a Tokio runtime. Errors: the address cannot be used.
+    pub(crate) fn start(server: &CounterServer) -> Result<Self, InvalidCountersUrl> {
+        let link = Arc::new(Link::new(&server.url, server.timeout)?);
+        let node = u64::from_le_bytes(*random_bytes().first_chunk().expect("32 bytes"));
+        let shared = Arc::new(Shared {
+            link: Arc::clone(&link),
+            scripts: Scripts::default(),
+            timeout: server.timeout,
+            lease: server.lease,
+            node: format!("{node:x}"),
+            next: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            something: Notify::new(),
+            local: AtomicU64::new(0),
+        });
+        let teller = Arc::clone(&shared);
+        let tasks = [
+            supervise("connection to the counters", PATIENCE, move || link::keep(Arc::clone(&link))),
+            supervise("counters", PATIENCE, move || tell(Arc::clone(&teller))),
+        ];
+        Ok(Self { shared, _tasks: tasks.map(AbortOnDropHandle::new) })
+    }
+
+    /// Judges a request of a key. `None`: the server is away, or does not answer in time.
+    pub(crate) async fn ask(
+        &self,
+        key: &Arc<str>,
+        limits: &Limits,
+        seen: Seen,
+        place: Option<&Place>,
+    ) -> Option<Answer> {
+        let shared = &*self.shared;
+        let answer = shared.ask(key, limits, seen, place.map(|place| place.number)).await;
+        if answer.is_none() {
+            shared.local.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// A place among the requests at once of a key, which nobody has granted yet.
+    pub(crate) fn place(&self, key: &Arc<str>) -> Place {
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        Place { shared: Arc::clone(&self.shared), key: Arc::clone(key), number, is_refused: false }
+    }
+
+    /// Counts tokens of a key that a request took.
+    pub(crate) fn add_tokens(&self, key: &Arc<str>, limit: u64, tokens: u64) {
+        // Without a server, the gateway's own counter has them, and is told of when there is one again.
+        if self.is_present() {
+            self.shared.waiting().add_tokens(key, limit, tokens);
+            self.shared.something.notify_one();
+        }
+    }
+
+    /// Whether the server answers.
+    pub(crate) fn is_present(&self) -> bool {
+        self.shared.link.get().is_some()
+    }
+
+    /// How often the server was lost. What was counted without it has to be told.
+    pub(crate) fn losses(&self) -> u64 {
+        self.shared.link.losses()
+    }
+
+    /// How many requests were judged without the server.
+    pub(crate) fn judged_locally(&self) -> u64 {
+        self.shared.local.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Counters").field("is_present", &self.is_present()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask(&self, key: &Arc<str>, limits: &Limits, seen: Seen, place: Option<u64>) -> Option<Answer> {
+        let connection = self.link.get()?;
+        // What this gateway knows comes first: a client that asks again when its answer has ended finds its place free.
+        let (tokens, freed) = self.waiting().take(key);
+        let (place, free) = (place.map(|place| self.name(place)), self.names(&freed));
+        let asked = self.scripts.judge(key, limits, seen, tokens, place.as_deref(), self.lease, &free);
+        let answer = self.within(self.timeout, &connection, asked.call(&connection)).await?;
+        if !freed.is_empty() {
+            self.waiting().told(key, &freed);
+        }
+        Some(answer)
+    }
+
+    /// Waits for the server, and gives it up if it fails or takes too long.
+    async fn within<T>(
+        &self,
+        time: Duration,
+        connection: &Arc<MultiplexedConnection>,
+        call: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Option<T> {
+        match timeout(time, call).await {
+            Ok(Ok(answer)) => Some(answer),
+            Ok(Err(error)) => {
+                self.link.lose(connection, &explained(&error));
+                None
+            }
+            Err(_) => {
+                self.link.lose(connection, "it did not answer in time");
+                None
+            }
+        }
+    }
+
+    /// What the server calls a place.
+    fn name(&self, place: u64) -> String {
+        format!("{}-{place:x}", self.node)
+    }
+
+    fn names(&self, places: &[u64]) -> Vec<String> {
+        places.iter().map(|place| self.name(*place)).collect()
+    }
+
+    /// Tells what waits. `renew`: also which places are still taken.
+    async fn tell(&self, renew: bool) {
+        let Some(connection) = self.link.get() else { return };
+        let batches = self.waiting().batches(renew);
+        for some in batches.chunks(AT_ONCE) {
+            let calls = some.iter().map(|batch| self.tell_of(batch, &connection));
+            let told = futures_util::future::join_all(calls).await;
+            if told.contains(&false) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the server knows it.
+    async fn tell_of(&self, batch: &Batch, connection: &Arc<MultiplexedConnection>) -> bool {
+        let Batch { key, tokens, limit, freed, taken } = batch;
+        let told =
+            self.scripts.settle(key, *limit, *tokens, self.lease, &self.names(freed), &self.names(taken));
+        let told = self.within(PATIENCE, connection, told.call(connection)).await;
+        if told.is_some() {
+            self.waiting().told(key, freed);
+        }
+        told.is_some()
+    }
+}
+
+/// Tells the server of tokens and of places, as they come; and of the places that are taken, before their lease ends and when the
+/// server is back, which may have lost all.
+async fn tell(shared: Arc<Shared>) {
+    let pause = shared.lease / 3;
+    let mut renewal = Instant::now() + pause;
+    loop {
+        let renew = tokio::select! {
+            // There is always something to tell of when much goes on.
+            biased;
+            () = shared.link.is_back() => true,
+            () = sleep_until(renewal) => true,
+            () = shared.something.notified() => false,
+        };
+        if renew {
+            renewal = Instant::now() + pause;
+        }
+        shared.tell(renew).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// A request's place among those at once of its key, on the server, until it is dropped.
+pub(crate) struct Place {
+    shared: Arc<Shared>,
+    key: Arc<str>,
+    number: u64,
+    is_refused: bool,
+}
+
+impl Place {
+    /// The request goes on: from now on, the server is told that the place is taken.
+    pub(crate) fn hold(&self) {
+        self.shared.waiting().hold(&self.key, self.number);
+    }
+
+    /// The server has refused the request, and knows of no place.
+    pub(crate) fn refused(mut self) {
+        self.is_refused = true;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_refused {
+            self.shared.waiting().free(&self.key, self.number);
+            self.shared.something.notify_one();
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Place").field("number", &self.number).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! The address of a Redis or Valkey server, which may hold a password.
+
+use std::fmt;
+
+use redis::{Client, ConnectionInfo, IntoConnectionInfo as _};
+use url::Url;
+
+/// The address of a Redis or Valkey server: `redis://user:password@host:6379/0`, or `rediss://…` with TLS. `Debug` and `Display`
+/// show where it is, without user and password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CountersUrl(Url);
+
+/// A text that is no address of a Redis or Valkey server. Says what is wrong, without the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidCountersUrl(&'static str);
+
+const FORM: InvalidCountersUrl =
+    InvalidCountersUrl("must have the form redis://user:password@host:6379/0, or rediss://… for TLS");
+
+impl CountersUrl {
+    /// Reads an address. Errors: it has another form.
+    pub fn new(text: &str) -> Result<Self, InvalidCountersUrl> {
+        let url = Url::parse(text).map_err(|_| FORM)?;
+        if !matches!(url.scheme(), "redis" | "rediss") || url.host().is_none() {
+            return Err(FORM);
+        }
+        // A fragment would turn the check of certificates off.
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(InvalidCountersUrl("must not have a query or a fragment"));
+        }
+        let url = Self(url);
+        url.info().map(|_| url)
+    }
+
+    fn info(&self) -> Result<ConnectionInfo, InvalidCountersUrl> {
+        self.0.clone().into_connection_info().map_err(|_| FORM)
+    }
+
+    /// Connects to nothing yet.
+    pub(super) fn client(&self) -> Result<Client, InvalidCountersUrl> {
+        Client::open(self.info()?).map_err(|_| FORM)
+    }
+
+    /// Whether what is sent is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.0.scheme() == "rediss"
+    }
+
+    pub(crate) fn as_url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl fmt::Display for CountersUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}://{}", self.0.scheme(), self.0.host_str().unwrap_or_default())?;
+        if let Some(port) = self.0.port() {
+            write!(formatter, ":{port}")?;
+        }
+        formatter.write_str(self.0.path().trim_end_matches('/'))
+    }
+}
+
+impl fmt::Debug for CountersUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_shows_neither_user_nor_password() {
+        for (text, expected) in [
+            ("redis://gateway:hush%21@cache.example:6380/2", "redis://cache.example:6380/2"),
+            ("rediss://:hush@cache.example", "rediss://cache.example"),
+            ("redis://[::1]:6379/", "redis://[::1]:6379"),
+        ] {
+            let url = CountersUrl::new(text).expect(text);
+            assert_eq!((url.to_string(), format!("{url:?}")), (expected.to_owned(), expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_said_without_it() {
+        for text in [
+            "hush",
+            "http://hush@host",
+            "redis:///hush",
+            "redis://:hush@host/database",
+            "rediss://:hush@host/#insecure",
+            "redis://:hush@host/?protocol=resp3",
+            "redis+unix:///run/hush",
+        ] {
+            let error = CountersUrl::new(text).expect_err(text).to_string();
+            assert!(!error.contains("hush"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The connection to the server: one, over which calls follow each other without waiting. It is given up at the first call that
+//! fails or takes too long, so that no further request waits; a task connects again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::address::{CountersUrl, InvalidCountersUrl};
+use super::scripts::{Scripts, probe};
+
+/// How long to wait for a connection, and for the answers with which it begins.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Pause until the next attempt to connect.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause after a loss. It grows while connections do not last.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A connection that lasts so long is not lost because the server is slow.
+const LASTING: Duration = Duration::from_secs(10);
+
+pub(super) struct Link {
+    client: Client,
+    /// The address, without user and password.
+    place: String,
+    present: ArcSwapOption<MultiplexedConnection>,
+    lost: Notify,
+    /// Whoever has to tell the server all that it may have lost.
+    back: Notify,
+    losses: AtomicU64,
+    scripts: Scripts,
+    /// How long a request waits for an answer.
+    timeout: Duration,
+}
+
+impl Link {
+    pub(super) fn new(url: &CountersUrl, timeout: Duration) -> Result<Self, InvalidCountersUrl> {
+        let (client, place, present) = (url.client()?, url.to_string(), ArcSwapOption::empty());
+        let (lost, back, losses, scripts) = Default::default();
+        Ok(Self { client, place, present, lost, back, losses, scripts, timeout })
+    }
+
+    /// The connection; `None` while the server is away.
+    pub(super) fn get(&self) -> Option<Arc<MultiplexedConnection>> {
+        self.present.load_full()
+    }
+
+    /// Waits until there is a new connection.
+    pub(super) async fn is_back(&self) {
+        self.back.notified().await;
+    }
+
+    pub(super) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
+    }
+
+    /// Gives a connection up, unless somebody did.
+    pub(super) fn lose(&self, connection: &Arc<MultiplexedConnection>, why: &str) {
+        let current = self.present.load();
+        if current.as_ref().is_none_or(|current| !Arc::ptr_eq(current, connection)) {
+            return;
+        }
+        let before = self.present.compare_and_swap(&current, None);
+        if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, connection)) {
+            self.losses.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!("the counters at {} fail: {why}; limits hold for each gateway alone", self.place);
+            self.lost.notify_one();
+        }
+    }
+}
+
+/// Connects, and connects again when the connection is lost.
+pub(super) async fn keep(link: Arc<Link>) {
+    let (mut is_told, mut pause) = (false, PAUSE);
+    loop {
+        if link.present.load().is_none() {
+            match connect(&link).await {
+                Ok(connection) => {
+                    link.present.store(Some(connection));
+                    tracing::info!("limits hold for all gateways that share the counters at {}", link.place);
+                    is_told = true;
+                    link.back.notify_one();
+                }
+                Err(why) => tell(&mut is_told, &link.place, &why),
+            }
+        }
+        if link.present.load().is_none() {
+            sleep(PAUSE).await;
+            continue;
+        }
+        let since = Instant::now();
+        link.lost.notified().await;
+        // A server that is slow now and then would cost requests their wait after each connection.
+        let wait = if since.elapsed() < LASTING { pause } else { PAUSE };
+        pause = (wait * 2).min(LONGEST_PAUSE);
+        sleep(wait).await;
+    }
+}
+
+/// Says that there was no connection from the start. One that is lost has been told of.
+fn tell(is_told: &mut bool, place: &str, why: &str) {
+    if !*is_told {
+        tracing::warn!("the counters at {place} are not used yet: {why}; limits hold for each gateway alone");
+        *is_told = true;
+    }
+}
+
+/// A connection over which the server answers as fast as requests need it. Errors: why there is none.
+async fn connect(link: &Link) -> Result<Arc<MultiplexedConnection>, String> {
+    let connection = timeout(PATIENCE, open(&link.client)).await;
+    let connection = connection.map_err(|_| "it does not answer")?.map_err(|error| explained(&error))?;
+    for call in link.scripts.trial() {
+        let answered = timeout(link.timeout, call.call(&connection)).await;
+        answered.map_err(|_| "it does not answer in time")?.map_err(|error| explained(&error))?;
+    }
+    Ok(connection)
+}
+
+async fn open(client: &Client) -> RedisResult<Arc<MultiplexedConnection>> {
+    // Whoever calls bounds the time.
+    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    probe(&mut connection).await?;
+    Ok(Arc::new(connection))
+}
+
+/// Why a call failed, in words that hold nothing of the server's but the code of its error.
+pub(super) fn explained(error: &RedisError) -> String {
+    let code =
+        error.code().filter(|code| code.len() < 32 && code.bytes().all(|byte| byte.is_ascii_uppercase()));
+    match code {
+        Some(code) => format!("{} ({code})", error.category()),
+        None => error.category().to_owned(),
+    }
+}

@@ -1,0 +1,3 @@
+//! The counters on a server: `cargo xtask test nodes` runs these.
+
+mod redis;

@@ -1,0 +1,243 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use gatewright_test_stores::Redis;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::counters::{CounterServer, Counters, CountersUrl, Seen, Verdict};
+use crate::keys::Limits;
+
+/// Long enough for a busy machine; reached by no test that passes.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+async fn counters(redis: &Redis, lease: Duration) -> Arc<Counters> {
+    let url = CountersUrl::new(&redis.url()).expect("an address");
+    let counters = Counters::start(&CounterServer { url, timeout: PATIENCE, lease }).expect("an address");
+    until(|| counters.is_present()).await;
+    Arc::new(counters)
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
+}
+
+async fn verdict(counters: &Counters, key: &Arc<str>, limits: &Limits) -> Verdict {
+    let place = limits.concurrent_requests.map(|_| counters.place(key));
+    let answer = counters.ask(key, limits, Seen::default(), place.as_ref()).await.expect("an answer");
+    if let Some(place) = place {
+        if answer.verdict == Verdict::Granted {
+            place.hold();
+            // It stays taken.
+            std::mem::forget(place);
+        } else {
+            place.refused();
+        }
+    }
+    answer.verdict
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_more_requests_run_at_once_than_the_limit_whoever_asks() {
+    let redis = Redis::start();
+    let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
+    let limits = Limits { concurrent_requests: Some(5), ..Limits::default() };
+    let (running, granted) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let mut asking = JoinSet::new();
+    for client in 0..32 {
+        let (node, limits) = (Arc::clone(&nodes[client % 2]), limits);
+        let (running, granted) = (Arc::clone(&running), Arc::clone(&granted));
+        asking.spawn(async move {
+            let key: Arc<str> = "k".into();
+            for _ in 0..30 {
+                let place = node.place(&key);
+                let answer = node.ask(&key, &limits, Seen::default(), Some(&place)).await.expect("an answer");
+                if answer.verdict != Verdict::Granted {
+                    place.refused();
+                    continue;
+                }
+                place.hold();
+                granted.fetch_add(1, Ordering::SeqCst);
+                assert!(running.fetch_add(1, Ordering::SeqCst) < 5, "more than five run");
+                tokio::task::yield_now().await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                drop(place);
+            }
+        });
+    }
+    asking.join_all().await;
+    assert!(granted.load(Ordering::SeqCst) >= 5);
+    // All places are free in the end.
+    let free = || redis.command("ZCARD gatewright:{k}:places") == ":0\r\n";
+    until(free).await;
+}
+
+#[tokio::test]
+async fn places_of_a_gateway_that_died_are_free_when_their_lease_has_ended() {
+    let redis = Redis::start();
+    let lease = Duration::from_secs(3);
+    let (dead, living) = (counters(&redis, lease).await, counters(&redis, lease).await);
+    let (key, limits) = (Arc::from("k"), Limits { concurrent_requests: Some(2), ..Limits::default() });
+    assert_eq!(verdict(&dead, &key, &limits).await, Verdict::Granted);
+    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Granted);
+    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Concurrent);
+    drop(dead);
+    tokio::time::sleep(lease * 3 / 2).await;
+    // What the living one holds is renewed, and the other place is free.
+    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Granted);
+    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Concurrent);
+}
+
+#[tokio::test]
+async fn a_server_that_lost_all_learns_what_is_taken_and_what_was_used() {
+    let mut redis = Redis::start();
+    let node = counters(&redis, Duration::from_secs(3)).await;
+    let key: Arc<str> = "k".into();
+    let limits = Limits { concurrent_requests: Some(1), requests_per_minute: Some(2), ..Limits::default() };
+    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    redis.stop();
+    redis.resume();
+    // The renewal of the place finds the connection broken.
+    until(|| node.losses() == 1 && node.is_present()).await;
+    until(|| redis.command("ZCARD gatewright:{k}:places") == ":1\r\n").await;
+    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Concurrent);
+    let alone = Limits { concurrent_requests: None, ..limits };
+    let seen = Seen { requests: Duration::from_secs(30), ..Seen::default() };
+    let answer = node.ask(&key, &alone, seen, None).await.expect("an answer");
+    assert_eq!(answer.verdict, Verdict::Granted);
+    assert!(matches!(verdict(&node, &key, &alone).await, Verdict::Requests(_)));
+}
+
+#[tokio::test]
+async fn scripts_that_the_server_forgot_are_sent_again() {
+    let redis = Redis::start();
+    let node = counters(&redis, PATIENCE).await;
+    let limits = Limits { requests_per_minute: Some(2), ..Limits::default() };
+    let key = Arc::from("k");
+    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    assert_eq!(redis.command("SCRIPT FLUSH"), "+OK\r\n");
+    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    assert!(matches!(verdict(&node, &key, &limits).await, Verdict::Requests(_)));
+    assert_eq!(node.losses(), 0);
+}
+
+#[tokio::test]
+async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
+    let redis = Redis::start();
+    let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
+    let limits = Limits { tokens_per_minute: Some(1000), ..Limits::default() };
+    let key: Arc<str> = "k".into();
+    for node in &nodes {
+        node.add_tokens(&key, 1000, 1000);
+    }
+    // Twice the limit: a minute of debt.
+    let waits = async |node: &Counters| match verdict(node, &key, &limits).await {
+        Verdict::Tokens(wait) => wait,
+        other => panic!("{other:?}"),
+    };
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let wait = waits(&nodes[0]).await;
+    assert!(wait > Duration::from_secs(50) && wait <= Duration::from_millis(60_060), "{wait:?}");
+    nodes[1].add_tokens(&key, 1000, u64::MAX / 4);
+    until(|| redis.command("PTTL gatewright:{k}:tokens").len() > ":3000000\r\n".len() - 1).await;
+    assert!(waits(&nodes[0]).await <= Duration::from_millis(3_600_060));
+}
+
+#[tokio::test]
+async fn tokens_that_travel_with_a_question_count_once() {
+    let redis = Redis::start();
+    let node = counters(&redis, PATIENCE).await;
+    let limits = Limits { tokens_per_minute: Some(1000), ..Limits::default() };
+    for (key, insists) in [("unknown", false), ("insists", true)] {
+        let key: Arc<str> = key.into();
+        // Half of a minute, which the gateway has counted itself, too.
+        let seen = Seen { tokens: Duration::from_secs(30), insists, ..Seen::default() };
+        node.shared.waiting().add_tokens(&key, 1000, 500);
+        let answer = node.ask(&key, &limits, seen, None).await.expect("an answer");
+        assert_eq!((answer.verdict, answer.tokens), (Verdict::Granted, Duration::from_secs(30)));
+        // What the server knows grows by what comes.
+        node.shared.waiting().add_tokens(&key, 1000, 100);
+        let answer = node.ask(&key, &limits, Seen::default(), None).await.expect("an answer");
+        assert!(answer.tokens > Duration::from_secs(30), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn places_are_told_of_when_the_server_is_back() {
+    let mut redis = Redis::start();
+    // No renewal is due.
+    let node = counters(&redis, PATIENCE * 10).await;
+    let (key, limits) = (Arc::from("k"), Limits { concurrent_requests: Some(1), ..Limits::default() });
+    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    redis.stop();
+    redis.resume();
+    let other = Arc::from("other");
+    assert_eq!(node.ask(&other, &limits, Seen::default(), None).await, None);
+    until(|| redis.command("ZCARD gatewright:{k}:places") == ":1\r\n").await;
+}
+
+/// Hands on what a server answers, so many milliseconds later. Returns the address.
+async fn slowed(redis: &Redis, delay: Arc<AtomicU64>) -> CountersUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = CountersUrl::new(&redis.url()).expect("an address");
+    let mut slow = url.as_url().clone();
+    slow.set_port(Some(listener.local_addr().expect("an address").port())).expect("a port");
+    slow.set_host(Some("127.0.0.1")).expect("a host");
+    let port = url.as_url().port().expect("a port");
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(("127.0.0.1", port)).await.expect("the server");
+            let (mut asked, mut answers) = client.into_split();
+            let (mut answered, mut asks) = server.into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut asked, &mut asks).await });
+            let delay = Arc::clone(&delay);
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 4096];
+                while let Ok(count @ 1..) = answered.read(&mut bytes).await {
+                    tokio::time::sleep(Duration::from_millis(delay.load(Ordering::SeqCst))).await;
+                    if answers.write_all(&bytes[..count]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    CountersUrl::new(slow.as_str()).expect("an address")
+}
+
+#[tokio::test]
+async fn a_server_that_is_slower_than_requests_wait_is_not_used() {
+    let redis = Redis::start();
+    let delay = Arc::new(AtomicU64::new(300));
+    let url = slowed(&redis, Arc::clone(&delay)).await;
+    let server = CounterServer { url, timeout: Duration::from_millis(200), lease: PATIENCE };
+    let node = Counters::start(&server).expect("an address");
+    // It answers what a connection begins with.
+    until(|| redis.command("EXISTS gatewright:{#trial}:tokens") == ":1\r\n").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!node.is_present() && node.losses() == 0);
+    delay.store(0, Ordering::SeqCst);
+    until(|| node.is_present()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_only_lets_read_or_has_no_memory_is_away() {
+    let redis = Redis::start();
+    let node = counters(&redis, PATIENCE).await;
+    let limits = Limits { requests_per_minute: Some(2), ..Limits::default() };
+    redis.command("CONFIG SET maxmemory 1");
+    let key = Arc::from("k");
+    assert_eq!(node.ask(&key, &limits, Seen::default(), None).await, None);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert!(!node.is_present());
+    redis.command("CONFIG SET maxmemory 0");
+    until(|| node.is_present()).await;
+    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+}

@@ -1,0 +1,76 @@
+//! Tells those who share the store that this gateway runs, and what it is doing.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::app::App;
+use crate::clock::unix_seconds;
+use crate::random::random_bytes;
+use crate::store::{NODE_KNOWN_FOR_S, NodeRecord, Store};
+use crate::supervised::supervise;
+
+/// How often it is told.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How long the end waits for the store.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Name where the machine has none.
+const NAMELESS: &str = "gateway";
+
+/// A gateway that is listed, until [`end`](Self::end).
+pub(crate) struct Listed {
+    id: String,
+    store: Arc<dyn Store>,
+    _telling: AbortOnDropHandle<()>,
+}
+
+impl Listed {
+    /// `addresses`: the base URLs that it listens on. Needs a Tokio runtime.
+    pub(crate) fn start(app: &Arc<App>, addresses: Vec<String>) -> Self {
+        let random = u64::from_le_bytes(*random_bytes().first_chunk().expect("32 bytes"));
+        let node = NodeRecord {
+            id: format!("node_{random:016x}"),
+            name: app.config.name.clone().unwrap_or_else(name_of_machine),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            addresses,
+            started: unix_seconds(),
+            ..NodeRecord::default()
+        };
+        let (id, store, app) = (node.id.clone(), Arc::clone(&app.store), Arc::downgrade(app));
+        let telling = supervise("list of gateways", PAUSE, move || tell(Weak::clone(&app), node.clone()));
+        Self { id, store, _telling: AbortOnDropHandle::new(telling) }
+    }
+
+    /// The gateway ends.
+    pub(crate) async fn end(self) {
+        let Self { id, store, _telling: telling } = self;
+        drop(telling);
+        match tokio::time::timeout(PATIENCE, store.remove_node(&id)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!("{error}: the gateway is listed for a while"),
+            Err(_) => tracing::debug!("the store does not answer: the gateway is listed for a while"),
+        }
+    }
+}
+
+async fn tell(app: Weak<App>, mut node: NodeRecord) {
+    while let Some(app) = app.upgrade() {
+        node.seen = unix_seconds();
+        (node.in_flight, node.leases) = (app.metrics.in_flight.now(), app.crew.under_way());
+        if let Err(error) = app.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
+            // Whoever needs the store says that it is away.
+            tracing::debug!("{error}: others are not told of this gateway");
+        }
+        drop(app);
+        tokio::time::sleep(PAUSE.mul_f64(rand::random_range(0.8..1.0))).await;
+    }
+}
+
+/// The name of the machine or the container.
+fn name_of_machine() -> String {
+    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let told = told.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    let name: String = told.trim().chars().take(64).collect();
+    if name.is_empty() { NAMELESS.to_owned() } else { name }
+}

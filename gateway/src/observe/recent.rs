@@ -1,0 +1,221 @@
+//! The requests under way and the newest that have ended, as operators see them: which operation, key, model and upstream,
+//! how long and how it ended. Nothing of what was said in them, and no path or query.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use gatewright::operations::Operation;
+use serde::{Serialize, Serializer};
+
+use super::origin::Origin;
+use crate::clock::{millis, unix_millis};
+
+/// Maximum number of requests that have ended.
+const MOST_ENDED: usize = 500;
+/// Maximum number of requests under way that are listed, the newest ones; the rest are counted.
+const MOST_LISTED: usize = 500;
+
+/// See the module. Requests under way are as many as there are connections at most.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    next: u64,
+    under_way: BTreeMap<u64, Entry>,
+    /// The oldest first.
+    ended: VecDeque<Entry>,
+}
+
+/// A request as operators see it.
+#[derive(Debug, Clone, Serialize)]
+struct Entry {
+    id: String,
+    operation: &'static str,
+    /// The id of its key; `None`: it had none that is valid.
+    #[serde(serialize_with = "word")]
+    key: Option<Arc<str>>,
+    #[serde(serialize_with = "word")]
+    model: Option<Arc<str>>,
+    #[serde(serialize_with = "word")]
+    upstream: Option<Arc<str>>,
+    /// Milliseconds since 1970.
+    begun: u64,
+    status: Option<u16>,
+    /// From the head of the request to the head of the response.
+    first_byte_ms: Option<u64>,
+    /// To the end of the response, or until now.
+    duration_ms: u64,
+    bytes: u64,
+    outcome: Option<&'static str>,
+    #[serde(skip)]
+    since: Instant,
+}
+
+#[expect(clippy::ref_option, reason = "as serde calls it")]
+fn word<S: Serializer>(word: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    word.as_deref().serialize(serializer)
+}
+
+/// What operators are shown, the newest first.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed {
+    /// All that are under way, also those that are not listed.
+    under_way_count: usize,
+    under_way: Vec<Entry>,
+    recent: Vec<Entry>,
+}
+
+/// The place of a request under way. A request that is dropped before it has ended was aborted.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    recent: Arc<Recent>,
+    place: u64,
+}
+
+impl Recent {
+    /// A request that has just reached its operation.
+    pub(crate) fn begin(this: &Arc<Self>, operation: &'static Operation, id: &str) -> Shown {
+        let mut kept = this.kept();
+        let place = kept.next;
+        kept.next += 1;
+        kept.under_way.insert(
+            place,
+            Entry {
+                id: id.to_owned(),
+                operation: operation.id,
+                key: None,
+                model: None,
+                upstream: None,
+                begun: unix_millis(),
+                status: None,
+                first_byte_ms: None,
+                duration_ms: 0,
+                bytes: 0,
+                outcome: None,
+                since: Instant::now(),
+            },
+        );
+        Shown { recent: Arc::clone(this), place }
+    }
+
+    /// The requests as they are now.
+    pub(crate) fn listed(&self) -> Listed {
+        let kept = self.kept();
+        let mut under_way: Vec<Entry> = kept.under_way.values().rev().take(MOST_LISTED).cloned().collect();
+        for entry in &mut under_way {
+            entry.duration_ms = millis(entry.since.elapsed());
+        }
+        Listed {
+            under_way_count: kept.under_way.len(),
+            under_way,
+            recent: kept.ended.iter().rev().cloned().collect(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shown {
+    /// Its key was accepted.
+    pub(crate) fn admitted(&self, key: &Arc<str>) {
+        self.change(|entry| entry.key = Some(Arc::clone(key)));
+    }
+
+    /// Its response begins.
+    pub(super) fn answered(&self, status: u16, origin: Option<&Origin>) {
+        self.change(|entry| {
+            entry.status = Some(status);
+            entry.first_byte_ms = Some(millis(entry.since.elapsed()));
+            (entry.model, entry.upstream) =
+                origin.map(|origin| (Arc::clone(&origin.model), Arc::clone(&origin.upstream))).unzip();
+        });
+    }
+
+    /// Its response was sent, or will not be.
+    pub(super) fn ended(&self, outcome: &'static str, bytes: u64) {
+        let mut kept = self.recent.kept();
+        let Some(mut entry) = kept.under_way.remove(&self.place) else { return };
+        entry.duration_ms = millis(entry.since.elapsed());
+        (entry.outcome, entry.bytes) = (Some(outcome), bytes);
+        if kept.ended.len() == MOST_ENDED {
+            kept.ended.pop_front();
+        }
+        kept.ended.push_back(entry);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.recent.kept().under_way.get_mut(&self.place) {
+            change(entry);
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.ended("aborted", 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright::operations;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn listed(recent: &Recent) -> Value {
+        serde_json::to_value(recent.listed()).expect("plain values")
+    }
+
+    #[test]
+    fn a_request_is_under_way_until_it_has_ended() {
+        let recent = Arc::<Recent>::default();
+        let shown = Recent::begin(&recent, &operations::CREATE_IMAGE, "req_1");
+        shown.admitted(&"key_1".into());
+        let now = listed(&recent);
+        assert_eq!((&now["under_way_count"], &now["recent"]), (&json!(1), &json!([])));
+        assert_eq!(now["under_way"][0]["key"], "key_1");
+        assert_eq!(now["under_way"][0]["outcome"], Value::Null);
+
+        let origin = Origin { model: "painter".into(), upstream: "one".into() };
+        shown.answered(200, Some(&origin));
+        shown.ended("complete", 12);
+        drop(shown);
+        let now = listed(&recent);
+        assert_eq!((&now["under_way_count"], &now["under_way"]), (&json!(0), &json!([])));
+        let [ended] = now["recent"].as_array().expect("a list").as_slice() else { panic!("{now}") };
+        assert_eq!((&ended["model"], &ended["upstream"]), (&json!("painter"), &json!("one")));
+        assert_eq!(
+            (&ended["outcome"], &ended["bytes"], &ended["status"]),
+            (&json!("complete"), &json!(12), &json!(200))
+        );
+    }
+
+    #[test]
+    fn a_request_whose_client_leaves_before_the_answer_was_aborted() {
+        let recent = Arc::<Recent>::default();
+        drop(Recent::begin(&recent, &operations::CREATE_IMAGE, "req_1"));
+        let now = listed(&recent);
+        assert_eq!(now["recent"][0]["outcome"], "aborted");
+        assert_eq!(now["recent"][0]["status"], Value::Null);
+    }
+
+    #[test]
+    fn the_oldest_requests_give_way() {
+        let recent = Arc::<Recent>::default();
+        for number in 0..MOST_ENDED + 3 {
+            drop(Recent::begin(&recent, &operations::CREATE_IMAGE, &format!("req_{number}")));
+        }
+        let now = listed(&recent);
+        let ended = now["recent"].as_array().expect("a list");
+        assert_eq!(ended.len(), MOST_ENDED);
+        assert_eq!(ended[0]["id"], format!("req_{}", MOST_ENDED + 2));
+        assert_eq!(ended[MOST_ENDED - 1]["id"], "req_3");
+    }
+}

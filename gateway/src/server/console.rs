@@ -1,0 +1,266 @@
+//! The console: the page that browsers get, and what it asks beside the operations. Not part of the specification.
+//!
+//! | method and path | what it answers |
+//! |---|---|
+//! | `GET /`, from who accepts `text/html` | the page |
+//! | `GET /console/assets/{name}` | scripts, style sheets and data of the page |
+//! | `GET /console/session` | what the key of the request may do, and the models |
+//! | `POST /console/report` | the page of a report, or of two that are compared |
+//!
+//! The page holds no key and needs none; what it asks does, in a header alone. So a request that another site makes a
+//! browser send carries no right.
+
+mod rendering;
+
+use axum::body::Body;
+use bytes::Bytes;
+use gatewright::{ErrorCode, catalog};
+use gatewright_console::File;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use serde_json::{Value, json};
+
+use self::rendering::{Asked, rendered};
+use super::body::read_body;
+use crate::access::Visitor;
+use crate::app::App;
+use crate::config::ModelKind;
+use crate::models::LONGEST_ANSWER;
+use crate::routing::Route;
+use crate::wire::{ApiError, Response, held_json, json_response};
+
+/// Where the files of the page and what it asks are.
+const PREFIX: &str = "/console/";
+/// What the page may do: nothing but load its own files and ask its own gateway. `style-src` also allows the style of the
+/// page of a report, which is shown in a frame without scripts and inherits this policy.
+const POLICY: &str = concat!(
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; ",
+    "media-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; ",
+    "require-trusted-types-for 'script'; trusted-types 'none'; style-src 'self' "
+);
+/// Methods of the page and its files.
+const READ: &str = "GET, HEAD, OPTIONS";
+
+/// Whether the console answers a request.
+pub(super) fn serves(head: &Parts) -> bool {
+    let path = head.uri.path();
+    path.starts_with(PREFIX) || (path == "/" && is_read(&head.method) && is_browser(&head.headers))
+}
+
+/// Answers a request for the page or by it.
+pub(super) async fn answer(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
+    let path = head.uri.path().to_owned();
+    let allowed = match path.strip_prefix(PREFIX) {
+        None => return Ok(page(&head)),
+        Some("report") if head.method == Method::POST => {
+            return report(app, head, body).await;
+        }
+        Some("report") => "POST, OPTIONS",
+        Some("session") if is_read(&head.method) => {
+            app.gatekeeper.pass().await;
+            return session(app, &mut head.headers);
+        }
+        Some("session") => READ,
+        Some(name) => match gatewright_console::file(name).filter(|_| name.starts_with("assets/")) {
+            Some(file) if is_read(&head.method) => return Ok(asset(file, &head.headers)),
+            Some(_) => READ,
+            None => {
+                return Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("there is nothing at {path}")));
+            }
+        },
+    };
+    let message = format!("{} is not allowed for {path}", head.method);
+    Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(allowed))
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// Whether who asks would show a page. API clients accept JSON or anything.
+fn is_browser(headers: &HeaderMap) -> bool {
+    accepts(headers, header::ACCEPT, "text/html")
+}
+
+/// Whether a header names something that the client takes, without a weight of zero.
+fn accepts(headers: &HeaderMap, name: HeaderName, what: &str) -> bool {
+    let values = headers.get_all(name);
+    let listed = values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    listed.map(|item| item.split(';').map(str::trim)).any(|mut item| {
+        item.next().is_some_and(|named| named.eq_ignore_ascii_case(what))
+            && !item.any(|parameter| {
+                let weight = parameter.strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+                weight.is_some_and(|weight| weight <= 0.0)
+            })
+    })
+}
+
+fn page(head: &Parts) -> Response {
+    let mut response = file(gatewright_console::page(), &head.headers);
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("accept"));
+    // The page names its files by their hashes: a new one must be seen at once.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let policy = format!("{POLICY}{}", gatewright::report::PAGE_STYLE);
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::try_from(policy).expect("a policy is ASCII")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+        (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+        (
+            HeaderName::from_static("permissions-policy"),
+            HeaderValue::from_static("camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+        ),
+    ] {
+        headers.insert(name, value);
+    }
+    response
+}
+
+/// A file that never changes under its name.
+fn asset(asset: &File, headers: &HeaderMap) -> Response {
+    let mut response = file(asset, headers);
+    let headers = response.headers_mut();
+    let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
+    headers.insert(header::CACHE_CONTROL, forever);
+    let same = HeaderValue::from_static("same-origin");
+    headers.insert(HeaderName::from_static("cross-origin-resource-policy"), same);
+    response
+}
+
+fn file(file: &File, headers: &HeaderMap) -> Response {
+    let compressed = accepts(headers, header::ACCEPT_ENCODING, "gzip");
+    let content = if compressed { Bytes::from_static(file.gzip) } else { Bytes::from_static(file.plain()) };
+    let mut response = Response::new(Body::from(content));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.kind));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if compressed {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// What the key of a request may do.
+fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
+    let visitor = app.gatekeeper.admit_any(headers)?;
+    let (role, key, scopes) = match &visitor {
+        Visitor::Admin => ("admin", Value::Null, None),
+        Visitor::Client(caller) => ("client", json!(&**caller.id()), Some(caller.scopes())),
+    };
+    let routes = app.routes.load();
+    let allowed = routes.all().filter(|route| scopes.is_none_or(|scopes| scopes.allow_model(&route.id)));
+    let models: Vec<Value> = allowed.map(|route| described(route)).collect();
+    let mut response = json_response(&json!({
+        "role": role,
+        "key": key,
+        "admin": app.gatekeeper.has_admin(),
+        "lasting": app.lasting,
+        "version": env!("CARGO_PKG_VERSION"),
+        "models": models,
+    }));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// A model with what limits requests for it.
+fn described(route: &Route) -> Value {
+    let model = &route.model;
+    let limits = model.limits.as_deref().unwrap_or(&model.id);
+    let (kind, protocols, limits) = match model.kind {
+        ModelKind::Text => {
+            let mut protocols = vec!["chat", "messages", "native"];
+            if route.serves_responses() {
+                protocols.insert(1, "responses");
+            }
+            let longest = route.is_embedded().then_some(LONGEST_ANSWER);
+            ("text", protocols, json!({ "max_output_tokens": longest }))
+        }
+        ModelKind::Image => ("image", vec!["images"], image_limits(limits)),
+        ModelKind::Video => ("video", vec!["videos"], video_limits(limits)),
+    };
+    json!({
+        "id": &*route.id,
+        "aliases": &model.aliases,
+        "kind": kind,
+        "family": &model.family,
+        "protocols": protocols,
+        "simulated": route.is_embedded(),
+        "limits": limits,
+    })
+}
+
+fn image_limits(id: &str) -> Value {
+    let Some(model) = catalog::IMAGE_MODELS.iter().find(|model| model.id == id) else { return Value::Null };
+    json!({
+        "sizes": model.sizes,
+        "max_resolution": model.max_resolution,
+        "max_n": model.max_n,
+        "max_prompt_characters": model.max_prompt_characters,
+        "quality": model.quality,
+        "style": model.style,
+        "features": model.features,
+    })
+}
+
+fn video_limits(id: &str) -> Value {
+    let Some(model) = catalog::VIDEO_MODELS.iter().find(|model| model.id == id) else { return Value::Null };
+    json!({
+        "min_duration_s": model.min_duration_s,
+        "max_duration_s": model.max_duration_s,
+        "resolutions": model.resolutions,
+        "aspect_ratios": model.aspect_ratios,
+        "features": model.features,
+    })
+}
+
+/// The page of a report, or of two that are compared.
+async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
+    app.gatekeeper.pass().await;
+    let visitor = app.gatekeeper.admit_any(&mut head.headers)?;
+    // A few at once, whoever asks: no limit of a key counts them.
+    let _turn = app.renderings.acquire().await.expect("it is never closed");
+    let bytes = read_body(&app.config, &head.headers, body).await?;
+    let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
+        let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
+        ApiError::new(code, format!("the body is not what this takes: {error}"))
+    })?;
+    drop(bytes);
+    let mut share = match &visitor {
+        Visitor::Admin => app.room.share(),
+        Visitor::Client(caller) => app.share_of(caller),
+    };
+    let answer = app.workshop.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
+    share.hold(answer.len()).map_err(|_| {
+        let message = "the answers under way take all the memory that there is for them; try again soon";
+        ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)
+    })?;
+    Ok(held_json(answer, share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn only_who_accepts_html_by_name_gets_the_page() {
+        let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        assert!(is_browser(&headers(header::ACCEPT, browser)));
+        for other in ["*/*", "application/json", "text/*", "text/html;q=0", "text/html; q=0.0"] {
+            assert!(!is_browser(&headers(header::ACCEPT, other)), "{other}");
+        }
+        assert!(!is_browser(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_policy_allows_no_script_and_style_in_line() {
+        let policy = format!("{POLICY}{}", gatewright::report::PAGE_STYLE);
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert!(!policy.contains("http"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+    }
+}

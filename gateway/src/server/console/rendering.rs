@@ -1,0 +1,33 @@
+//! Renders reports for the page, as `gatewright report html` and `diff --format html` do.
+
+use gatewright::report::{Diff, Outcome, Report, Thresholds, Validator, html};
+use serde::Deserialize;
+use serde_json::json;
+
+/// What is asked for: documents as text, so that what is wrong is told with lines and columns.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    /// A report.
+    report: String,
+    /// A report from before, to compare it with.
+    #[serde(default)]
+    before: Option<String>,
+}
+
+/// The answer, as JSON: the page, or the verdict of each document that is not valid.
+pub(super) fn rendered(asked: &Asked) -> Vec<u8> {
+    let validator = Validator::default();
+    let read = |document: &str| -> Result<Report, Box<Outcome>> { validator.read(document.as_bytes()) };
+    let answer = match (read(&asked.report), asked.before.as_deref().map(read)) {
+        (Ok(report), None) => json!({ "html": html(&report, &[]) }),
+        (Ok(report), Some(Ok(before))) => {
+            json!({ "html": Diff::of(&before, &report, Thresholds::default()).to_html() })
+        }
+        (report, before) => json!({
+            "report": report.err(),
+            "before": before.and_then(Result::err),
+        }),
+    };
+    serde_json::to_vec(&answer).expect("answers are made of plain values")
+}

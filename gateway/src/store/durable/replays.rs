@@ -1,0 +1,76 @@
+//! Requests with an `Idempotency-Key`: one carries each out, and its answer is there for those that repeat it. Whoever carries it
+//! out has its lease. When that has run out, the next request gets another one, and the one before changes nothing any more: its
+//! number is random, since the key may have been freed and taken again meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Stored;
+use super::leases::Lease;
+
+/// Maximum number of answers of an operation; the oldest are removed first.
+pub(crate) const MOST_ANSWERS: usize = 1_000;
+/// Maximum size of the answers of an operation, in bytes.
+pub(crate) const MOST_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+/// What an answer takes beside its bytes: its table entries.
+pub(crate) const ANSWER_OVERHEAD: usize = 512;
+
+/// How long a lease that ran out is still known, unless the next one is taken: the clock of whoever holds it may be slow, or its
+/// answer may be late.
+pub(crate) const UNANSWERED_FOR: Duration = Duration::from_mins(5);
+
+/// A request with an idempotency key.
+#[derive(Debug, Clone)]
+pub(crate) struct Keyed {
+    /// Digest of the operation, the API key and the idempotency key, in hexadecimal digits.
+    pub(crate) slot: String,
+    pub(crate) operation: &'static str,
+    /// Id of the API key.
+    pub(crate) owner: Arc<str>,
+    /// Digest of the request.
+    pub(crate) fingerprint: [u8; 32],
+}
+
+/// What there was before a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reserved {
+    /// Nothing: the request is to be carried out.
+    First(Lease),
+    /// Another request under the same key.
+    Other,
+    /// The same request, under way.
+    UnderWay,
+    /// The same request, and its answer.
+    Answered(Vec<u8>),
+}
+
+/// The store of answers by idempotency keys. Times are in milliseconds since 1970.
+pub(crate) trait ReplayStore {
+    /// Takes the lease of a request until `due`, unless somebody has it, or the request is answered.
+    fn reserve<'s>(&'s self, keyed: &'s Keyed, now: u64, due: u64) -> Stored<'s, Reserved>;
+
+    /// Keeps the answer to a request until `due`. False if somebody else has taken the next lease, or this one is forgotten. Old answers to the operation
+    /// give way; `hundredths`: how much of the room those of one API key may take.
+    fn keep_answer<'s>(
+        &'s self,
+        lease: &'s Lease,
+        answer: &'s [u8],
+        due: u64,
+        hundredths: u8,
+    ) -> Stored<'s, bool>;
+
+    /// Frees a key that came to no answer.
+    fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()>;
+
+    /// Renews the leases of requests under way until `due`.
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, ()>;
+
+    /// Forgets answers that have run out, and leases that did so [`UNANSWERED_FOR`] ago.
+    fn forget_replays(&self, now: u64) -> Stored<'_, ()>;
+}
+
+/// How many answers of an operation, and bytes, one API key may have.
+pub(crate) fn part_of_key(hundredths: u8) -> (usize, usize) {
+    let part = |most: usize| most * usize::from(hundredths.min(100)) / 100;
+    (part(MOST_ANSWERS), part(MOST_ANSWER_BYTES))
+}

@@ -1,0 +1,252 @@
+//! Stored responses, kept beyond the process: a client goes on with its conversation after a restart, or on another gateway of
+//! the store, and no key gets at what is another's. A response is written before its end is told. Whoever asks for one asks the
+//! store, since it may have been made, stored anew or deleted elsewhere. While the store does not answer, what this process knows
+//! holds; answers are told, and written when it is back.
+
+mod copies;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, Notify, Semaphore, watch};
+use tokio::time::Instant;
+
+use super::asking::Asking;
+use super::durable::{COPIES_KEPT_FOR, CopyChange, FoundCopy, Store, StoreError};
+use super::history::{Change, CopyNote, Found, History, MOST_PLACES, is_id};
+use super::sealing::Sealer;
+use crate::clock::{millis, unix_millis};
+use crate::supervised::supervise;
+
+/// How often changes are written at least, also those that nobody waits for.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Maximum number of requests that the store is asked for at once. Further ones wait for these.
+const MOST_LOOK_UPS: usize = 4;
+/// How often a response is looked for that changes here at the same moment.
+const TRIES: u32 = 3;
+/// How much of copies is written at once, in bytes.
+const BATCH: usize = 8 * 1024 * 1024;
+/// How often old copies are removed, and after how many bytes at the latest.
+const SWEEPING: Duration = Duration::from_mins(1);
+const SWEEPING_BYTES: usize = 16 * 1024 * 1024;
+
+/// Keeps the history and the store in step.
+pub(crate) struct HistoryKeeper {
+    history: Arc<History>,
+    store: Arc<dyn Store>,
+    sealer: Arc<Sealer>,
+    /// How much of the room for copies one API key may take, in hundredths.
+    part: Box<dyn Fn() -> u8 + Send + Sync>,
+    /// What the store does not have yet.
+    waiting: Mutex<Waiting>,
+    /// Somebody waits until it has.
+    wake: Notify,
+    /// How many changes are written.
+    written: watch::Sender<u64>,
+    look_ups: Semaphore,
+    asking: Asking,
+}
+
+#[derive(Default)]
+struct Waiting {
+    places: Vec<Change>,
+    notes: VecDeque<CopyNote>,
+    copies: Vec<CopyChange>,
+    /// Bytes of copies that were written since old ones were removed.
+    unswept: usize,
+}
+
+/// Marks a response whose content is stored: its end waits until it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Storing;
+
+/// The store does not say in time which responses there are.
+#[derive(Debug)]
+pub(crate) struct Untold;
+
+impl HistoryKeeper {
+    fn new(
+        history: Arc<History>,
+        store: Arc<dyn Store>,
+        sealer: Sealer,
+        part: impl Fn() -> u8 + Send + Sync + 'static,
+    ) -> Self {
+        let asking = Asking::new("stored responses of other gateways are not seen, and those made here wait");
+        Self {
+            history,
+            store,
+            sealer: Arc::new(sealer),
+            part: Box::new(part),
+            waiting: Mutex::default(),
+            wake: Notify::new(),
+            written: watch::Sender::new(0),
+            look_ups: Semaphore::new(MOST_LOOK_UPS),
+            asking,
+        }
+    }
+
+    /// Starts a task that reads what lasted and writes what changes, until the keeper is gone. `part`: how much of the room for
+    /// copies one API key may take, in hundredths. Needs a Tokio runtime.
+    pub(crate) fn start(
+        history: Arc<History>,
+        store: Arc<dyn Store>,
+        sealer: Sealer,
+        part: impl Fn() -> u8 + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let keeper = Arc::new(Self::new(history, store, sealer, part));
+        if keeper.history.lasts() {
+            let weak = Arc::downgrade(&keeper);
+            supervise("stored responses", PAUSE, move || follow(Weak::clone(&weak)));
+        }
+        keeper
+    }
+
+    /// Waits until the store has what changed until now. False if it does not take it in time.
+    pub(crate) async fn written(&self) -> bool {
+        if !self.history.lasts() {
+            return true;
+        }
+        let (changed, mut written) = (self.history.changed(), self.written.subscribe());
+        if *written.borrow() >= changed {
+            return true;
+        }
+        self.wake.notify_one();
+        let gone = |_| StoreError::Failed("the gateway is about to stop".to_owned());
+        let writing = async { written.wait_for(|count| *count >= changed).await.map(drop).map_err(gone) };
+        self.asking.ask(writing).await.is_some()
+    }
+
+    /// Learns what the store knows of a response of an API key. Errors: it does not say, and nothing is known here.
+    pub(crate) async fn seek(&self, owner: &str, id: &str) -> Result<(), Untold> {
+        if !self.history.lasts() || !is_id(id) {
+            return Ok(());
+        }
+        // Its own changes first: what was deleted here is not found again.
+        for _ in 0..TRIES {
+            if !self.written().await {
+                break;
+            }
+            match self.look_up(owner, id).await {
+                Some(true) => return Ok(()),
+                // It changed here meanwhile.
+                Some(false) => {}
+                None => break,
+            }
+        }
+        if self.history.get(owner, id).is_some() { Ok(()) } else { Err(Untold) }
+    }
+
+    /// False: what is known here changed meanwhile. None: the store does not say in time, or too many ask it.
+    async fn look_up(&self, owner: &str, id: &str) -> Option<bool> {
+        let _place = self.asking.place(&self.look_ups).await?;
+        self.asking.ask(self.learn(owner, id)).await
+    }
+
+    async fn learn(&self, owner: &str, id: &str) -> Result<bool, StoreError> {
+        let before = self.history.glance(owner, id);
+        let place = self.store.place(owner, id).await?;
+        let found = match self.store.copy(owner, id, before.stamp).await? {
+            FoundCopy::None => Found::None,
+            FoundCopy::Same => Found::Same,
+            FoundCopy::Other { stamp, content } => {
+                let documents = copies::open(&self.sealer, owner, id, content).await;
+                if documents.is_none() {
+                    tracing::error!(id, "the copy of a stored response cannot be read");
+                }
+                documents.map_or(Found::None, |documents| Found::Other { stamp, documents })
+            }
+        };
+        Ok(self.history.learn(owner, id, before, place.map(|place| place.holder), found))
+    }
+
+    /// Reads what lasted, if that has not been done, and writes what waits. Errors: the store fails; it waits again.
+    pub(crate) async fn settle(&self) -> Result<(), StoreError> {
+        if !self.history.is_complete() {
+            self.history.recall(self.store.places().await?);
+        }
+        let mut waiting = self.waiting.lock().await;
+        // While the store is away, the history itself bounds what waits.
+        let changes =
+            if waiting.notes.len() < MOST_PLACES { Some(self.history.take_changes()) } else { None };
+        let count = changes.as_ref().map(|changes| changes.count);
+        if let Some(changes) = changes {
+            waiting.places.extend(changes.places);
+            waiting.notes.extend(changes.copies);
+        }
+        // The newest matter most.
+        let excess = waiting.places.len().saturating_sub(MOST_PLACES);
+        waiting.places.drain(..excess);
+        self.write(&mut waiting).await?;
+        if let Some(count) = count {
+            self.written.send_replace(count);
+        }
+        Ok(())
+    }
+
+    /// Copies go first: a place is of no use to whoever looks for the copy.
+    async fn write(&self, waiting: &mut Waiting) -> Result<(), StoreError> {
+        loop {
+            let mut bytes = waiting.copies.iter().map(copies::size).sum::<usize>();
+            while bytes < BATCH
+                && let Some(note) = waiting.notes.front().cloned()
+            {
+                let freed = copies::memory_of(&note);
+                let change = copies::sealed(&self.sealer, note).await;
+                bytes += copies::size(&change);
+                waiting.copies.push(change);
+                waiting.notes.pop_front();
+                self.history.written(freed);
+            }
+            if waiting.copies.is_empty() {
+                break;
+            }
+            self.store.change_copies(&waiting.copies).await?;
+            self.asking.works();
+            waiting.unswept += bytes;
+            waiting.copies.clear();
+        }
+        if !waiting.places.is_empty() {
+            self.store.change_places(&waiting.places).await?;
+            self.asking.works();
+            waiting.places.clear();
+        }
+        Ok(())
+    }
+
+    /// Removes old copies, and the oldest of too many.
+    async fn sweep(&self) -> Result<(), StoreError> {
+        self.waiting.lock().await.unswept = 0;
+        let kept_before = unix_millis().saturating_sub(millis(COPIES_KEPT_FOR));
+        self.store.forget_copies(kept_before, (self.part)()).await
+    }
+}
+
+async fn follow(keeper: Weak<HistoryKeeper>) {
+    let mut failing = false;
+    let mut sweep = Instant::now() + SWEEPING.mul_f64(rand::random_range(0.0..1.0));
+    while let Some(keeper) = keeper.upgrade() {
+        let settled = keeper.settle().await;
+        match &settled {
+            Err(error) if !failing => tracing::warn!("{error}: stored responses wait in memory"),
+            Ok(()) if failing => tracing::info!("stored responses are written again"),
+            _ => {}
+        }
+        failing = settled.is_err();
+        let unswept = keeper.waiting.lock().await.unswept;
+        if !failing && (Instant::now() >= sweep || unswept >= SWEEPING_BYTES) {
+            if let Err(error) = keeper.sweep().await {
+                tracing::warn!("{error}: old stored responses are not removed");
+            }
+            sweep = Instant::now() + SWEEPING.mul_f64(rand::random_range(0.8..1.0));
+        }
+        if failing {
+            drop(keeper);
+            tokio::time::sleep(PAUSE).await;
+        } else {
+            _ = tokio::time::timeout(PAUSE, keeper.wake.notified()).await;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A copy as a store keeps it: the memory that it takes once parsed, the length of its response, the response, and the items,
+//! sealed together.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::clock::unix_millis;
+use crate::store::durable::{Copy, CopyChange};
+use crate::store::history::{CopyNote, Documents, LONGEST};
+use crate::store::sealing::Sealer;
+
+/// Two numbers.
+const HEAD: usize = 16;
+
+/// The memory that a note holds until it is sealed, in bytes.
+pub(super) fn memory_of(note: &CopyNote) -> usize {
+    match note {
+        CopyNote::Kept { documents, .. } => documents.size(),
+        CopyNote::Removed { .. } => 0,
+    }
+}
+
+/// What is written of a change, in bytes.
+pub(super) fn size(change: &CopyChange) -> usize {
+    match change {
+        CopyChange::Kept(copy) => copy.content.len(),
+        CopyChange::Removed { .. } => 0,
+    }
+}
+
+/// What a copy is, for its seal: it opens as this response of this API key alone.
+fn place(owner: &str, id: &str) -> String {
+    format!("copy {owner} {id}")
+}
+
+pub(super) async fn sealed(sealer: &Arc<Sealer>, note: CopyNote) -> CopyChange {
+    match note {
+        CopyNote::Kept { owner, id, stamp, documents } => {
+            let content = sealer.seal_apart(place(&owner, &id), written(&documents)).await;
+            CopyChange::Kept(Copy { owner, id, stamp, kept: unix_millis(), content })
+        }
+        CopyNote::Removed { owner, id } => CopyChange::Removed { owner, id },
+    }
+}
+
+/// None if it was sealed with another pepper, or was changed.
+pub(super) async fn open(sealer: &Arc<Sealer>, owner: &str, id: &str, content: Vec<u8>) -> Option<Documents> {
+    read(sealer.open_apart(place(owner, id), content, HEAD + LONGEST).await.ok()?)
+}
+
+fn written(documents: &Documents) -> Vec<u8> {
+    let Documents { response, items, tree } = documents;
+    let mut text = Vec::with_capacity(HEAD + response.len() + items.len());
+    text.extend_from_slice(&(*tree as u64).to_be_bytes());
+    text.extend_from_slice(&(response.len() as u64).to_be_bytes());
+    text.extend_from_slice(response);
+    text.extend_from_slice(items);
+    text
+}
+
+fn read(text: Vec<u8>) -> Option<Documents> {
+    let number = |at: usize| {
+        let bytes = text.get(at..at + 8)?.try_into().ok()?;
+        usize::try_from(u64::from_be_bytes(bytes)).ok()
+    };
+    let (tree, length) = (number(0)?, number(8)?);
+    let mut response = Bytes::from(text).split_off(HEAD);
+    (length <= response.len()).then(|| {
+        let items = response.split_off(length);
+        Documents { response, items, tree }
+    })
+}

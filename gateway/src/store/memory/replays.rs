@@ -1,0 +1,180 @@
+//! Answers by idempotency keys in memory.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{MemoryStore, done};
+use crate::clock::millis;
+use crate::store::durable::{
+    ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, Stored,
+    UNANSWERED_FOR, part_of_key,
+};
+
+/// Requests under way, and the newest answers of each operation.
+#[derive(Debug, Default)]
+pub(crate) struct Answers(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    requests: HashMap<String, Request>,
+    /// The answers of operations, oldest first.
+    shelves: HashMap<&'static str, Shelf>,
+}
+
+#[derive(Debug)]
+struct Request {
+    keyed: Keyed,
+    lease: i64,
+    /// Until when it holds, in milliseconds since 1970.
+    due: u64,
+    /// `None` while it is under way.
+    answer: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    answers: VecDeque<Answer>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Answer {
+    slot: String,
+    lease: i64,
+    owner: Arc<str>,
+    bytes: usize,
+}
+
+impl Request {
+    fn reserved(&self, keyed: &Keyed) -> Reserved {
+        if self.keyed.fingerprint != keyed.fingerprint {
+            return Reserved::Other;
+        }
+        self.answer.clone().map_or(Reserved::UnderWay, Reserved::Answered)
+    }
+}
+
+impl Kept {
+    /// The request that a key stands for, unless it has run out.
+    fn find(&self, slot: &str, now: u64) -> Option<&Request> {
+        self.requests.get(slot).filter(|request| request.due > now)
+    }
+
+    /// The request of a lease, while it is under way.
+    fn under_way(&mut self, lease: &Lease) -> Option<&mut Request> {
+        let request = self.requests.get_mut(&lease.id)?;
+        (request.lease == lease.number && request.answer.is_none()).then_some(request)
+    }
+
+    fn shelve(&mut self, keyed: &Keyed, lease: i64, bytes: usize, hundredths: u8) {
+        let Kept { requests, shelves } = self;
+        let place = shelves.entry(keyed.operation).or_default();
+        let owner = Arc::clone(&keyed.owner);
+        place.answers.push_back(Answer { slot: keyed.slot.clone(), lease, owner, bytes });
+        place.bytes += bytes;
+        let (own_count, own_bytes) = part_of_key(hundredths);
+        loop {
+            let own = || place.answers.iter().filter(|answer| answer.owner == keyed.owner);
+            let goes = if place.answers.len() > MOST_ANSWERS || place.bytes > MOST_ANSWER_BYTES {
+                Some(0)
+            } else if own().count() > own_count || own().map(|answer| answer.bytes).sum::<usize>() > own_bytes
+            {
+                place.answers.iter().position(|answer| answer.owner == keyed.owner)
+            } else {
+                None
+            };
+            let Some(gone) = goes.and_then(|at| place.answers.remove(at)) else { return };
+            place.bytes -= gone.bytes;
+            // Its key may stand for another request by now.
+            if requests.get(&gone.slot).is_some_and(|request| request.lease == gone.lease) {
+                requests.remove(&gone.slot);
+            }
+        }
+    }
+}
+
+impl Answers {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn reserve(&self, keyed: &Keyed, now: u64, due: u64) -> Reserved {
+        let mut kept = self.lock();
+        if let Some(request) = kept.find(&keyed.slot, now) {
+            return request.reserved(keyed);
+        }
+        let lease = rand::random();
+        kept.requests.insert(keyed.slot.clone(), Request { keyed: keyed.clone(), lease, due, answer: None });
+        Reserved::First(Lease { id: keyed.slot.clone(), number: lease })
+    }
+
+    pub(crate) fn keep_answer(&self, lease: &Lease, answer: &[u8], due: u64, hundredths: u8) -> bool {
+        let mut kept = self.lock();
+        let Some(request) = kept.under_way(lease) else { return false };
+        (request.answer, request.due) = (Some(answer.to_vec()), due);
+        let keyed = request.keyed.clone();
+        kept.shelve(&keyed, lease.number, ANSWER_OVERHEAD + answer.len(), hundredths);
+        true
+    }
+
+    pub(crate) fn free_key(&self, lease: &Lease) {
+        let mut kept = self.lock();
+        if kept.under_way(lease).is_some() {
+            kept.requests.remove(&lease.id);
+        }
+    }
+
+    pub(crate) fn renew_keys(&self, leases: &[Lease], due: u64) {
+        let mut kept = self.lock();
+        for lease in leases {
+            if let Some(request) = kept.under_way(lease) {
+                request.due = due;
+            }
+        }
+    }
+
+    pub(crate) fn forget(&self, now: u64) {
+        let mut kept = self.lock();
+        let Kept { requests, shelves } = &mut *kept;
+        let unanswered = now.saturating_sub(millis(UNANSWERED_FOR));
+        requests.retain(|_, request| request.due > if request.answer.is_some() { now } else { unanswered });
+        for shelf in shelves.values_mut() {
+            let holds = |answer: &Answer| {
+                requests.get(&answer.slot).is_some_and(|request| request.lease == answer.lease)
+            };
+            shelf.answers.retain(holds);
+            shelf.bytes = shelf.answers.iter().map(|answer| answer.bytes).sum();
+        }
+    }
+}
+
+impl ReplayStore for MemoryStore {
+    fn reserve<'s>(&'s self, keyed: &'s Keyed, now: u64, due: u64) -> Stored<'s, Reserved> {
+        done(self.answers.reserve(keyed, now, due))
+    }
+
+    fn keep_answer<'s>(
+        &'s self,
+        lease: &'s Lease,
+        answer: &'s [u8],
+        due: u64,
+        hundredths: u8,
+    ) -> Stored<'s, bool> {
+        done(self.answers.keep_answer(lease, answer, due, hundredths))
+    }
+
+    fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
+        self.answers.free_key(lease);
+        done(())
+    }
+
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, ()> {
+        self.answers.renew_keys(leases, due);
+        done(())
+    }
+
+    fn forget_replays(&self, now: u64) -> Stored<'_, ()> {
+        self.answers.forget(now);
+        done(())
+    }
+}

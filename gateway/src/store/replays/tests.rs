@@ -1,0 +1,244 @@
+use gatewright::operations::{CREATE_RESPONSE, CREATE_VIDEO, ErrorStyle};
+
+use super::*;
+use crate::store::{MemoryStore, SqlStore};
+
+const STREAM: &str = "stream";
+
+/// Replays over a store that outlives them.
+fn lasting(store: &Arc<dyn Store>) -> Arc<Replays> {
+    let sealer = Arc::new(Sealer::new([7; 32]));
+    Arc::new(Replays::new(Arc::clone(store), Some(sealer), [9; 32]))
+}
+
+fn in_memory() -> Arc<Replays> {
+    Arc::new(Replays::new(Arc::new(MemoryStore::default()), None, [9; 32]))
+}
+
+fn headers(key: &str) -> HeaderMap {
+    HeaderMap::from_iter([(KEY_HEADER, HeaderValue::from_str(key).expect("a value"))])
+}
+
+async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<Begun, ApiError> {
+    let caller = "key_1".into();
+    let (operation, path, query) = (&CREATE_VIDEO, &[][..], &[][..]);
+    let asked = Asked { operation, caller: &caller, path, query, body: body.as_bytes() };
+    replays.begin(&headers(key), asked).await
+}
+
+/// Executes a request, which must be the first.
+async fn answer(replays: &Arc<Replays>, key: &str, body: &str, response: Response) -> Response {
+    match begin(replays, key, body).await {
+        Ok(Begun::First(turn)) => turn.answered(response, 100).await,
+        _ => panic!("{key} is not the first"),
+    }
+}
+
+fn text(text: &str) -> Response {
+    Response::new(Body::from(text.to_owned()))
+}
+
+async fn is_first(replays: &Arc<Replays>, key: &str) -> bool {
+    matches!(begin(replays, key, "{}").await, Ok(Begun::First(_)))
+}
+
+/// The answer that is given again, or the status of the refusal.
+async fn again(replays: &Arc<Replays>, key: &str, body: &str) -> Result<String, u16> {
+    match begin(replays, key, body).await {
+        Ok(Begun::Again(response)) => {
+            assert_eq!(response.headers()[REPLAYED_HEADER], "true");
+            let body = response.into_body().collect().await.expect("a body").to_bytes();
+            Ok(String::from_utf8(body.to_vec()).expect("text"))
+        }
+        Ok(_) => panic!("carried out"),
+        Err(error) => Err(error.into_response(ErrorStyle::Standard).status().as_u16()),
+    }
+}
+
+#[tokio::test]
+async fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_409() {
+    let replays = in_memory();
+    let Ok(Begun::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
+    assert_eq!(again(&replays, "k", "{}").await, Err(409));
+    assert_eq!(again(&replays, "k", "{ }").await, Err(422));
+    turn.answered(text("made"), 100).await;
+    assert_eq!(again(&replays, "k", "{}").await.as_deref(), Ok("made"));
+    assert_eq!(again(&replays, "k", "{ }").await, Err(422));
+    assert!(is_first(&replays, "another").await);
+    // Keys are scoped per operation and API key.
+    for (operation, caller) in [(&CREATE_RESPONSE, "key_1"), (&CREATE_VIDEO, "key_2")] {
+        let caller = caller.into();
+        let asked = Asked { operation, caller: &caller, path: &[], query: &[], body: b"{}" };
+        assert!(matches!(replays.begin(&headers("k"), asked).await, Ok(Begun::First(_))));
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_came_to_nothing_may_be_made_anew() {
+    let replays = in_memory();
+    drop(begin(&replays, "dropped", "{}").await);
+    tokio::task::yield_now().await;
+    assert!(is_first(&replays, "dropped").await);
+    for code in [500, 503, 429, 408] {
+        let mut response = text("later");
+        *response.status_mut() = StatusCode::from_u16(code).expect("a status");
+        answer(&replays, "passes", "{}", response).await;
+        assert!(is_first(&replays, "passes").await, "{code}");
+        tokio::task::yield_now().await;
+    }
+    let events = futures_util::stream::iter([Ok::<_, std::io::Error>("data: 1\n\n")]);
+    answer(&replays, STREAM, "{}", Response::new(Body::from_stream(events))).await;
+    assert!(is_first(&replays, STREAM).await);
+    answer(&replays, "long", "{}", text(&"x".repeat(LONGEST_ANSWER + 1))).await;
+    assert!(is_first(&replays, "long").await);
+}
+
+#[tokio::test]
+async fn another_gateway_and_the_next_process_give_the_first_answer_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || -> Arc<dyn Store> {
+        Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"))
+    };
+    let (one, other) = (lasting(&open()), lasting(&open()));
+    let Ok(Begun::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
+    assert_eq!(again(&other, "k", "{}").await, Err(409));
+    assert_eq!(again(&other, "k", "{ }").await, Err(422));
+    turn.answered(text("a canary sings"), 100).await;
+    assert_eq!(again(&other, "k", "{}").await.as_deref(), Ok("a canary sings"));
+    drop((one, other));
+    assert_eq!(again(&lasting(&open()), "k", "{}").await.as_deref(), Ok("a canary sings"));
+    // Neither key nor request nor answer can be read there.
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
+        assert!(!String::from_utf8_lossy(&bytes).contains("canary"));
+    }
+}
+
+#[tokio::test]
+async fn what_the_client_wants_nowhere_stored_is_answered_again_here_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let (one, other) = (lasting(&store), lasting(&store));
+    let body = r#"{"store":false,"input":"hello"}"#;
+    answer(&one, "k", body, text("made")).await;
+    assert_eq!(again(&one, "k", body).await.as_deref(), Ok("made"));
+    let mut rows = 0;
+    store
+        .export(&mut |line| {
+            rows += usize::from(line.contains("replays"));
+            Ok(())
+        })
+        .await
+        .expect("rows");
+    assert_eq!(rows, 0);
+    answer(&other, "k", body, text("made anew")).await;
+    assert_eq!(again(&one, "k", body).await.as_deref(), Ok("made"));
+}
+
+#[tokio::test]
+async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, away) = (folder.path().join("a.db"), folder.path().join("away"));
+    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&file).expect("a database"));
+    let replays = lasting(&store);
+    let Ok(Begun::First(turn)) = begin(&replays, "before", "{}").await else { panic!("not the first") };
+    std::fs::rename(&file, &away).expect("taken");
+    let begun = std::time::Instant::now();
+    turn.answered(text("one"), 100).await;
+    answer(&replays, "meanwhile", "{}", text("two")).await;
+    let Ok(Begun::First(turn)) = begin(&replays, "long", "{}").await else { panic!("not the first") };
+    assert_eq!(again(&replays, "long", "{}").await, Err(409));
+    for (key, answer) in [("before", "one"), ("meanwhile", "two")] {
+        assert_eq!(again(&replays, key, "{}").await.as_deref(), Ok(answer));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    std::fs::rename(&away, &file).expect("put back");
+    turn.answered(text("three"), 100).await;
+    // What was begun with the store is in it when it is back.
+    let other = lasting(&store);
+    loop {
+        match again(&other, "before", "{}").await {
+            Ok(answer) => break assert_eq!(answer, "one"),
+            Err(status) => assert_eq!(status, 409),
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "it is not written");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_it_is_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, away) = (folder.path().join("a.db"), folder.path().join("away"));
+    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&file).expect("a database"));
+    let replays = lasting(&store);
+    answer(&replays, "ended", "{}", text("one")).await;
+    let Ok(Begun::First(turn)) = begin(&replays, "long", "{}").await else { panic!("not the first") };
+    let Ok(Begun::First(left)) = begin(&replays, "left", "{}").await else { panic!("not the first") };
+    assert!(turn.lease.is_some() && left.lease.is_some());
+    std::fs::rename(&file, &away).expect("taken");
+    assert!(is_first(&replays, "another").await && replays.asking.rests());
+    assert_eq!(again(&replays, "ended", "{}").await.as_deref(), Ok("one"));
+    assert_eq!(again(&replays, "ended", "{ }").await, Err(422));
+    assert_eq!(again(&replays, "long", "{}").await, Err(409));
+    turn.answered(text("two"), 100).await;
+    assert_eq!(again(&replays, "long", "{}").await.as_deref(), Ok("two"));
+    // What came to nothing may be made anew.
+    drop(left);
+    assert!(is_first(&replays, "left").await);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_answer_is_kept_takes_nothing_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let (one, other) = (lasting(&store), lasting(&store));
+    let Ok(Begun::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
+    assert!(turn.answered(text("made"), 100).now_or_never().is_none());
+    let begun = std::time::Instant::now();
+    while again(&one, "k", "{}").await != Ok("made".to_owned()) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not kept");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(again(&other, "k", "{}").await.as_deref(), Ok("made"));
+    assert!(one.held().is_empty());
+}
+
+#[tokio::test]
+async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
+    let Ok(Begun::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
+    let asked_later = |later: Duration| {
+        let caller = "key_1".into();
+        let asked = Asked { operation: &CREATE_VIDEO, caller: &caller, path: &[], query: &[], body: b"{}" };
+        let (keyed, now) = (replays.keyed("k", asked), unix_millis() + millis(later));
+        let store = Arc::clone(&store);
+        async move { store.reserve(&keyed, now, now + 60_000).await.expect("a store") }
+    };
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    replays.renew().await;
+    assert_eq!(asked_later(LEASE.saturating_sub(Duration::from_secs(1))).await, Reserved::UnderWay);
+    assert!(matches!(asked_later(2 * LEASE).await, Reserved::First(_)));
+    // The one who comes back too late changes nothing.
+    turn.answered(text("late"), 100).await;
+    assert!(replays.held().is_empty());
+    assert_eq!(asked_later(2 * LEASE).await, Reserved::UnderWay);
+}
+
+#[test]
+fn a_key_is_one_value_of_visible_ascii() {
+    let read = |values: &[&[u8]]| {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(KEY_HEADER, HeaderValue::from_bytes(value).expect("a header value"));
+        }
+        key(&headers).map(|key| key.map(str::len)).map_err(drop)
+    };
+    assert_eq!(read(&[]), Ok(None));
+    assert_eq!(read(&[b"k-1"]), Ok(Some(3)));
+    assert_eq!(read(&[&[b'k'; 255]]), Ok(Some(255)));
+    for values in [&[&b""[..]][..], &[b"a b"], &[b"\xc3\xa9"], &[&[b'k'; 256]], &[b"a", b"b"]] {
+        assert!(read(values).is_err(), "{values:?}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Answers that the store did not take: they wait for it within bounds, and one task hands them to it. Those that give way are
+//! answered by this process alone.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use super::{PAUSE, Replays};
+use crate::clock::unix_millis;
+use crate::store::durable::{ANSWER_OVERHEAD, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS};
+
+/// An answer, as the store gets it.
+pub(super) struct Late {
+    pub(super) lease: Lease,
+    pub(super) answer: Vec<u8>,
+    /// In milliseconds since 1970.
+    pub(super) expires: u64,
+    /// How much of the room for answers those of its API key may take.
+    pub(super) hundredths: u8,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Waiting {
+    answers: VecDeque<Arc<Late>>,
+    bytes: usize,
+    /// Whether a task hands them to the store.
+    is_written: bool,
+}
+
+impl Late {
+    fn size(&self) -> usize {
+        ANSWER_OVERHEAD + self.answer.len()
+    }
+}
+
+impl Waiting {
+    /// Returns what gives way for it: what expires first.
+    fn add(&mut self, late: Late) -> Vec<Arc<Late>> {
+        self.bytes += late.size();
+        self.answers.push_back(Arc::new(late));
+        let mut gone = Vec::new();
+        while self.answers.len() > MOST_ANSWERS || self.bytes > MOST_ANSWER_BYTES {
+            let first = self.answers.iter().min_by_key(|late| late.expires).cloned();
+            let Some(first) = first else { break };
+            self.remove(&first);
+            gone.push(first);
+        }
+        gone
+    }
+
+    fn remove(&mut self, late: &Arc<Late>) {
+        if let Some(at) = self.answers.iter().position(|other| Arc::ptr_eq(other, late)) {
+            self.answers.remove(at);
+            self.bytes -= late.size();
+        }
+    }
+
+    /// The next one to be written. It goes to the end, so that one that the store never takes does not hold up the others.
+    fn next(&mut self) -> Option<Arc<Late>> {
+        let next = self.answers.pop_front()?;
+        self.answers.push_back(Arc::clone(&next));
+        Some(next)
+    }
+}
+
+impl Replays {
+    /// Hands an answer to the store when it is back.
+    pub(super) fn keep_later(self: &Arc<Self>, late: Late) {
+        let mut waiting = self.waiting();
+        let gone = waiting.add(late);
+        let starts = !std::mem::replace(&mut waiting.is_written, true);
+        drop(waiting);
+        for late in gone {
+            tracing::debug!(
+                "an answer to an idempotency key stays in this process: too many wait for the store"
+            );
+            self.held().remove(&late.lease);
+        }
+        if starts {
+            tokio::spawn(write(Arc::downgrade(self)));
+        }
+    }
+
+    /// Hands the store one of them. False if it does not take it.
+    async fn write(&self, late: &Arc<Late>) -> bool {
+        if unix_millis() < late.expires {
+            if self.asking.rests() {
+                return false;
+            }
+            let kept = self.store.keep_answer(&late.lease, &late.answer, late.expires, late.hundredths);
+            if let Err(error) = kept.await {
+                tracing::debug!("{error}: an answer to an idempotency key waits");
+                return false;
+            }
+        }
+        self.held().remove(&late.lease);
+        self.waiting().remove(late);
+        true
+    }
+}
+
+/// Ends when nothing waits, or the replays are gone.
+async fn write(replays: Weak<Replays>) {
+    while let Some(replays) = replays.upgrade() {
+        let next = {
+            let mut waiting = replays.waiting();
+            let next = waiting.next();
+            waiting.is_written = next.is_some();
+            next
+        };
+        let Some(late) = next else { return };
+        if !replays.write(&late).await {
+            drop((replays, late));
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(number: u64, bytes: usize) -> Late {
+        let lease = Lease { id: number.to_string(), number: 0 };
+        Late { lease, answer: vec![b'x'; bytes], expires: number, hundredths: 100 }
+    }
+
+    fn ids(answers: &[Arc<Late>]) -> Vec<&str> {
+        answers.iter().map(|late| late.lease.id.as_str()).collect()
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_count_and_bytes_and_the_oldest_give_way() {
+        let mut waiting = Waiting::default();
+        for number in 0..MOST_ANSWERS as u64 {
+            assert!(waiting.add(late(number, 1)).is_empty());
+        }
+        // Those that were tried before are no younger for it.
+        assert_eq!(waiting.next().expect("one").lease.id, "0");
+        assert_eq!(ids(&waiting.add(late(5_000, 1))), ["0"]);
+        assert_eq!(
+            (waiting.answers.len(), waiting.bytes),
+            (MOST_ANSWERS, MOST_ANSWERS * (ANSWER_OVERHEAD + 1))
+        );
+        let gone = waiting.add(late(5_001, MOST_ANSWER_BYTES - ANSWER_OVERHEAD));
+        assert_eq!(gone.len(), MOST_ANSWERS);
+        let left = waiting.next().expect("one");
+        assert_eq!((left.lease.id.as_str(), waiting.bytes), ("5001", MOST_ANSWER_BYTES));
+        waiting.remove(&left);
+        waiting.remove(&left);
+        assert!(waiting.next().is_none() && waiting.bytes == 0);
+    }
+}

@@ -1,0 +1,134 @@
+//! Texts of clients at rest: compressed, and sealed with a key made of the pepper. Whoever has the database alone reads nothing
+//! of them, and nothing can be put in the place of something else.
+
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+use crate::random::random_bytes;
+
+/// A longer text is worked on in a thread of its own, in bytes.
+const LONG: usize = 64 * 1024;
+/// The form of what is sealed: a byte for the form, a nonce, and what AES-256-GCM makes of the compressed text.
+const FORM: u8 = 1;
+
+/// What seals and opens. `Debug` hides its key.
+pub(crate) struct Sealer(LessSafeKey);
+
+/// Something that was not sealed here for this place, or with another pepper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it was sealed with another pepper, or was changed")]
+pub(crate) struct Unreadable;
+
+impl Sealer {
+    pub(crate) fn new(key: [u8; 32]) -> Self {
+        Self(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("a key of 32 bytes")))
+    }
+
+    /// `place`: what it is, and whose; it opens as that alone.
+    pub(crate) fn seal(&self, place: &str, text: &[u8]) -> Vec<u8> {
+        let random = random_bytes();
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&random[..NONCE_LEN]);
+        let mut sealed = vec![FORM];
+        sealed.extend_from_slice(&nonce);
+        let mut packed = compressed(text).expect("memory takes all");
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(place), &mut packed);
+        sealed.extend_from_slice(&packed);
+        sealed.extend_from_slice(tag.expect("it is short").as_ref());
+        sealed
+    }
+
+    /// The same, away from the threads that serve everybody where the text is long.
+    pub(crate) async fn seal_apart(self: &Arc<Self>, place: String, text: Vec<u8>) -> Vec<u8> {
+        let own = Arc::clone(self);
+        apart(text.len(), move || own.seal(&place, &text)).await
+    }
+
+    /// The same as [`open`](Self::open), away from the threads that serve everybody where the text is long.
+    pub(crate) async fn open_apart(
+        self: &Arc<Self>,
+        place: String,
+        sealed: Vec<u8>,
+        most: usize,
+    ) -> Result<Vec<u8>, Unreadable> {
+        let own = Arc::clone(self);
+        // It is some times as long when it is open.
+        apart(4 * sealed.len(), move || own.open(&place, &sealed, most)).await
+    }
+
+    /// `most`: the largest length of the text.
+    pub(crate) fn open(&self, place: &str, sealed: &[u8], most: usize) -> Result<Vec<u8>, Unreadable> {
+        let rest = sealed.strip_prefix(&[FORM]).ok_or(Unreadable)?;
+        let (nonce, packed) = rest.split_at_checked(NONCE_LEN).ok_or(Unreadable)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unreadable)?;
+        let mut packed = packed.to_vec();
+        let packed = self.0.open_in_place(nonce, Aad::from(place), &mut packed).map_err(|_| Unreadable)?;
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        let mut text = Vec::new();
+        DeflateDecoder::new(&*packed).take(most + 1).read_to_end(&mut text).map_err(|_| Unreadable)?;
+        if text.len() as u64 > most {
+            return Err(Unreadable);
+        }
+        text.shrink_to_fit();
+        Ok(text)
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a sealer")
+    }
+}
+
+async fn apart<T: Send + 'static>(length: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if length <= LONG {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.expect("the work does not panic, and the runtime goes on")
+}
+
+fn compressed(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text)?;
+    encoder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_is_shorter_hides_its_text_and_opens_in_its_place_alone() {
+        let one = Sealer::new([7; 32]);
+        let text = "a canary sings ".repeat(100);
+        let sealed = one.seal("copy key resp_1", text.as_bytes());
+        assert!(sealed.len() < text.len() / 4, "{}", sealed.len());
+        assert!(!String::from_utf8_lossy(&sealed).contains("canary"));
+        assert_eq!(one.open("copy key resp_1", &sealed, text.len()).as_deref(), Ok(text.as_bytes()));
+        assert_eq!(one.open("copy other resp_1", &sealed, text.len()), Err(Unreadable));
+        assert_eq!(Sealer::new([8; 32]).open("copy key resp_1", &sealed, text.len()), Err(Unreadable));
+        // The same text looks different each time.
+        assert_ne!(one.seal("copy key resp_1", text.as_bytes()), sealed);
+        assert_eq!(one.open("x", &one.seal("x", b""), 0), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_was_changed_cut_or_grows_too_large_does_not_open() {
+        let one = Sealer::new([7; 32]);
+        let sealed = one.seal("x", &vec![b'a'; 100_000]);
+        assert_eq!(one.open("x", &sealed, 99_999), Err(Unreadable));
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(one.open("x", &changed, 100_000), Err(Unreadable), "{at}");
+            assert_eq!(one.open("x", &sealed[..at], 100_000), Err(Unreadable), "{at}");
+        }
+    }
+}

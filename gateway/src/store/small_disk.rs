@@ -1,0 +1,47 @@
+//! A small disk for a test, which may be full. The test runs once more, in a namespace where it may mount one.
+
+use std::path::Path;
+use std::process::Command;
+
+const INSIDE: &str = "GATEWRIGHT_TEST_MAY_MOUNT";
+
+/// Whether a test may mount. If not, it has just passed where it may. `test`: its name, with its modules.
+///
+/// # Panics
+/// It failed there, or this machine permits no namespaces.
+pub(super) fn may_mount(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let done = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "--"])
+        .arg(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .expect("unshare, of util-linux");
+    let said = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+/// Mounts a disk of this size at a folder.
+pub(super) fn mount(folder: &Path, size: &str) {
+    std::fs::create_dir_all(folder).expect("a folder");
+    run(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", text(folder)]);
+}
+
+/// Lets nobody write to the disk any more.
+pub(super) fn make_read_only(folder: &Path) {
+    run(&["-o", "remount,ro", text(folder)]);
+}
+
+fn text(folder: &Path) -> &str {
+    folder.to_str().expect("text")
+}
+
+fn run(arguments: &[&str]) {
+    let done = Command::new("mount").args(arguments).output().expect("mount");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}

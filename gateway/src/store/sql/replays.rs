@@ -1,0 +1,139 @@
+//! Answers by idempotency keys in a database.
+
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::{SqlStore, signed, stored};
+use crate::clock::millis;
+use crate::store::durable::{
+    ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, StoreError,
+    Stored, UNANSWERED_FOR, part_of_key,
+};
+
+/// One statement, so that of two requests at once one is the first. What has run out is as if it were not there.
+const RESERVE: &str = "
+    INSERT INTO replays (slot, operation, owner, fingerprint, lease, due, bytes) VALUES ($1, $2, $3, $4, $7, $5, 0)
+    ON CONFLICT (slot) DO UPDATE SET
+        fingerprint = excluded.fingerprint, lease = excluded.lease, due = excluded.due, bytes = 0, answer = NULL
+    WHERE replays.due <= $6
+    RETURNING lease";
+
+const KEEP: &str = "
+    UPDATE replays SET answer = $3, bytes = $4, due = $5 WHERE slot = $1 AND lease = $2 AND answer IS NULL
+    RETURNING operation";
+
+/// Counted from the newest one: of all answers to an operation, and of those of each key.
+const GIVE_WAY: &str = "
+    DELETE FROM replays WHERE answer IS NOT NULL AND slot IN (
+        SELECT slot FROM (
+            SELECT slot,
+                count(*) OVER newest AS count, sum(bytes) OVER newest AS bytes,
+                count(*) OVER own AS own_count, sum(bytes) OVER own AS own_bytes
+            FROM replays WHERE answer IS NOT NULL AND operation = $1
+            WINDOW newest AS (ORDER BY due DESC, slot), own AS (PARTITION BY owner ORDER BY due DESC, slot)
+        ) AS counted
+        WHERE count > $2 OR bytes > $3 OR own_count > $4 OR own_bytes > $5)";
+
+/// Maximum number of leases renewed by one statement.
+const MOST_RENEWED: usize = 100;
+/// How often a key is asked for that others take and free at the same moment.
+const TRIES: u32 = 5;
+
+impl SqlStore {
+    async fn renew_some_keys(&self, leases: &[&Lease], due: u64) -> Result<(), StoreError> {
+        let held =
+            (0..leases.len()).map(|at| format!("(slot = ${} AND lease = ${})", 2 * at + 2, 2 * at + 3));
+        let held = held.collect::<Vec<_>>().join(" OR ");
+        let renew = format!("UPDATE replays SET due = $1 WHERE answer IS NULL AND ({held})");
+        let mut renew = sqlx::query(AssertSqlSafe(renew)).bind(signed(due));
+        for lease in leases {
+            renew = renew.bind(lease.id.as_str()).bind(lease.number);
+        }
+        renew.execute(&self.connections().await?).await?;
+        Ok(())
+    }
+}
+
+impl ReplayStore for SqlStore {
+    fn reserve<'s>(&'s self, keyed: &'s Keyed, now: u64, due: u64) -> Stored<'s, Reserved> {
+        stored(async move {
+            let database = self.connections().await?;
+            let Keyed { slot, operation, owner, fingerprint } = keyed;
+            for _ in 0..TRIES {
+                let reserve = sqlx::query(RESERVE).bind(slot.as_str()).bind(*operation).bind(&**owner);
+                let reserve = reserve.bind(&fingerprint[..]).bind(signed(due)).bind(signed(now));
+                let reserve = reserve.bind(rand::random::<i64>());
+                if let Some(row) = reserve.fetch_optional(&database).await? {
+                    let lease = Lease { id: slot.clone(), number: row.try_get("lease")? };
+                    return Ok(Reserved::First(lease));
+                }
+                let found = sqlx::query("SELECT fingerprint, answer FROM replays WHERE slot = $1");
+                let Some(row) = found.bind(slot.as_str()).fetch_optional(&database).await? else {
+                    // It was freed meanwhile.
+                    continue;
+                };
+                if row.try_get::<&[u8], _>("fingerprint")? != fingerprint {
+                    return Ok(Reserved::Other);
+                }
+                let answer: Option<Vec<u8>> = row.try_get("answer")?;
+                return Ok(answer.map_or(Reserved::UnderWay, Reserved::Answered));
+            }
+            Ok(Reserved::UnderWay)
+        })
+    }
+
+    fn keep_answer<'s>(
+        &'s self,
+        lease: &'s Lease,
+        answer: &'s [u8],
+        due: u64,
+        hundredths: u8,
+    ) -> Stored<'s, bool> {
+        stored(async move {
+            let database = self.connections().await?;
+            let keep = sqlx::query(KEEP).bind(lease.id.as_str()).bind(lease.number).bind(answer);
+            let keep = keep.bind(signed((ANSWER_OVERHEAD + answer.len()) as u64)).bind(signed(due));
+            let Some(row) = keep.fetch_optional(&database).await? else { return Ok(false) };
+            let (own_count, own_bytes) = part_of_key(hundredths);
+            let give_way = sqlx::query(GIVE_WAY)
+                .bind(row.try_get::<String, _>("operation")?)
+                .bind(signed(MOST_ANSWERS as u64))
+                .bind(signed(MOST_ANSWER_BYTES as u64))
+                .bind(signed(own_count as u64))
+                .bind(signed(own_bytes as u64));
+            if let Err(error) = give_way.execute(&database).await {
+                // Another process removes them at this moment; the answer is kept all the same.
+                tracing::debug!("{error}: old answers give way with the next one");
+            }
+            Ok(true)
+        })
+    }
+
+    fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
+        stored(async move {
+            let free = sqlx::query("DELETE FROM replays WHERE slot = $1 AND lease = $2 AND answer IS NULL");
+            free.bind(lease.id.as_str()).bind(lease.number).execute(&self.connections().await?).await?;
+            Ok(())
+        })
+    }
+
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, ()> {
+        Box::pin(async move {
+            let mut sorted: Vec<&Lease> = leases.iter().collect();
+            sorted.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+            for some in sorted.chunks(MOST_RENEWED) {
+                stored(self.renew_some_keys(some, due)).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn forget_replays(&self, now: u64) -> Stored<'_, ()> {
+        stored(async move {
+            let forget = "DELETE FROM replays WHERE due <= $1 AND (answer IS NOT NULL OR due <= $2)";
+            let unanswered = now.saturating_sub(millis(UNANSWERED_FOR));
+            let forget = sqlx::query(forget).bind(signed(now)).bind(signed(unanswered));
+            forget.execute(&self.connections().await?).await?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! Which gateways use a store.
+
+use super::kinds::Shared;
+use crate::store::durable::NodeRecord;
+
+in_every_store! {
+    a_gateway_is_listed_as_it_said_last_until_it_is_silent_for_long
+    a_gateway_that_ends_is_no_longer_listed
+}
+
+fn node(id: &str, name: &str, seen: u64) -> NodeRecord {
+    let addresses = vec!["http://127.0.0.1:1".to_owned(), "https://[::1]:2".to_owned()];
+    let (id, name, version) = (id.to_owned(), name.to_owned(), "0.1.0".to_owned());
+    NodeRecord { id, name, version, addresses, started: 90, seen, in_flight: 3, leases: u64::MAX / 2 }
+}
+
+async fn ids(store: &Shared, since: u64) -> Vec<String> {
+    store.other.nodes(since).await.expect("a store").into_iter().map(|node| node.id).collect()
+}
+
+async fn a_gateway_is_listed_as_it_said_last_until_it_is_silent_for_long(store: Shared) {
+    let report = async |node: NodeRecord| store.one.report_node(&node, 95).await.expect("a store");
+    report(node("a", "two", 100)).await;
+    report(node("b", "one", 100)).await;
+    report(node("c", "one", 100)).await;
+    let changed = NodeRecord { in_flight: 0, leases: 7, ..node("a", "two", 105) };
+    report(changed.clone()).await;
+    assert_eq!(ids(&store, 100).await, ["b", "c", "a"]);
+    assert_eq!(store.other.nodes(101).await.expect("a store"), [changed]);
+    store.one.report_node(&node("c", "one", 106), 101).await.expect("a store");
+    assert_eq!(ids(&store, 0).await, ["c", "a"]);
+}
+
+async fn a_gateway_that_ends_is_no_longer_listed(store: Shared) {
+    for id in ["a", "b"] {
+        store.one.report_node(&node(id, id, 100), 0).await.expect("a store");
+    }
+    store.other.remove_node("a").await.expect("a store");
+    store.other.remove_node("a").await.expect("a store");
+    assert_eq!(ids(&store, 0).await, ["b"]);
+}

@@ -1,0 +1,80 @@
+//! Judges a history: finds each answer that no order of events explains. Pure: lines in, violations out.
+//!
+//! What a client was told happened at some moment between its call and its answer. So two observations whose times
+//! overlap may be in either order, and of two that do not, the first one is the earlier.
+
+mod answers;
+mod keys;
+mod limits;
+mod notices;
+mod record;
+mod tasks;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use self::record::Record;
+use crate::history::Line;
+
+/// A second, as histories count time.
+const SECOND: u64 = 1_000_000;
+
+/// What gateways promise beyond the specification.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Promises {
+    /// Whether responses by `Idempotency-Key` are shared by gateways and outlive them.
+    pub(crate) shared_replays: bool,
+    /// Whether limits a minute hold for all gateways together.
+    pub(crate) shared_limits: bool,
+}
+
+/// An answer that nothing explains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) rule: &'static str,
+    pub(crate) why: String,
+    /// Indices of the lines that show it.
+    pub(crate) lines: Vec<usize>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.rule, self.why)
+    }
+}
+
+/// What was found, and what usage was lost with gateways that were killed.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) lost: Lost,
+}
+
+/// Usage that clients and the upstream know of, and the store does not.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Requests with a whole answer.
+    pub(crate) answered: u64,
+    /// Of these, requests that ended so shortly before their gateway was killed that their usage may be lost.
+    pub(crate) endangered: u64,
+    /// Requests of which it is lost for certain.
+    pub(crate) requests: u64,
+    /// Their tokens.
+    pub(crate) tokens: u64,
+}
+
+/// Judges a history that has come to its end.
+pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
+    let record = Record::of(lines);
+    let mut violations = Vec::new();
+    tasks::check(&record, promises, &mut violations);
+    notices::check(&record, &mut violations);
+    answers::check(&record, &mut violations);
+    keys::check(&record, &mut violations);
+    limits::check(&record, promises, &mut violations);
+    let lost = usage::check(&record, &mut violations);
+    Verdict { violations, lost }
+}

@@ -1,0 +1,193 @@
+//! A history as the rules read it: calls with their answers, and faults with their times.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{SECOND, Violation};
+use crate::history::{ALONE, Asked, Fault, Got, Line, What};
+
+/// How long usage waits in memory at most, before it is written: half a second, and what writing takes.
+const UNWRITTEN: u64 = 2 * SECOND;
+/// How long gateways may take to use a store again that is back.
+const RECONNECTING: u64 = 6 * SECOND;
+
+/// A call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call<'h> {
+    pub(super) line: usize,
+    pub(super) began: u64,
+    pub(super) node: usize,
+    pub(super) key: &'h str,
+    pub(super) asked: &'h Asked,
+    pub(super) answer: Option<Answer<'h>>,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer<'h> {
+    pub(super) line: usize,
+    pub(super) at: u64,
+    pub(super) got: &'h Got,
+}
+
+impl Call<'_> {
+    /// The lines that show it.
+    pub(super) fn lines(&self) -> Vec<usize> {
+        std::iter::once(self.line).chain(self.answer.map(|answer| answer.line)).collect()
+    }
+
+    /// The status of a refusal.
+    pub(super) fn refused(&self) -> Option<u16> {
+        match self.answer?.got {
+            Got::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Whether the gateway did what it was asked for.
+    pub(super) fn succeeded(&self) -> bool {
+        self.answer.is_some_and(|answer| !matches!(answer.got, Got::Refused { .. } | Got::Lost { .. }))
+    }
+}
+
+/// A fault, from its beginning to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trouble {
+    pub(super) fault: Fault,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// See the module.
+pub(super) struct Record<'h> {
+    pub(super) lines: &'h [Line],
+    pub(super) calls: Vec<Call<'h>>,
+    pub(super) troubles: Vec<Trouble>,
+}
+
+impl<'h> Record<'h> {
+    pub(super) fn of(lines: &'h [Line]) -> Self {
+        let (mut calls, mut by_number) = (Vec::new(), HashMap::new());
+        let mut troubles: Vec<Trouble> = Vec::new();
+        for (number, line) in lines.iter().enumerate() {
+            match &line.what {
+                What::Called { call, node, key, asked } => {
+                    by_number.insert(*call, calls.len());
+                    let (node, began) = (*node, line.at);
+                    calls.push(Call { line: number, began, node, key, asked, answer: None });
+                }
+                What::Answered { call, got } => {
+                    let call = by_number.get(call).and_then(|place| calls.get_mut(*place));
+                    if let Some(call) = call {
+                        call.answer = Some(Answer { line: number, at: line.at, got });
+                    }
+                }
+                What::Fault { fault, begins: true } => {
+                    troubles.push(Trouble { fault: *fault, from: line.at, to: u64::MAX });
+                }
+                What::Fault { fault, begins: false } => {
+                    let open =
+                        troubles.iter_mut().rev().find(|one| one.fault == *fault && one.to == u64::MAX);
+                    if let Some(open) = open {
+                        open.to = line.at;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { lines, calls, troubles }
+    }
+
+    /// Whether a fault of a kind was there at some time between these two.
+    pub(super) fn is_troubled(&self, from: u64, to: u64, of_kind: impl Fn(Fault) -> bool) -> bool {
+        self.troubles.iter().any(|one| of_kind(one.fault) && one.from <= to && from <= one.to)
+    }
+
+    /// When a node could use its store again that was away at some time between these two.
+    pub(super) fn store_was_back(&self, node: usize, from: u64, to: u64) -> Option<u64> {
+        let away = self.troubles.iter().filter(|one| one.fault == store_of(node));
+        let away = away.map(|one| (one.from, one.to.saturating_add(RECONNECTING)));
+        away.filter(|(begun, back)| *begun <= to && from <= *back).map(|(_, back)| back).max()
+    }
+
+    /// Whether usage that a node knew of at a time may have been lost with it: a gateway that is killed takes along
+    /// what it has not written yet, and it writes nothing while its store is away or it hangs. One that is told to
+    /// stop writes what it knows, if the store is there.
+    pub(super) fn may_be_lost(&self, node: usize, at: u64) -> bool {
+        self.troubles.iter().any(|end| match end.fault {
+            Fault::Killed { node: of } if of == node => {
+                let unwritten = end.from.saturating_sub(UNWRITTEN);
+                (self.unwritten_since(node, unwritten, end.from)..=end.from).contains(&at)
+            }
+            Fault::Stopped { node: of } if of == node => {
+                let unwritten = self.unwritten_since(node, end.from, end.to);
+                unwritten < end.from && (unwritten..=end.to).contains(&at)
+            }
+            _ => false,
+        })
+    }
+
+    /// Since when a node may not have written what it knows, where that is this time at least: faults before widen it,
+    /// each by what was not written when it began.
+    fn unwritten_since(&self, node: usize, mut since: u64, until: u64) -> u64 {
+        loop {
+            let before = self.troubles.iter().filter(|one| {
+                let back = match one.fault {
+                    Fault::Paused { node: of } if of == node => one.to,
+                    fault if fault == store_of(node) => one.to.saturating_add(RECONNECTING),
+                    _ => return false,
+                };
+                one.from <= until && since <= back
+            });
+            match before.map(|one| one.from.saturating_sub(UNWRITTEN)).min() {
+                Some(wider) if wider < since => since = wider,
+                _ => return since,
+            }
+        }
+    }
+}
+
+/// The fault that takes the store of a node away.
+pub(super) fn store_of(node: usize) -> Fault {
+    if node == ALONE { Fault::Disk } else { Fault::Store }
+}
+
+/// A task object as all who see it must see it: without the host of the file's address, which is that of the node, and
+/// without the estimate of the submission.
+pub(super) fn essence(task: &Value) -> Value {
+    let mut output = task["output"].clone();
+    if let Some(url) = output["url"].as_str() {
+        let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
+        output["url"] = json!(path.map_or(url, |(_, path)| path));
+    }
+    json!({ "id": task["id"], "status": task["status"], "created": task["created"], "output": output,
+        "error": task["error"] })
+}
+
+/// How far a task is: a state comes after those with lower numbers. None: it is no state of section 3.
+pub(super) fn rank(task: &Value) -> Option<u8> {
+    match task["status"].as_str()? {
+        "pending" => Some(0),
+        "processing" => Some(1),
+        "completed" | "failed" => Some(2),
+        _ => None,
+    }
+}
+
+/// Whether a task has come to its end.
+pub(super) fn is_final(task: &Value) -> bool {
+    rank(task) == Some(2)
+}
+
+/// Adds a violation.
+pub(super) fn report(
+    violations: &mut Vec<Violation>,
+    rule: &'static str,
+    why: impl Into<String>,
+    lines: impl IntoIterator<Item = usize>,
+) {
+    let mut lines: Vec<usize> = lines.into_iter().collect();
+    lines.sort_unstable();
+    violations.push(Violation { rule, why: why.into(), lines });
+}

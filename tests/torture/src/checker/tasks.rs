@@ -1,0 +1,207 @@
+//! Section 3: an accepted task is known from then on, only goes forward, and ends once. Its file is there and is the
+//! right one. Nothing is made that nobody asked for.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::record::{Call, Record, essence, is_final, rank, report};
+use super::{Promises, Violation};
+use crate::expected;
+use crate::history::{Asked, Fault, Got, What};
+
+/// A state that somebody was told, at some moment between two.
+struct Seen<'h> {
+    from: u64,
+    to: u64,
+    line: usize,
+    task: &'h Value,
+}
+
+pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
+    let seen = seen_by_task(record);
+    for (id, seen) in &seen {
+        goes_forward(id, seen, violations);
+    }
+    let accepted = accepted(record);
+    for (id, submission) in &accepted {
+        ends(id, submission, &seen[id], violations);
+        file(record, id, submission, &seen[id], violations);
+    }
+    stays_known(record, &accepted, violations);
+    repeats(record, promises, violations);
+    made_once(record, violations);
+}
+
+fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
+    let mut seen: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
+    let mut add = |from, to, line, task: &'h Value| {
+        let id = task["id"].as_str().unwrap_or_default();
+        seen.entry(id).or_default().push(Seen { from, to, line, task });
+    };
+    for call in &record.calls {
+        if let Some(answer) = call.answer
+            && let Got::Task { task } = answer.got
+        {
+            add(call.began, answer.at, answer.line, task);
+        }
+    }
+    for (number, line) in record.lines.iter().enumerate() {
+        if let What::Delivered { task, .. } = &line.what {
+            // The end was kept before it was told.
+            add(line.at, line.at, number, task);
+        }
+    }
+    seen
+}
+
+/// The submissions that were accepted, by task.
+fn accepted<'r, 'h>(record: &'r Record<'h>) -> BTreeMap<&'h str, &'r Call<'h>> {
+    let mut accepted = BTreeMap::new();
+    for call in &record.calls {
+        let Asked::Submit { .. } = call.asked else { continue };
+        if let Some(Got::Task { task }) = call.answer.map(|answer| answer.got) {
+            accepted.entry(task["id"].as_str().unwrap_or_default()).or_insert(call);
+        }
+    }
+    accepted
+}
+
+/// Of two states that were told one after the other, the later one is not behind; and nothing follows an end.
+fn goes_forward(id: &str, seen: &[Seen<'_>], violations: &mut Vec<Violation>) {
+    let (mut by_beginning, mut by_end): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = (Vec::new(), Vec::new());
+    for one in seen {
+        if rank(one.task).is_none() {
+            report(violations, "task state", format!("{id} is in no state of section 3"), [one.line]);
+        }
+        by_beginning.push(one);
+        by_end.push(one);
+    }
+    by_beginning.sort_by_key(|one| one.from);
+    by_end.sort_by_key(|one| one.to);
+    let mut passed = by_end.into_iter().peekable();
+    let mut furthest: Option<&Seen<'_>> = None;
+    for now in by_beginning {
+        while let Some(before) = passed.next_if(|before| before.to < now.from) {
+            if furthest.is_none_or(|furthest| rank(furthest.task) < rank(before.task)) {
+                furthest = Some(before);
+            }
+        }
+        if let Some(furthest) = furthest
+            && rank(furthest.task) > rank(now.task)
+        {
+            let why = format!("{id} was {}, and then {}", furthest.task["status"], now.task["status"]);
+            report(violations, "task goes forward", why, [furthest.line, now.line]);
+            return;
+        }
+    }
+    let mut ends = seen.iter().filter(|one| is_final(one.task));
+    if let Some(first) = ends.next()
+        && let Some(other) = ends.find(|other| essence(other.task) != essence(first.task))
+    {
+        report(violations, "task ends once", format!("{id} has two ends"), [first.line, other.line]);
+    }
+}
+
+/// It has come to the end that follows from what was asked for.
+fn ends(id: &str, submission: &Call<'_>, seen: &[Seen<'_>], violations: &mut Vec<Violation>) {
+    let Some(end) = seen.iter().find(|one| is_final(one.task)) else {
+        return report(violations, "task ends", format!("{id} has no end"), submission.lines());
+    };
+    let Asked::Submit { intent, .. } = submission.asked else { return };
+    let expected = if expected::fails(*intent) { "failed" } else { "completed" };
+    if end.task["status"] != expected {
+        let why = format!("{id} is {}, and its video {expected}", end.task["status"]);
+        report(violations, "task ends as its video", why, submission.lines().into_iter().chain([end.line]));
+    }
+}
+
+/// The file of a completed task is never missing and never another one, and was read at least once.
+fn file(
+    record: &Record<'_>,
+    id: &str,
+    submission: &Call<'_>,
+    seen: &[Seen<'_>],
+    violations: &mut Vec<Violation>,
+) {
+    let Asked::Submit { intent, .. } = submission.asked else { return };
+    let Some(end) = seen.iter().find(|one| one.task["status"] == "completed") else { return };
+    let digest = expected::digest(&expected::video(*intent));
+    let fetches =
+        record.calls.iter().filter(|call| matches!(call.asked, Asked::Fetch { task } if task == id));
+    let mut read = false;
+    for fetch in fetches {
+        match fetch.answer.map(|answer| answer.got) {
+            Some(Got::File { digest: got }) if *got == digest => read = true,
+            Some(Got::File { .. }) => {
+                report(violations, "file is right", format!("the file of {id} is another"), fetch.lines());
+            }
+            // A store that cannot be asked is 503 (decision 0052).
+            Some(Got::Refused { status, .. }) if *status < 500 => {
+                let why = format!("the file of {id} is refused with {status}");
+                report(violations, "file is there", why, fetch.lines());
+            }
+            _ => {}
+        }
+    }
+    if !read {
+        report(violations, "file is there", format!("the file of {id} was never read"), [end.line]);
+    }
+}
+
+/// Whoever was told of a task finds it.
+fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violations: &mut Vec<Violation>) {
+    for call in &record.calls {
+        let Asked::LookUp { task } = call.asked else { continue };
+        let since = accepted.get(task.as_str()).and_then(|submission| submission.answer);
+        if call.refused() == Some(404) && since.is_some_and(|since| since.at < call.began) {
+            let lines = call.lines().into_iter().chain(since.map(|since| since.line));
+            report(violations, "task stays known", format!("{task} is not found"), lines);
+        }
+    }
+}
+
+/// A submission that is repeated with its idempotency key has the answer of before.
+fn repeats(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
+    let mut first: HashMap<&str, (&Call<'_>, &str)> = HashMap::new();
+    for call in &record.calls {
+        let Asked::Submit { once: Some(once), .. } = call.asked else { continue };
+        let Some(answer) = call.answer else { continue };
+        let Got::Task { task } = answer.got else { continue };
+        let id = task["id"].as_str().unwrap_or_default();
+        let Some((before, known)) = first.get(once.as_str()) else {
+            first.insert(once, (call, id));
+            continue;
+        };
+        let node = call.node;
+        let is_gone =
+            |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node);
+        let same_process = before.node == node && !record.is_troubled(before.began, answer.at, is_gone);
+        if id != *known && (promises.shared_replays || same_process) {
+            let lines = before.lines().into_iter().chain(call.lines());
+            report(violations, "repeated once", format!("{once:?} has two tasks, {known} and {id}"), lines);
+        }
+    }
+}
+
+/// Nothing is done twice: there are no more videos at the upstream than there were submissions.
+fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
+    let mut asked: HashMap<u64, Vec<usize>> = HashMap::new();
+    for call in &record.calls {
+        if let Asked::Submit { intent, .. } = call.asked {
+            asked.entry(*intent).or_default().push(call.line);
+        }
+    }
+    let mut told = HashSet::new();
+    let mut made: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (number, line) in record.lines.iter().enumerate() {
+        let What::Filmed { intent, .. } = line.what else { continue };
+        let made = made.entry(intent).or_default();
+        made.push(number);
+        let asked = asked.get(&intent).map(Vec::as_slice).unwrap_or_default();
+        if made.len() > asked.len() && told.insert(intent) {
+            let why = format!("{} submissions of intent {intent}, {} videos", asked.len(), made.len());
+            report(violations, "made once", why, asked.iter().chain(&*made).copied());
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! Histories written by hand: a sound one, and ones that are wrong in each way.
+
+use serde_json::{Value, json};
+
+use super::{Lost, Promises, Violation, check};
+use crate::expected;
+use crate::history::{ALONE, Asked, Fault, Got, Line, What};
+
+/// An intent whose video succeeds, and one whose video fails.
+const GOOD: u64 = 1;
+const BAD: u64 = 7;
+
+/// A history that is being written. Times are in milliseconds.
+#[derive(Default)]
+struct Script {
+    lines: Vec<Line>,
+    calls: u64,
+}
+
+impl Script {
+    fn line(&mut self, at: u64, what: What) -> &mut Self {
+        self.lines.push(Line { at: at * 1000, what });
+        self
+    }
+
+    fn fault(&mut self, fault: Fault, from: u64, to: u64) -> &mut Self {
+        self.line(from, What::Fault { fault, begins: true });
+        self.line(to, What::Fault { fault, begins: false })
+    }
+
+    fn call(
+        &mut self,
+        (from, to): (u64, u64),
+        (node, key): (usize, &str),
+        asked: Asked,
+        got: Got,
+    ) -> &mut Self {
+        self.calls += 1;
+        let call = self.calls;
+        self.line(from, What::Called { call, node, key: key.to_owned(), asked });
+        self.line(to, What::Answered { call, got })
+    }
+
+    fn chat(&mut self, times: (u64, u64), who: (usize, &str), intent: u64, got: Got) -> &mut Self {
+        self.call(times, who, Asked::Chat { intent, stream: false }, got)
+    }
+
+    /// A chat that succeeds, and what the upstream told of it.
+    fn answered(&mut self, times: (u64, u64), who: (usize, &str), intent: u64) -> &mut Self {
+        self.upstream(times.0, who.0, intent);
+        self.chat(times, who, intent, text(intent))
+    }
+
+    fn upstream(&mut self, at: u64, node: usize, intent: u64) -> &mut Self {
+        let (input, output) = expected::tokens(intent);
+        self.line(at, What::Upstream { node, intent, input, output, whole: true })
+    }
+
+    fn submit(&mut self, times: (u64, u64), intent: u64, got: Got) -> &mut Self {
+        self.line(times.0, What::Filmed { node: 0, intent });
+        self.call(times, (0, "default"), Asked::Submit { intent, once: None, told: false }, got)
+    }
+
+    fn look_up(&mut self, times: (u64, u64), task: &str, got: Got) -> &mut Self {
+        self.call(times, (1, "default"), Asked::LookUp { task: task.to_owned() }, got)
+    }
+
+    fn fetch(&mut self, times: (u64, u64), task: &str, got: Got) -> &mut Self {
+        self.call(times, (2, "default"), Asked::Fetch { task: task.to_owned() }, got)
+    }
+
+    fn delivered(&mut self, at: u64, id: &str, task: Value) -> &mut Self {
+        self.line(at, What::Delivered { id: id.to_owned(), problem: None, acknowledged: true, task })
+    }
+
+    fn counted(&mut self, key: &str, intents: &[u64]) -> &mut Self {
+        let tokens: Vec<(u64, u64)> = intents.iter().copied().map(expected::tokens).collect();
+        let requests = tokens.len() as u64;
+        let input = tokens.iter().map(|one| one.0).sum();
+        let output = tokens.iter().map(|one| one.1).sum();
+        self.line(90_000, What::Counted { key: key.to_owned(), requests, input, output, estimated: 0 })
+    }
+
+    fn judged(&mut self, promises: Promises) -> (Vec<Violation>, Lost) {
+        self.lines.sort_by_key(|line| line.at);
+        let verdict = check(&self.lines, promises);
+        (verdict.violations, verdict.lost)
+    }
+
+    #[track_caller]
+    fn is_sound(&mut self) {
+        assert_eq!(self.judged(Promises::default()).0, []);
+    }
+
+    /// Breaks this rule alone, and names these lines.
+    #[track_caller]
+    fn breaks(&mut self, rule: &str) {
+        self.breaks_with(rule, Promises::default());
+    }
+
+    #[track_caller]
+    fn breaks_with(&mut self, rule: &str, promises: Promises) {
+        let (violations, _) = self.judged(promises);
+        let rules: Vec<&str> = violations.iter().map(|violation| violation.rule).collect();
+        assert!(!rules.is_empty() && rules.iter().all(|broken| *broken == rule), "{violations:?}");
+        assert!(violations.iter().all(|violation| !violation.lines.is_empty()));
+    }
+}
+
+fn text(intent: u64) -> Got {
+    let (input, output) = expected::tokens(intent);
+    Got::Text { text: expected::text(intent), input, output }
+}
+
+fn refused(status: u16) -> Got {
+    Got::Refused { status, code: String::new() }
+}
+
+fn lost() -> Got {
+    Got::Lost { why: "no answer".to_owned() }
+}
+
+fn task(id: &str, status: &str) -> Value {
+    let mut task = json!({ "id": id, "status": status, "created": 5, "model": "film" });
+    if status == "completed" {
+        task["output"] = json!({ "url": "http://127.0.0.1:1/files/a.mp4?e=1&s=2", "duration": 3 });
+    }
+    task
+}
+
+fn told(id: &str, status: &str) -> Got {
+    Got::Task { task: task(id, status) }
+}
+
+fn file(intent: u64) -> Got {
+    Got::File { digest: expected::digest(&expected::video(intent)) }
+}
+
+/// A task that is accepted, seen on its way, ends, and has its file.
+fn sound() -> Script {
+    let mut script = Script::default();
+    script.submit((0, 10), GOOD, told("a", "pending"));
+    script.look_up((20, 30), "a", told("a", "processing"));
+    script.look_up((60, 70), "a", told("a", "completed"));
+    script.fetch((80, 90), "a", file(GOOD));
+    script
+}
+
+#[test]
+fn a_sound_history_has_no_violation() {
+    let mut script = sound();
+    script.submit((5, 15), BAD, told("b", "pending")).look_up((80, 90), "b", told("b", "failed"));
+    script.answered((100, 120), (0, "default"), 3).counted("default", &[3]);
+    script.is_sound();
+}
+
+mod tasks {
+    use super::*;
+
+    #[test]
+    fn a_state_may_be_behind_only_where_two_look_ups_overlap() {
+        sound().look_up((65, 75), "a", told("a", "processing")).is_sound();
+        sound().look_up((71, 75), "a", told("a", "processing")).breaks("task goes forward");
+        sound().look_up((31, 35), "a", told("a", "pending")).breaks("task goes forward");
+        // The end was told first.
+        sound()
+            .delivered(40, "m", task("a", "completed"))
+            .look_up((41, 50), "a", told("a", "processing"))
+            .breaks("task goes forward");
+    }
+
+    #[test]
+    fn a_task_with_two_ends_is_found() {
+        sound().look_up((75, 78), "a", told("a", "failed")).breaks("task ends once");
+        let mut other = task("a", "completed");
+        other["output"]["url"] = json!("http://127.0.0.1:1/files/b.mp4?e=1&s=2");
+        sound().look_up((75, 78), "a", Got::Task { task: other }).breaks("task ends once");
+        // Each node writes its own host.
+        let mut elsewhere = task("a", "completed");
+        elsewhere["output"]["url"] = json!("http://127.0.0.1:2/files/a.mp4?e=1&s=2");
+        sound().look_up((75, 78), "a", Got::Task { task: elsewhere }).is_sound();
+    }
+
+    #[test]
+    fn a_task_without_an_end_or_with_another_than_its_video_is_found() {
+        Script::default().submit((0, 10), GOOD, told("a", "pending")).breaks("task ends");
+        let mut script = Script::default();
+        script.submit((0, 10), GOOD, told("a", "pending")).look_up((20, 30), "a", told("a", "failed"));
+        script.breaks("task ends as its video");
+        let mut script = Script::default();
+        script.submit((0, 10), BAD, told("a", "failed")).look_up((5, 15), "a", told("a", "dreaming"));
+        script.breaks("task state");
+    }
+
+    #[test]
+    fn a_task_that_was_told_and_is_not_found_is_found() {
+        sound().look_up((12, 15), "a", refused(404)).breaks("task stays known");
+        sound().look_up((12, 15), "a", refused(503)).is_sound();
+    }
+
+    #[test]
+    fn a_missing_or_wrong_file_is_found() {
+        sound().fetch((91, 95), "a", refused(410)).breaks("file is there");
+        sound().fetch((91, 95), "a", refused(503)).is_sound();
+        sound().fetch((91, 95), "a", file(GOOD + 1)).breaks("file is right");
+        let mut script = Script::default();
+        script.submit((0, 10), GOOD, told("a", "completed")).fetch((20, 30), "a", refused(503));
+        script.breaks("file is there");
+    }
+
+    #[test]
+    fn a_repeated_submission_with_two_tasks_is_found() {
+        let repeated = |again: usize| {
+            let mut script = Script::default();
+            for (at, node, id) in [(0, 0, "a"), (20, again, "b")] {
+                let asked = Asked::Submit { intent: BAD, once: Some("x".to_owned()), told: false };
+                script.line(at, What::Filmed { node, intent: BAD });
+                script.call((at, at + 10), (node, "default"), asked, told(id, "failed"));
+            }
+            script
+        };
+        repeated(0).breaks("repeated once");
+        repeated(1).is_sound();
+        repeated(1).breaks_with("repeated once", Promises { shared_replays: true, ..Promises::default() });
+        repeated(0).fault(Fault::Killed { node: 0 }, 12, 15).is_sound();
+    }
+
+    #[test]
+    fn a_video_that_nobody_asked_for_is_found() {
+        sound().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
+        Script::default().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
+    }
+}
+
+mod notices {
+    use super::*;
+
+    fn awaited() -> Script {
+        let mut script = Script::default();
+        script.line(0, What::Filmed { node: 0, intent: BAD });
+        let asked = Asked::Submit { intent: BAD, once: None, told: true };
+        script.call((0, 10), (0, "default"), asked, told("a", "pending"));
+        script
+    }
+
+    #[test]
+    fn a_notification_that_arrives_twice_as_it_was_is_sound() {
+        awaited().delivered(20, "m", task("a", "failed")).delivered(30, "m", task("a", "failed")).is_sound();
+    }
+
+    #[test]
+    fn a_notification_that_nobody_got_or_acknowledged_is_found() {
+        awaited().look_up((20, 30), "a", told("a", "failed")).breaks("notification arrives");
+        let refused = What::Delivered {
+            id: "m".to_owned(),
+            problem: None,
+            acknowledged: false,
+            task: task("a", "failed"),
+        };
+        awaited().line(20, refused).breaks("notification arrives");
+    }
+
+    #[test]
+    fn a_notification_with_two_ids_or_without_a_signature_is_found() {
+        let mut script = awaited();
+        script.delivered(20, "m", task("a", "failed")).delivered(30, "n", task("a", "failed"));
+        script.breaks("notification has one id");
+        let problem = Some("no signature".to_owned());
+        let unsigned =
+            What::Delivered { id: "m".to_owned(), problem, acknowledged: true, task: task("a", "failed") };
+        awaited().line(20, unsigned).breaks("notification is signed");
+    }
+
+    #[test]
+    fn a_notification_of_another_end_or_of_none_is_found() {
+        let mut script = awaited();
+        script.look_up((30, 40), "a", told("a", "failed"));
+        let mut other = task("a", "failed");
+        other["error"] = json!({ "message": "another" });
+        script.delivered(50, "m", other).breaks("task ends once");
+        let mut script = awaited();
+        script.delivered(20, "m", task("a", "processing")).look_up((30, 40), "a", told("a", "failed"));
+        script.breaks("notification is of an end");
+    }
+}
+
+mod answers {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_another_question_or_a_part_of_one_is_found() {
+        let (input, output) = expected::tokens(3);
+        for text in [expected::text(4), "intent 3:".to_owned()] {
+            let got = Got::Text { text, input, output };
+            Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("answer is right");
+        }
+    }
+
+    #[test]
+    fn a_usage_that_the_upstream_did_not_tell_is_found() {
+        let (input, output) = expected::tokens(3);
+        let got = Got::Text { text: expected::text(3), input, output: output + 1 };
+        Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("usage is told");
+    }
+
+    #[test]
+    fn an_answer_that_no_upstream_gave_is_found() {
+        Script::default().chat((0, 10), (0, "k"), 3, text(3)).breaks("answer has a source");
+        Script::default()
+            .chat((0, 10), (0, "k"), 3, text(3))
+            .upstream(20, 0, 3)
+            .breaks("answer has a source");
+    }
+
+    fn stored() -> Script {
+        let mut script = Script::default();
+        script.upstream(0, 0, 3).call((0, 10), (0, "k"), Asked::Respond { intent: 3 }, text(3));
+        script
+    }
+
+    #[test]
+    fn a_stored_response_that_is_not_found_is_found() {
+        let retrieve = |script: &mut Script, at: u64, got: Got| {
+            script.call((at, at + 10), (1, "k"), Asked::Retrieve { intent: 3 }, got);
+        };
+        let mut script = stored();
+        retrieve(&mut script, 500, refused(404));
+        retrieve(&mut script, 3_000, text(3));
+        script.is_sound();
+        let mut script = stored();
+        retrieve(&mut script, 3_000, refused(404));
+        script.breaks("response stays");
+        // Its node was killed before it wrote where the response is, or the store was away.
+        for fault in [Fault::Killed { node: 0 }, Fault::Store] {
+            let mut script = stored();
+            retrieve(&mut script, 3_000, refused(404));
+            script.fault(fault, 200, 2_000).is_sound();
+        }
+        let mut script = stored();
+        retrieve(&mut script, 3_000, refused(404));
+        script.fault(Fault::Killed { node: 1 }, 200, 2_000).breaks("response stays");
+    }
+}
+
+mod keys {
+    use super::*;
+
+    fn created(script: &mut Script) -> &mut Script {
+        let asked =
+            Asked::CreateKey { name: "k".to_owned(), tokens_per_day: None, requests_per_minute: None };
+        script.call((0, 10), (0, "admin"), asked, Got::Done)
+    }
+
+    fn revoked(script: &mut Script) -> &mut Script {
+        script.call((5_000, 5_010), (0, "admin"), Asked::RevokeKey { name: "k".to_owned() }, Got::Done)
+    }
+
+    #[test]
+    fn a_revoked_key_that_is_accepted_is_found() {
+        let accepted = |at: u64| {
+            let mut script = Script::default();
+            revoked(&mut script).answered((at, at + 10), (1, "k"), 3);
+            script
+        };
+        accepted(7_000).is_sound();
+        accepted(7_011).breaks("revoked key is refused");
+        // A node that hung is no excuse; a store that is away is one, for as long as it takes.
+        accepted(8_000).fault(Fault::Paused { node: 1 }, 5_100, 8_005).breaks("revoked key is refused");
+        accepted(8_000).fault(Fault::Store, 5_100, 7_500).is_sound();
+        accepted(16_000).fault(Fault::Store, 5_100, 7_500).breaks("revoked key is refused");
+        accepted(16_000).fault(Fault::Store, 7_100, 17_500).breaks("revoked key is refused");
+        let mut script = Script::default();
+        revoked(&mut script).chat((8_000, 8_010), (1, "k"), 3, refused(401)).is_sound();
+    }
+
+    #[test]
+    fn a_key_that_is_not_known_after_it_was_made_is_found() {
+        let refused_at = |at: u64| {
+            let mut script = Script::default();
+            revoked(created(&mut script)).chat((at, at + 10), (1, "k"), 3, refused(401));
+            script
+        };
+        refused_at(1_000).is_sound();
+        refused_at(3_000).breaks("key is accepted");
+        refused_at(3_000).fault(Fault::Killed { node: 1 }, 1_500, 2_900).is_sound();
+        refused_at(3_000).fault(Fault::Killed { node: 0 }, 1_500, 2_900).breaks("key is accepted");
+        refused_at(4_995).is_sound();
+    }
+}
+
+mod limits {
+    use super::*;
+
+    fn key(script: &mut Script, tokens_per_day: Option<u64>, requests_per_minute: Option<u64>) {
+        let asked = Asked::CreateKey { name: "k".to_owned(), tokens_per_day, requests_per_minute };
+        script.call((0, 10), (0, "admin"), asked, Got::Done);
+    }
+
+    #[test]
+    fn a_budget_that_is_spent_and_spent_again_is_found() {
+        let spent_at = |at: u64| {
+            let mut script = Script::default();
+            key(&mut script, Some(20), None);
+            script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (1, "k"), 4);
+            script
+        };
+        spent_at(8_100).is_sound();
+        spent_at(8_201).breaks("budget holds");
+        spent_at(8_201).fault(Fault::Store, 1_000, 2_000).is_sound();
+        spent_at(8_201).fault(Fault::Killed { node: 0 }, 200, 200).is_sound();
+        let mut within = Script::default();
+        key(&mut within, Some(1_000), None);
+        within.answered((100, 200), (0, "k"), 3).answered((9_000, 9_010), (1, "k"), 4).is_sound();
+    }
+
+    #[test]
+    fn more_calls_than_a_limit_a_minute_allows_are_found() {
+        let calls = |count: u64, nodes: u64| {
+            let mut script = Script::default();
+            key(&mut script, None, Some(6));
+            for call in 0..count {
+                let node = usize::try_from(call % nodes).expect("small");
+                script.answered((100 + call, 101 + call), (node, "k"), 100 + call);
+            }
+            script
+        };
+        calls(7, 1).is_sound();
+        calls(8, 1).breaks("limit a minute holds");
+        calls(14, 2).is_sound();
+        let shared = Promises { shared_limits: true, ..Promises::default() };
+        assert_eq!(calls(7, 2).judged(shared).0, []);
+        calls(8, 2).breaks_with("limit a minute holds", shared);
+        // A process begins with all of a minute.
+        let mut script = calls(7, 1);
+        for call in 0..7 {
+            script.answered((900 + call, 901 + call), (0, "k"), 200 + call);
+        }
+        script.fault(Fault::Killed { node: 0 }, 500, 600).is_sound();
+    }
+}
+
+mod usage {
+    use super::*;
+
+    fn two() -> Script {
+        let mut script = Script::default();
+        script.answered((100, 200), (0, "k"), 3).answered((10_000, 10_100), (0, "k"), 4);
+        script
+    }
+
+    #[test]
+    fn usage_that_is_lost_or_counted_twice_is_found() {
+        two().counted("k", &[3, 4]).is_sound();
+        two().counted("k", &[3]).breaks("usage is counted");
+        two().counted("k", &[3, 4, 4]).breaks("usage is counted");
+        two().counted("other", &[]).breaks("usage is counted");
+        two().counted("k", &[3, 4]).counted("other", &[5]).breaks("usage is counted");
+    }
+
+    #[test]
+    fn a_killed_gateway_may_lose_two_seconds_and_what_waited_for_the_store() {
+        let killed = |at: u64| {
+            let mut script = two();
+            script.fault(Fault::Killed { node: 0 }, at, at + 500).counted("k", &[3]);
+            script
+        };
+        let (violations, lost) = killed(12_000).judged(Promises::default());
+        assert_eq!(violations, []);
+        let (input, output) = expected::tokens(4);
+        assert_eq!(lost, Lost { answered: 2, endangered: 1, requests: 1, tokens: input + output });
+        killed(12_200).breaks("usage is counted");
+        killed(9_000).breaks("usage is counted");
+        killed(20_000).fault(Fault::Store, 11_000, 15_000).is_sound();
+        killed(30_000).fault(Fault::Store, 11_000, 15_000).breaks("usage is counted");
+        killed(20_000).fault(Fault::Paused { node: 0 }, 11_000, 19_000).is_sound();
+        killed(20_000).fault(Fault::Paused { node: 1 }, 11_000, 19_000).breaks("usage is counted");
+        killed(20_000).fault(Fault::Disk, 11_000, 15_000).breaks("usage is counted");
+    }
+
+    #[test]
+    fn a_gateway_that_is_told_to_stop_loses_nothing_while_the_store_is_there() {
+        let stopped = || {
+            let mut script = two();
+            script.fault(Fault::Stopped { node: 0 }, 10_200, 10_700).counted("k", &[3]);
+            script
+        };
+        stopped().breaks("usage is counted");
+        stopped().fault(Fault::Store, 9_900, 10_600).is_sound();
+    }
+
+    #[test]
+    fn the_node_alone_has_a_store_of_its_own() {
+        let mut script = Script::default();
+        script.answered((100, 200), (ALONE, "k"), 3).counted("k", &[]);
+        script.fault(Fault::Killed { node: ALONE }, 9_000, 9_500).fault(Fault::Disk, 1_000, 8_000);
+        script.is_sound();
+    }
+
+    #[test]
+    fn what_was_cut_short_may_count_and_is_bounded() {
+        let cut = |times: u64| {
+            let mut script = two();
+            script.chat((20_000, 20_100), (0, "k"), 5, lost());
+            for time in 0..times {
+                script.upstream(20_000 + time, 0, 5);
+            }
+            script
+        };
+        cut(1).counted("k", &[3, 4]).is_sound();
+        cut(1).counted("k", &[3, 4, 5]).is_sound();
+        cut(0).counted("k", &[3, 4, 5]).breaks("usage is counted");
+        cut(1).counted("k", &[3, 4, 5, 6]).breaks("usage is counted");
+    }
+}

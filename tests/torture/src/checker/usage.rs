@@ -1,0 +1,130 @@
+//! Usage: what the store counts is what the upstream answered, but for what a gateway that was killed had not written
+//! yet, and for answers that were cut short, which are estimated.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::record::{Call, Record, report};
+use super::{Lost, Violation};
+use crate::expected;
+use crate::history::{Asked, What};
+
+/// Most tokens that a gateway estimates for an answer that it did not see whole, beyond those that the upstream would
+/// have told.
+const ESTIMATE: u64 = 200;
+
+/// Requests and tokens, read and written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sums {
+    requests: u64,
+    input: u64,
+    output: u64,
+}
+
+impl Sums {
+    fn add(&mut self, requests: u64, (input, output): (u64, u64)) {
+        self.requests += requests;
+        self.input += input;
+        self.output += output;
+    }
+
+    fn members(self) -> [(&'static str, u64); 3] {
+        [("requests", self.requests), ("input tokens", self.input), ("output tokens", self.output)]
+    }
+}
+
+/// What is known of the usage of a key.
+#[derive(Debug, Default)]
+struct Known {
+    /// What clients were told as a whole.
+    answered: Sums,
+    /// What may be lost of that.
+    endangered: Sums,
+    /// What may be counted besides, at most.
+    uncertain: Sums,
+    lines: Vec<usize>,
+}
+
+pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Lost {
+    let seen = seen_by_upstream(record);
+    let mut known: BTreeMap<&str, Known> = BTreeMap::new();
+    for call in &record.calls {
+        if let Asked::Chat { intent, .. } | Asked::Respond { intent } = call.asked {
+            let times = seen.get(intent).copied().unwrap_or_default();
+            known.entry(call.key).or_default().add(record, call, *intent, times);
+        }
+    }
+    let mut lost = Lost::default();
+    let mut told = false;
+    for (line, one) in record.lines.iter().enumerate() {
+        let What::Counted { key, requests, input, output, .. } = &one.what else { continue };
+        told = true;
+        let counted = Sums { requests: *requests, input: *input, output: *output };
+        let known = known.remove(key.as_str()).unwrap_or_default();
+        compare(key, counted, &known, line, violations, &mut lost);
+    }
+    if told {
+        // A key without a row has used nothing.
+        for (key, known) in known {
+            compare(key, Sums::default(), &known, record.lines.len() - 1, violations, &mut lost);
+        }
+    }
+    lost
+}
+
+/// How often the upstream was asked for each intent.
+fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
+    let mut seen = HashMap::new();
+    for line in record.lines {
+        if let What::Upstream { intent, .. } = line.what {
+            *seen.entry(intent).or_default() += 1;
+        }
+    }
+    seen
+}
+
+impl Known {
+    /// `times`: how often the upstream was asked.
+    fn add(&mut self, record: &Record<'_>, call: &Call<'_>, intent: u64, times: u64) {
+        let tokens = expected::tokens(intent);
+        let mut uncertain = times;
+        if call.succeeded() {
+            self.answered.add(1, tokens);
+            uncertain = uncertain.saturating_sub(1);
+            let at = call.answer.map(|answer| answer.at).unwrap_or_default();
+            if record.may_be_lost(call.node, at) {
+                self.endangered.add(1, tokens);
+                self.lines.extend(call.lines());
+            }
+        }
+        for _ in 0..uncertain {
+            self.uncertain.add(1, (tokens.0 + ESTIMATE, tokens.1 + ESTIMATE));
+        }
+    }
+}
+
+fn compare(
+    key: &str,
+    counted: Sums,
+    known: &Known,
+    line: usize,
+    violations: &mut Vec<Violation>,
+    lost: &mut Lost,
+) {
+    let members = counted.members().into_iter().zip(known.answered.members());
+    let others = known.endangered.members().into_iter().zip(known.uncertain.members());
+    for (((name, counted), (_, answered)), ((_, endangered), (_, uncertain))) in members.zip(others) {
+        let (least, most) = (answered - endangered, answered + uncertain);
+        if !(least..=most).contains(&counted) {
+            let why = format!(
+                "{key}: the store counts {counted} {name}; clients were told of {answered}, of which {endangered} may be \
+                 lost, and up to {uncertain} more were cut short"
+            );
+            report(violations, "usage is counted", why, known.lines.iter().copied().chain([line]));
+        }
+    }
+    let (answered, tokens) = (known.answered, known.answered.input + known.answered.output);
+    lost.answered += answered.requests;
+    lost.endangered += known.endangered.requests;
+    lost.requests += answered.requests.saturating_sub(counted.requests);
+    lost.tokens += tokens.saturating_sub(counted.input + counted.output);
+}

@@ -1,0 +1,274 @@
+//! Clients: the package for Rust, with a client for each node and key. Each call is written down before it is made,
+//! and what it was told when it is over.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use gatewright::types::{ChatCompletionRequest, ResponseRequest, VideoGenerationRequest};
+use gatewright::{Client, Error, RequestOptions};
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::expected;
+use crate::history::{Asked, Got, History, What};
+
+/// The key of the configuration of all nodes.
+pub(crate) const DEFAULT: &str = "default";
+/// As what the same key of the node alone is counted.
+pub(crate) const DEFAULT_ALONE: &str = "default of the node alone";
+/// As whom keys are made and revoked.
+const ADMIN: &str = "admin";
+/// How long a call may take: longer than a node hangs.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// More tokens than an answer has.
+const MOST_TOKENS: u64 = 64;
+
+/// See the module.
+pub(crate) struct Clients {
+    pub(crate) history: Arc<History>,
+    urls: Vec<String>,
+    admin_key: String,
+    admin: reqwest::Client,
+    known: Mutex<Known>,
+    intents: AtomicU64,
+}
+
+#[derive(Default)]
+struct Known {
+    secrets: HashMap<String, String>,
+    clients: HashMap<(usize, String), Client>,
+}
+
+impl Clients {
+    /// `urls`: of the nodes.
+    pub(crate) fn new(history: Arc<History>, urls: Vec<String>, key: &str, admin_key: &str) -> Result<Self> {
+        let mut known = Known::default();
+        for name in [DEFAULT, DEFAULT_ALONE] {
+            known.secrets.insert(name.to_owned(), key.to_owned());
+        }
+        let admin = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        let (known, intents) = (Mutex::new(known), AtomicU64::new(1));
+        Ok(Self { history, urls, admin_key: admin_key.to_owned(), admin, known, intents })
+    }
+
+    /// A number that no other question has.
+    pub(crate) fn intent(&self) -> u64 {
+        self.intents.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) async fn chat(&self, node: usize, key: &str, stream: bool) -> Got {
+        let intent = self.intent();
+        self.asked(node, key, Asked::Chat { intent, stream }, async |client| {
+            let mut request = json!({ "model": "text", "max_tokens": MOST_TOKENS,
+                "messages": [{ "role": "user", "content": expected::prompt(intent) }] });
+            if !stream {
+                let request: ChatCompletionRequest = read(request);
+                let answer = client.chat().completions().create(&request).await?;
+                let answer = written(&*answer);
+                return Ok(text_of(&answer["choices"][0]["message"]["content"], &answer["usage"]));
+            }
+            request["stream_options"] = json!({ "include_usage": true });
+            let request: ChatCompletionRequest = read(request);
+            let mut chunks = client.chat().completions().stream(&request).await?;
+            let (mut text, mut usage) = (String::new(), Value::Null);
+            while let Some(chunk) = chunks.try_next().await? {
+                text.push_str(chunk.text().unwrap_or_default());
+                let chunk = written(&chunk);
+                if chunk["usage"].is_object() {
+                    usage = chunk["usage"].clone();
+                }
+            }
+            Ok(text_of(&json!(text), &usage))
+        })
+        .await
+    }
+
+    pub(crate) async fn respond(&self, node: usize, key: &str, intent: u64) -> Got {
+        self.asked(node, key, Asked::Respond { intent }, async |client| {
+            let request = ResponseRequest::new("text", expected::prompt(intent).as_str());
+            Ok(response(&*client.responses().create(&request).await?))
+        })
+        .await
+    }
+
+    /// The stored response to an intent.
+    pub(crate) async fn retrieve(&self, node: usize, key: &str, intent: u64) -> Got {
+        self.asked(node, key, Asked::Retrieve { intent }, async |client| {
+            Ok(response(&*client.responses().retrieve(&format!("resp_{intent}")).await?))
+        })
+        .await
+    }
+
+    /// `once`: the idempotency key. `hook`: who is told.
+    pub(crate) async fn submit(
+        &self,
+        node: usize,
+        key: &str,
+        intent: u64,
+        once: Option<&str>,
+        hook: Option<&str>,
+    ) -> Got {
+        let asked = Asked::Submit { intent, once: once.map(str::to_owned), told: hook.is_some() };
+        self.asked(node, key, asked, async |client| {
+            let mut request = json!({ "model": "film", "prompt": expected::prompt(intent), "duration": 4 });
+            if let Some(hook) = hook {
+                request["webhook_url"] = json!(hook);
+            }
+            let request: VideoGenerationRequest = read(request);
+            let options =
+                RequestOptions { idempotency_key: once.map(str::to_owned), ..RequestOptions::default() };
+            let client = client.with_options(options);
+            Ok(Got::Task { task: written(&*client.videos().generations().create(&request).await?) })
+        })
+        .await
+    }
+
+    pub(crate) async fn look_up(&self, node: usize, key: &str, task: &str) -> Got {
+        self.asked(node, key, Asked::LookUp { task: task.to_owned() }, async |client| {
+            Ok(Got::Task { task: written(&*client.videos().generations().retrieve(task).await?) })
+        })
+        .await
+    }
+
+    /// Reads the file of a task from a node. `url`: as any node wrote it.
+    pub(crate) async fn fetch(&self, node: usize, key: &str, task: &str, url: &str) -> Got {
+        let path =
+            url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+        let url = format!("{}/{path}", self.urls[node]);
+        self.asked(node, key, Asked::Fetch { task: task.to_owned() }, async |client| {
+            let mut download = client.download(&url).await?;
+            let mut file = Vec::new();
+            while let Some(piece) = download.chunk().await? {
+                file.extend_from_slice(&piece);
+            }
+            Ok(Got::File { digest: expected::digest(&file) })
+        })
+        .await
+    }
+
+    /// Makes a key of this name.
+    pub(crate) async fn create_key(
+        &self,
+        node: usize,
+        name: &str,
+        tokens_per_day: Option<u64>,
+        requests_per_minute: Option<u64>,
+    ) -> Got {
+        let limits = json!({ "tokens_per_day": tokens_per_day, "requests_per_minute": requests_per_minute });
+        let asked = Asked::CreateKey { name: name.to_owned(), tokens_per_day, requests_per_minute };
+        let call = self.history.call(node, ADMIN, asked);
+        let made =
+            self.admin(node, Method::POST, "keys", Some(json!({ "name": name, "limits": limits }))).await;
+        let got = made.map_or_else(
+            |refusal| refusal,
+            |issued| {
+                let secret = issued["secret"].as_str().unwrap_or_default().to_owned();
+                self.known().secrets.insert(name.to_owned(), secret);
+                Got::Done
+            },
+        );
+        self.answered(call, got)
+    }
+
+    pub(crate) async fn revoke_key(&self, node: usize, name: &str) -> Got {
+        let call = self.history.call(node, ADMIN, Asked::RevokeKey { name: name.to_owned() });
+        let revoked = self.admin(node, Method::DELETE, &format!("keys/{name}"), None).await;
+        self.answered(call, revoked.map_or_else(|refusal| refusal, |_| Got::Done))
+    }
+
+    /// What the store counts of texts, by key.
+    pub(crate) async fn usage(&self, node: usize) -> Option<Vec<Value>> {
+        let report = self.admin(node, Method::GET, "usage?by=key,model", None).await.ok()?;
+        let rows = report["usage"].as_array()?.iter().filter(|row| row["model"] == "text");
+        Some(rows.cloned().collect())
+    }
+
+    async fn admin(
+        &self,
+        node: usize,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, Got> {
+        let request = self.admin.request(method, format!("{}/admin/{path}", self.urls[node]));
+        let request = request.bearer_auth(&self.admin_key);
+        let request = body.iter().fold(request, reqwest::RequestBuilder::json);
+        let lost = |error: reqwest::Error| Got::Lost { why: error.to_string() };
+        let response = request.send().await.map_err(lost)?;
+        let status = response.status().as_u16();
+        let document: Value = response.json().await.map_err(lost)?;
+        if (200..300).contains(&status) {
+            return Ok(document);
+        }
+        let code = document["error"]["code"].as_str().unwrap_or_default().to_owned();
+        Err(Got::Refused { status, code })
+    }
+
+    async fn asked(
+        &self,
+        node: usize,
+        key: &str,
+        asked: Asked,
+        ask: impl AsyncFnOnce(Client) -> Result<Got, Error>,
+    ) -> Got {
+        let client = self.client(node, key);
+        let call = self.history.call(node, key, asked);
+        let got = ask(client).await.unwrap_or_else(|error| refusal(&error));
+        self.answered(call, got)
+    }
+
+    fn answered(&self, call: u64, got: Got) -> Got {
+        self.history.add(What::Answered { call, got: got.clone() });
+        got
+    }
+
+    fn client(&self, node: usize, key: &str) -> Client {
+        let mut known = self.known();
+        let Known { secrets, clients } = &mut *known;
+        let client = clients.entry((node, key.to_owned())).or_insert_with(|| {
+            // Each attempt is a call of its own in the history.
+            let builder = Client::builder().base_url(&self.urls[node]).api_key(secrets[key].clone());
+            builder.max_retries(0).timeout(PATIENCE).no_proxy().build().expect("sound options")
+        });
+        client.clone()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(request: Value) -> T {
+    serde_json::from_value(request).expect("a request")
+}
+
+fn written(answer: &impl Serialize) -> Value {
+    serde_json::to_value(answer).expect("plain values")
+}
+
+fn text_of(text: &Value, usage: &Value) -> Got {
+    let count = |names: [&str; 2]| names.iter().find_map(|name| usage[name].as_u64()).unwrap_or_default();
+    Got::Text {
+        text: text.as_str().unwrap_or_default().to_owned(),
+        input: count(["prompt_tokens", "input_tokens"]),
+        output: count(["completion_tokens", "output_tokens"]),
+    }
+}
+
+fn response(response: &gatewright::types::Response) -> Got {
+    text_of(&json!(response.output_text()), &written(response)["usage"])
+}
+
+/// What an error says of the call: it was refused, or nobody knows.
+fn refusal(error: &Error) -> Got {
+    match error.status() {
+        Some(status) if status >= 400 => {
+            Got::Refused { status, code: error.code().unwrap_or_default().to_owned() }
+        }
+        _ => Got::Lost { why: error.to_string() },
+    }
+}

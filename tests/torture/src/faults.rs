@@ -1,0 +1,116 @@
+//! Which faults there are, and when: a plan that follows from a number, so that a run that found something can be
+//! repeated.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::history::{ALONE, Fault};
+
+/// When the first fault begins.
+const FIRST: Duration = Duration::from_secs(3);
+/// Pause between two faults of a kind, in milliseconds.
+const PAUSE_MS: std::ops::Range<u64> = 500..2_500;
+
+/// A fault that begins or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) at: Duration,
+    pub(crate) fault: Fault,
+    pub(crate) begins: bool,
+}
+
+/// The faults of a run: of nodes, and of what they need, beside each other. Each kind is there before one comes again,
+/// and all are over at the end.
+pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut steps = Vec::new();
+    row(&mut random, time, &mut steps, of_nodes);
+    row(&mut random, time, &mut steps, of_others);
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+type Faults = Vec<(Fault, std::ops::Range<u64>)>;
+
+/// One after the other. `kinds`: each kind with how long it may last, in milliseconds.
+fn row(random: &mut StdRng, time: Duration, steps: &mut Vec<Step>, kinds: fn(&mut StdRng) -> Faults) {
+    let mut at = FIRST;
+    loop {
+        let mut faults = kinds(random);
+        faults.shuffle(random);
+        for (fault, lasts) in faults {
+            let end = at + Duration::from_millis(random.random_range(lasts));
+            if end > time {
+                return;
+            }
+            steps.push(Step { at, fault, begins: true });
+            steps.push(Step { at: end, fault, begins: false });
+            at = end + Duration::from_millis(random.random_range(PAUSE_MS));
+        }
+    }
+}
+
+fn of_nodes(random: &mut StdRng) -> Faults {
+    let mut shared = || random.random_range(0..ALONE);
+    let mut faults = vec![
+        (Fault::Killed { node: shared() }, 200..1_500),
+        (Fault::Killed { node: shared() }, 3_000..5_000),
+        (Fault::Killed { node: ALONE }, 100..1_000),
+        (Fault::Stopped { node: shared() }, 200..1_500),
+        // Longer than a lease.
+        (Fault::Paused { node: shared() }, 3_000..6_000),
+    ];
+    let node = shared();
+    // Ahead, for shorter than a run; or behind, within what receivers of notifications tolerate.
+    let by_ms = if random.random_bool(0.5) { random.random_range(4_000..20_000) } else { -240_000 };
+    faults.push((Fault::Clock { node, by_ms }, 2_000..5_000));
+    faults
+}
+
+fn of_others(_: &mut StdRng) -> Faults {
+    vec![
+        (Fault::Store, 300..800),
+        (Fault::Store, 2_000..5_000),
+        (Fault::Bucket, 1_000..4_000),
+        (Fault::Disk, 1_000..4_000),
+        (Fault::Receiver, 500..2_000),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_follows_from_its_number_and_each_fault_ends_before_it_comes_again() {
+        let time = Duration::from_secs(90);
+        assert_eq!(plan(7, time), plan(7, time));
+        assert_ne!(plan(7, time), plan(8, time));
+        for seed in 0..50 {
+            let steps = plan(seed, time);
+            let mut open: Vec<Fault> = Vec::new();
+            for step in &steps {
+                assert!(step.at <= time);
+                let place = open.iter().position(|fault| *fault == step.fault);
+                match (step.begins, place) {
+                    (true, None) => open.push(step.fault),
+                    (false, Some(place)) => _ = open.swap_remove(place),
+                    _ => panic!("{seed}: {step:?}"),
+                }
+            }
+            assert_eq!(open, []);
+            // Two of one kind at least: the kinds are all there.
+            for is_there in [
+                |fault: Fault| matches!(fault, Fault::Killed { .. }),
+                |fault: Fault| matches!(fault, Fault::Paused { .. }),
+                |fault: Fault| fault == Fault::Store,
+                |fault: Fault| fault == Fault::Disk,
+            ] {
+                assert!(steps.iter().any(|step| is_there(step.fault)), "{seed}");
+            }
+        }
+    }
+}

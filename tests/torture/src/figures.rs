@@ -1,0 +1,172 @@
+//! What requests and tasks cost gateways and their database, in processor time, with one to three gateways at work.
+//! Nothing is wrong meanwhile. As all share the cores of this machine, throughput on machines of their own follows
+//! from these times.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use futures_util::future::join_all;
+use tokio::runtime::Runtime;
+
+use crate::clients::{Clients, DEFAULT};
+use crate::history::{ALONE, Got, History};
+use crate::world::{ADMIN_KEY, KEY, World};
+
+/// How long texts are asked for, and how long nothing is.
+const TIME: Duration = Duration::from_secs(10);
+/// How many clients there are for each gateway.
+const CLIENTS: usize = 8;
+/// How many videos are made for each gateway, and how many at once.
+const VIDEOS: usize = 120;
+const AT_ONCE: usize = 12;
+/// How long all videos may take to their end.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// What some work took.
+struct Took {
+    count: usize,
+    wall: Duration,
+    /// Processor time of the gateways at work, and of the database.
+    gateways: Duration,
+    database: Duration,
+}
+
+impl Took {
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    fn each_ms(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1e3 / self.count.max(1) as f64
+    }
+}
+
+/// Measures, and prints a table.
+pub(crate) fn measure(program: &Path) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("gw-figures-").tempdir()?;
+    let history = Arc::new(History::create(&folder.path().join("history.jsonl"))?);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut world = World::start(program, folder.path(), &history, &runtime)?;
+    let clients = Arc::new(Clients::new(history, world.urls(), KEY, ADMIN_KEY)?);
+    let bench = Bench { world: &world, clients, runtime: &runtime };
+    // Connections and caches first.
+    bench.texts(ALONE, TIME / 5)?;
+    let idle = bench.took(ALONE, || {
+        std::thread::sleep(TIME);
+        Ok(0)
+    })?;
+    eprintln!(
+        "nothing to do, {ALONE} gateways: {:.2} ms of a gateway and {:.2} ms of the database a second",
+        idle.gateways.as_secs_f64() * 1e3 / idle.wall.as_secs_f64() / f64::from(u32::try_from(ALONE)?),
+        idle.database.as_secs_f64() * 1e3 / idle.wall.as_secs_f64()
+    );
+    eprintln!("| work | gateways | count | a second | ms of a gateway each | ms of the database each |");
+    eprintln!("|---|---|---|---|---|---|");
+    for nodes in 1..=ALONE {
+        for (work, took) in [("texts", bench.texts(nodes, TIME)?), ("videos", bench.videos(nodes)?)] {
+            let (gateways, database) = (took.each_ms(took.gateways), took.each_ms(took.database));
+            let rate = 1e3 / took.each_ms(took.wall);
+            eprintln!("| {work} | {nodes} | {} | {rate:.1} | {gateways:.3} | {database:.3} |", took.count);
+        }
+    }
+    world.stop()
+}
+
+struct Bench<'w> {
+    world: &'w World,
+    clients: Arc<Clients>,
+    runtime: &'w Runtime,
+}
+
+impl Bench<'_> {
+    /// What work takes that does so many things. `nodes`: how many gateways do it.
+    fn took(&self, nodes: usize, work: impl FnOnce() -> Result<usize>) -> Result<Took> {
+        let before = (self.world.processor_time(nodes)?, database_time()?, Instant::now());
+        let count = work()?;
+        // What waits is written.
+        std::thread::sleep(Duration::from_secs(1));
+        let wall = before.2.elapsed().saturating_sub(Duration::from_secs(1));
+        let gateways = self.world.processor_time(nodes)?.saturating_sub(before.0);
+        Ok(Took { count, wall, gateways, database: database_time()?.saturating_sub(before.1) })
+    }
+
+    /// Texts, whole, asked for by several clients at once.
+    fn texts(&self, nodes: usize, time: Duration) -> Result<Took> {
+        self.took(nodes, || {
+            let (answered, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+            let work = (0..nodes * CLIENTS).map(|client| {
+                let (clients, answered, stop) =
+                    (Arc::clone(&self.clients), Arc::clone(&answered), Arc::clone(&stop));
+                async move {
+                    while !stop.load(Ordering::Relaxed) {
+                        if let Got::Text { .. } = clients.chat(client % nodes, DEFAULT, false).await {
+                            answered.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+            let work: Vec<_> = work.map(|client| self.runtime.spawn(client)).collect();
+            std::thread::sleep(time);
+            stop.store(true, Ordering::Relaxed);
+            self.runtime.block_on(join_all(work));
+            Ok(answered.load(Ordering::Relaxed))
+        })
+    }
+
+    /// Videos, from their submission to their end, with a notification for each.
+    fn videos(&self, nodes: usize) -> Result<Took> {
+        self.took(nodes, || self.runtime.block_on(self.make(nodes)))
+    }
+
+    async fn make(&self, nodes: usize) -> Result<usize> {
+        let numbers: Vec<usize> = (0..VIDEOS * nodes).collect();
+        let mut tasks = Vec::new();
+        for some in numbers.chunks(AT_ONCE) {
+            let submissions = some.iter().map(|number| {
+                let intent = self.clients.intent();
+                self.clients.submit(number % nodes, DEFAULT, intent, None, Some(&self.world.hook))
+            });
+            for got in join_all(submissions).await {
+                match got {
+                    Got::Task { task } => tasks.push(task["id"].as_str().unwrap_or_default().to_owned()),
+                    other => bail!("a video is not accepted: {other:?}"),
+                }
+            }
+        }
+        let begun = Instant::now();
+        while !tasks.iter().all(|task| self.world.receiver.was_told(task)) {
+            if begun.elapsed() > PATIENCE {
+                bail!("not all videos end within {PATIENCE:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(tasks.len())
+    }
+}
+
+/// The processor time of the database that this process has started: of all its processes, those that have ended among
+/// them.
+fn database_time() -> Result<Duration> {
+    let mut processes = HashMap::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let place = entry?.path();
+        // Others end while they are read.
+        let Ok(stat) = std::fs::read_to_string(place.join("stat")) else { continue };
+        let Some((head, fields)) = stat.rsplit_once(") ") else { continue };
+        let (id, name) = head.split_once(" (").context("the state of a process")?;
+        if name != "postgres" {
+            continue;
+        }
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let number =
+            |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        // By proc(5): the parent, and user and system time of its own and of children that have ended.
+        processes.insert(id.parse::<u64>()?, (number(1), (11..15).map(number).sum::<u64>()));
+    }
+    let us = u64::from(std::process::id());
+    let is_ours =
+        |parent: u64| parent == us || processes.get(&parent).is_some_and(|(parent, _)| *parent == us);
+    let ticks: u64 = processes.values().filter(|(parent, _)| is_ours(*parent)).map(|(_, ticks)| ticks).sum();
+    Ok(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
+}

@@ -1,0 +1,197 @@
+//! What happened in a run, line by line, in the order in which it happened: what clients asked and were told, what the
+//! upstream answered, what receivers of notifications got, and which faults there were. The lines of a run are a file.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The number of the node that has a data folder of its own. Those before it share a database and a bucket.
+pub(crate) const ALONE: usize = 3;
+
+/// One line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// Microseconds since the run began. No line is earlier than the one before.
+    pub(crate) at: u64,
+    #[serde(flatten)]
+    pub(crate) what: What,
+}
+
+/// What a line tells.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub(crate) enum What {
+    /// A client calls a node with a key.
+    Called { call: u64, node: usize, key: String, asked: Asked },
+    /// The call is over. A call without this line never ended.
+    Answered { call: u64, got: Got },
+    /// The upstream answered a node.
+    Upstream { node: usize, intent: u64, input: u64, output: u64, whole: bool },
+    /// The upstream took a video on.
+    Filmed { node: usize, intent: u64 },
+    /// A notification arrived.
+    Delivered { id: String, problem: Option<String>, acknowledged: bool, task: Value },
+    /// A fault begins or ends.
+    Fault { fault: Fault, begins: bool },
+    /// No fault follows.
+    Quiet,
+    /// What the store says at the end that the text of a key took.
+    Counted { key: String, requests: u64, input: u64, output: u64, estimated: u64 },
+}
+
+/// What a client asks for. An intent is what the upstream gets to see of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(crate) enum Asked {
+    Chat {
+        intent: u64,
+        stream: bool,
+    },
+    Respond {
+        intent: u64,
+    },
+    /// The stored response of an intent.
+    Retrieve {
+        intent: u64,
+    },
+    /// `once`: the idempotency key. `told`: whether it names a receiver.
+    Submit {
+        intent: u64,
+        once: Option<String>,
+        told: bool,
+    },
+    LookUp {
+        task: String,
+    },
+    Fetch {
+        task: String,
+    },
+    CreateKey {
+        name: String,
+        tokens_per_day: Option<u64>,
+        requests_per_minute: Option<u64>,
+    },
+    RevokeKey {
+        name: String,
+    },
+}
+
+/// What a client was told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "got", rename_all = "snake_case")]
+pub(crate) enum Got {
+    Text {
+        text: String,
+        input: u64,
+        output: u64,
+    },
+    Task {
+        task: Value,
+    },
+    File {
+        digest: String,
+    },
+    Done,
+    Refused {
+        status: u16,
+        code: String,
+    },
+    /// There was no whole answer: nobody knows whether the gateway did it.
+    Lost {
+        why: String,
+    },
+}
+
+/// What is done to the gateways and to what they need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case")]
+pub(crate) enum Fault {
+    /// Killed, until it is ready again.
+    Killed { node: usize },
+    /// Stopped as an operator does, until it is ready again.
+    Stopped { node: usize },
+    /// It hangs.
+    Paused { node: usize },
+    /// Its clock is wrong.
+    Clock { node: usize, by_ms: i64 },
+    /// The database is away.
+    Store,
+    /// The bucket refuses.
+    Bucket,
+    /// The disk of the node with a folder is full.
+    Disk,
+    /// Receivers of notifications refuse.
+    Receiver,
+}
+
+/// The history of a run as it is written.
+pub(crate) struct History {
+    began: Instant,
+    written: Mutex<Written>,
+}
+
+struct Written {
+    file: BufWriter<File>,
+    lines: Vec<Line>,
+    calls: u64,
+}
+
+impl History {
+    pub(crate) fn create(place: &Path) -> Result<Self> {
+        let file = File::create(place).with_context(|| format!("cannot write {}", place.display()))?;
+        let written = Written { file: BufWriter::new(file), lines: Vec::new(), calls: 0 };
+        Ok(Self { began: Instant::now(), written: Mutex::new(written) })
+    }
+
+    /// Adds a line. The time is taken under the lock, so that the order of the lines is that of their times.
+    pub(crate) fn add(&self, what: What) {
+        self.enter(&mut self.lock(), what);
+    }
+
+    /// Adds the beginning of a call, and gives its number.
+    pub(crate) fn call(&self, node: usize, key: &str, asked: Asked) -> u64 {
+        let mut written = self.lock();
+        written.calls += 1;
+        let call = written.calls;
+        self.enter(&mut written, What::Called { call, node, key: key.to_owned(), asked });
+        call
+    }
+
+    fn enter(&self, written: &mut Written, what: What) {
+        let at = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let line = Line { at, what };
+        let json = serde_json::to_string(&line).expect("plain values");
+        // A history that is not whole would prove nothing.
+        writeln!(written.file, "{json}").expect("the history can be written");
+        written.lines.push(line);
+    }
+
+    /// The lines until now, which are on the disk then.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let mut written = self.lock();
+        written.file.flush().expect("the history can be written");
+        written.lines.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the history of a run.
+pub(crate) fn read(place: &Path) -> Result<Vec<Line>> {
+    let file = File::open(place).with_context(|| format!("cannot read {}", place.display()))?;
+    let mut lines = Vec::new();
+    for (number, line) in BufReader::new(file).lines().enumerate() {
+        let line = serde_json::from_str(&line?)
+            .with_context(|| format!("{}:{} is no line of a history", place.display(), number + 1))?;
+        lines.push(line);
+    }
+    Ok(lines)
+}

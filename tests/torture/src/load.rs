@@ -1,0 +1,378 @@
+//! What the clients do: all at once, over all nodes, until they are told to stop; and what they ask at the end.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use futures_util::future::join_all;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::clients::{Clients, DEFAULT, DEFAULT_ALONE};
+use crate::history::{ALONE, Got, What};
+use crate::receiver::Receiver;
+
+/// How many clients do a bit of everything over the nodes that share a store.
+const WORKERS: u64 = 6;
+/// The pause of a client between two calls, in milliseconds.
+const PAUSE_MS: std::ops::Range<u64> = 20..160;
+/// How often a submission whose answer was lost is repeated.
+const REPEATS: u32 = 3;
+/// The budget of a key, and the limit of another.
+const TOKENS_A_DAY: u64 = 1_500;
+const REQUESTS_A_MINUTE: u64 = 30;
+/// How long a revoked key is tried.
+const TRYING: Duration = Duration::from_secs(5);
+/// How long everything may take to come to its end once nothing is wrong any more.
+const SETTLING: Duration = Duration::from_mins(2);
+/// How long the store must count the same, until that is the end.
+const STEADY: Duration = Duration::from_secs(3);
+/// How many calls are made at once at the end.
+const AT_ONCE: usize = 8;
+
+/// A task that was accepted.
+#[derive(Debug, Clone)]
+struct Accepted {
+    id: String,
+    is_alone: bool,
+    /// Whether somebody is to be told.
+    told: bool,
+    /// How it was seen last.
+    task: Value,
+    fetched: bool,
+}
+
+impl Accepted {
+    fn key(&self) -> &'static str {
+        if self.is_alone { DEFAULT_ALONE } else { DEFAULT }
+    }
+
+    fn node(&self, random: &mut StdRng) -> usize {
+        if self.is_alone { ALONE } else { random.random_range(0..ALONE) }
+    }
+
+    fn is_over(&self) -> bool {
+        self.task["status"] == "completed" || self.task["status"] == "failed"
+    }
+}
+
+/// See the module.
+pub(crate) struct Load {
+    clients: Clients,
+    receiver: Arc<Receiver>,
+    hook: String,
+    seed: u64,
+    /// The clients stop.
+    stop: AtomicBool,
+    /// Those with limits stop, too.
+    end: AtomicBool,
+    tasks: Mutex<Vec<Accepted>>,
+    responses: Mutex<Vec<u64>>,
+}
+
+/// The clients at work.
+pub(crate) struct Working {
+    most: Vec<JoinHandle<()>>,
+    limited: JoinHandle<()>,
+}
+
+impl Load {
+    pub(crate) fn new(clients: Clients, receiver: Arc<Receiver>, hook: String, seed: u64) -> Arc<Self> {
+        let (stop, end, tasks, responses) = Default::default();
+        Arc::new(Self { clients, receiver, hook, seed, stop, end, tasks, responses })
+    }
+
+    /// Starts the clients.
+    pub(crate) fn start(self: &Arc<Self>) -> Working {
+        let random = |number: u64| StdRng::seed_from_u64(self.seed.wrapping_mul(1_000).wrapping_add(number));
+        let mut most = Vec::new();
+        for number in 0..WORKERS {
+            most.push(tokio::spawn(Arc::clone(self).work(random(number), false)));
+        }
+        most.push(tokio::spawn(Arc::clone(self).work(random(100), true)));
+        most.push(tokio::spawn(Arc::clone(self).change_keys(random(101))));
+        Working { most, limited: tokio::spawn(Arc::clone(self).use_up(random(102))) }
+    }
+
+    /// Has the clients stop, and waits until all is over: the tasks have ended and are told, the files were read, and
+    /// the usage is counted. Errors: that takes too long; what is missing is in the history.
+    pub(crate) async fn settle(self: &Arc<Self>, working: Working) -> Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in working.most {
+            client.await?;
+        }
+        let mut random = StdRng::seed_from_u64(self.seed);
+        let begun = Instant::now();
+        let mut late = None;
+        loop {
+            let waiting = self.waiting();
+            if waiting.is_empty() {
+                break;
+            }
+            if begun.elapsed() > SETTLING {
+                late = Some(waiting.len());
+                break;
+            }
+            for some in waiting.chunks(AT_ONCE) {
+                let nodes: Vec<usize> = some.iter().map(|task| task.node(&mut random)).collect();
+                join_all(some.iter().zip(nodes).map(|(task, node)| self.finish(node, task))).await;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        // Every node says the same.
+        let tasks = self.tasks().clone();
+        for some in tasks.chunks(AT_ONCE) {
+            let look_ups = some.iter().flat_map(|task| {
+                let nodes = if task.is_alone { ALONE..ALONE + 1 } else { 0..ALONE };
+                nodes.map(|node| self.clients.look_up(node, task.key(), &task.id))
+            });
+            join_all(look_ups).await;
+        }
+        // What was spent has to count meanwhile.
+        tokio::time::sleep(Duration::from_secs(12).saturating_sub(begun.elapsed())).await;
+        self.end.store(true, Ordering::Relaxed);
+        working.limited.await?;
+        self.count().await?;
+        match late {
+            Some(count) => {
+                bail!("{count} tasks are not over, not told or without their files after {SETTLING:?}")
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The tasks of which something is still to come.
+    fn waiting(&self) -> Vec<Accepted> {
+        let tasks = self.tasks();
+        let waiting = tasks.iter().filter(|task| {
+            let is_read = task.fetched || task.task["status"] != "completed";
+            !task.is_over() || !is_read || (task.told && !self.receiver.was_told(&task.id))
+        });
+        waiting.cloned().collect()
+    }
+
+    async fn finish(&self, node: usize, task: &Accepted) {
+        if !task.is_over() {
+            self.look_up(node, task).await;
+        } else if !task.fetched && task.task["status"] == "completed" {
+            self.fetch(node, task).await;
+        }
+    }
+
+    /// A bit of everything. `is_alone`: at the node that shares nothing.
+    async fn work(self: Arc<Self>, mut random: StdRng, is_alone: bool) {
+        let key = if is_alone { DEFAULT_ALONE } else { DEFAULT };
+        while !self.stop.load(Ordering::Relaxed) {
+            let node = if is_alone { ALONE } else { random.random_range(0..ALONE) };
+            match random.random_range(0..100) {
+                0..25 => _ = self.clients.chat(node, key, false).await,
+                25..45 => _ = self.clients.chat(node, key, true).await,
+                45..52 => {
+                    let intent = self.clients.intent();
+                    if let Got::Text { .. } = self.clients.respond(node, key, intent).await
+                        && !is_alone
+                    {
+                        self.responses().push(intent);
+                    }
+                }
+                52..60 => {
+                    let known = {
+                        let responses = self.responses();
+                        (!responses.is_empty()).then(|| responses[random.random_range(0..responses.len())])
+                    };
+                    if let (Some(intent), false) = (known, is_alone) {
+                        self.clients.retrieve(node, key, intent).await;
+                    }
+                }
+                60..75 => self.submit(&mut random, node, is_alone).await,
+                choice => {
+                    let task = {
+                        let tasks = self.tasks();
+                        let of_mine: Vec<&Accepted> =
+                            tasks.iter().filter(|task| task.is_alone == is_alone).collect();
+                        (!of_mine.is_empty()).then(|| of_mine[random.random_range(0..of_mine.len())].clone())
+                    };
+                    match task {
+                        Some(task) if choice >= 92 && task.task["status"] == "completed" => {
+                            self.fetch(node, &task).await;
+                        }
+                        Some(task) => self.look_up(node, &task).await,
+                        None => {}
+                    }
+                }
+            }
+            rest(&mut random).await;
+        }
+    }
+
+    /// Submits a video, and again where nobody knows whether it was accepted.
+    async fn submit(&self, random: &mut StdRng, node: usize, is_alone: bool) {
+        let intent = self.clients.intent();
+        let once = random.random_bool(0.5).then(|| format!("once-{intent}"));
+        let hook = random.random_bool(0.6).then_some(self.hook.as_str());
+        let key = if is_alone { DEFAULT_ALONE } else { DEFAULT };
+        let mut node = node;
+        for _ in 0..=REPEATS {
+            match self.clients.submit(node, key, intent, once.as_deref(), hook).await {
+                Got::Task { task } => {
+                    let id = task["id"].as_str().unwrap_or_default().to_owned();
+                    self.accept(Accepted { id, is_alone, told: hook.is_some(), task, fetched: false });
+                    // Sometimes an answer that arrived is asked for again.
+                    if once.is_none() || random.random_bool(0.7) {
+                        return;
+                    }
+                }
+                Got::Refused { status, .. } if status < 500 && status != 409 => return,
+                _ if once.is_none() => return,
+                _ => {}
+            }
+            rest(random).await;
+            if !is_alone {
+                node = random.random_range(0..ALONE);
+            }
+        }
+    }
+
+    async fn look_up(&self, node: usize, task: &Accepted) {
+        if let Got::Task { task: seen } = self.clients.look_up(node, task.key(), &task.id).await {
+            self.update(&task.id, |known| {
+                if !known.is_over() {
+                    known.task = seen;
+                }
+            });
+        }
+    }
+
+    async fn fetch(&self, node: usize, task: &Accepted) {
+        let url = task.task["output"]["url"].as_str().unwrap_or_default();
+        if let Got::File { .. } = self.clients.fetch(node, task.key(), &task.id, url).await {
+            self.update(&task.id, |known| known.fetched = true);
+        }
+    }
+
+    /// Makes keys, uses them, revokes them, and goes on trying them.
+    async fn change_keys(self: Arc<Self>, mut random: StdRng) {
+        let mut number = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            number += 1;
+            let name = format!("key-{number}");
+            if let Got::Done = self.clients.create_key(random.random_range(0..ALONE), &name, None, None).await
+            {
+                for _ in 0..10 {
+                    self.clients.chat(random.random_range(0..ALONE), &name, false).await;
+                    rest(&mut random).await;
+                }
+                let mut revoked = Got::Lost { why: String::new() };
+                while !matches!(revoked, Got::Done) && !self.stop.load(Ordering::Relaxed) {
+                    revoked = self.clients.revoke_key(random.random_range(0..ALONE), &name).await;
+                    rest(&mut random).await;
+                }
+                let begun = Instant::now();
+                while begun.elapsed() < TRYING {
+                    // All at once: one of them may hang.
+                    let tried = (0..ALONE).map(|node| self.clients.chat(node, &name, false));
+                    join_all(tried).await;
+                    rest(&mut random).await;
+                }
+            }
+            rest(&mut random).await;
+        }
+    }
+
+    /// Uses keys with limits up, and goes on trying them to the end.
+    async fn use_up(self: Arc<Self>, mut random: StdRng) {
+        let budget =
+            self.use_limited("budget", Some(TOKENS_A_DAY), None, StdRng::seed_from_u64(random.random()));
+        let pace =
+            self.use_limited("pace", None, Some(REQUESTS_A_MINUTE), StdRng::seed_from_u64(random.random()));
+        tokio::join!(budget, pace);
+    }
+
+    async fn use_limited(&self, name: &str, tokens: Option<u64>, requests: Option<u64>, mut random: StdRng) {
+        let mut made: Option<String> = None;
+        let mut number = 0;
+        while !self.end.load(Ordering::Relaxed) {
+            let node = random.random_range(0..ALONE);
+            if let Some(name) = &made {
+                self.clients.chat(node, name, false).await;
+            } else {
+                number += 1;
+                let name = format!("{name}-{number}");
+                if let Got::Done = self.clients.create_key(node, &name, tokens, requests).await {
+                    made = Some(name);
+                }
+            }
+            rest(&mut random).await;
+        }
+    }
+
+    /// Writes down what the stores count, when they count no more.
+    async fn count(&self) -> Result<()> {
+        for node in [0, ALONE] {
+            let (begun, mut steady) = (Instant::now(), Instant::now());
+            let mut counted = None;
+            while steady.elapsed() < STEADY {
+                if begun.elapsed() > SETTLING {
+                    bail!("the usage at node {node} does not come to an end");
+                }
+                let now = self.clients.usage(node).await;
+                if now.is_none() || now != counted {
+                    (counted, steady) = (now, Instant::now());
+                }
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            for row in counted.unwrap_or_default() {
+                let of_configuration = if node == ALONE { DEFAULT_ALONE } else { DEFAULT };
+                let key = row["name"].as_str().unwrap_or(of_configuration).to_owned();
+                let number = |member: &str| row[member].as_u64().unwrap_or_default();
+                self.clients.history.add(What::Counted {
+                    key,
+                    requests: number("requests"),
+                    input: number("input_tokens"),
+                    output: number("output_tokens"),
+                    estimated: number("estimated"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many tasks were accepted, by how they ended.
+    pub(crate) fn ends(&self) -> BTreeMap<String, usize> {
+        let mut ends = BTreeMap::new();
+        for task in &*self.tasks() {
+            *ends.entry(task.task["status"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+        ends
+    }
+
+    /// Keeps a task, unless it is known: a repeated submission has the answer of before.
+    fn accept(&self, task: Accepted) {
+        let mut tasks = self.tasks();
+        if tasks.iter().all(|known| known.id != task.id) {
+            tasks.push(task);
+        }
+    }
+
+    fn update(&self, id: &str, change: impl FnOnce(&mut Accepted)) {
+        if let Some(task) = self.tasks().iter_mut().find(|task| task.id == id) {
+            change(task);
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Vec<Accepted>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn responses(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.responses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn rest(random: &mut StdRng) {
+    tokio::time::sleep(Duration::from_millis(random.random_range(PAUSE_MS))).await;
+}

@@ -1,0 +1,164 @@
+//! Tortures gateways: real ones, under load, with faults of all kinds, and checks that what their clients were told
+//! has an explanation. `cargo xtask torture` builds and starts it.
+
+#![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
+
+mod bucket;
+mod checker;
+mod clients;
+mod disk;
+mod expected;
+mod faults;
+mod figures;
+mod history;
+mod load;
+mod node;
+mod receiver;
+mod upstream;
+mod world;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Parser, Subcommand};
+
+use crate::checker::{Promises, Verdict};
+use crate::clients::Clients;
+use crate::history::{History, Line, What};
+use crate::load::Load;
+use crate::world::{ADMIN_KEY, KEY, World};
+
+/// What the gateways promise today.
+const PROMISES: Promises = Promises { shared_replays: false, shared_limits: false };
+/// How many violations are shown, and how many lines of each.
+const MOST_SHOWN: usize = 10;
+const MOST_LINES: usize = 6;
+/// How many characters of a line are shown.
+const LONGEST_LINE: usize = 400;
+
+#[derive(Parser)]
+#[command(about = "Gateways under load and faults, and a checker of what their clients were told")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Torture gateways for some time, and judge what their clients were told
+    Run {
+        /// The built gatewright program
+        #[arg(long)]
+        program: PathBuf,
+        /// How long there are faults
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// The number that the faults and the load follow from. Default: any
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Measure what requests and tasks cost one to three gateways, with no faults
+    Figures {
+        /// The built gatewright program, an optimised one
+        #[arg(long)]
+        program: PathBuf,
+    },
+    /// Judge the history of a run again
+    Check {
+        /// history.jsonl of a run
+        history: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let result = match Arguments::parse().command {
+        Command::Run { program, seconds, seed } => {
+            let seed = seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
+            run(&program, Duration::from_secs(seconds), seed)
+        }
+        Command::Figures { program } => program
+            .canonicalize()
+            .with_context(|| format!("there is no {}", program.display()))
+            .and_then(|program| figures::measure(&program)),
+        Command::Check { history } => {
+            history::read(&history).and_then(|lines| show(&lines, &checker::check(&lines, PROMISES)))
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(program: &Path, time: Duration, seed: u64) -> Result<()> {
+    let program = program.canonicalize().with_context(|| format!("there is no {}", program.display()))?;
+    let mut folder = tempfile::Builder::new().prefix("gw-torture-").tempdir()?;
+    eprintln!("seed {seed}, {} s, in {}", time.as_secs(), folder.path().display());
+    let result = torture(&program, folder.path(), time, seed);
+    if result.is_err() {
+        folder.disable_cleanup(true);
+        eprintln!("seed {seed}: history.jsonl and the logs of the nodes stay in {}", folder.path().display());
+    }
+    result
+}
+
+fn torture(program: &Path, folder: &Path, time: Duration, seed: u64) -> Result<()> {
+    let history = Arc::new(History::create(&folder.join("history.jsonl"))?);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut world = World::start(program, folder, &history, &runtime)?;
+    let clients = Clients::new(Arc::clone(&history), world.urls(), KEY, ADMIN_KEY)?;
+    let load = Load::new(clients, Arc::clone(&world.receiver), world.hook.clone(), seed);
+    let working = runtime.block_on(async { load.start() });
+    let plan = faults::plan(seed, time);
+    let begun = Instant::now();
+    for step in &plan {
+        sleep(step.at.saturating_sub(begun.elapsed()));
+        world.is_well()?;
+        eprintln!("{:7.1} s  {} {:?}", begun.elapsed().as_secs_f64(), verb(step.begins), step.fault);
+        world.take(*step)?;
+    }
+    sleep(time.saturating_sub(begun.elapsed()));
+    history.add(What::Quiet);
+    eprintln!("{:7.1} s  quiet", begun.elapsed().as_secs_f64());
+    let settled = runtime.block_on(load.settle(working));
+    let well = world.is_well().and_then(|()| world.stop());
+    let lines = history.lines();
+    eprintln!("{:7.1} s  over: {:?}", begun.elapsed().as_secs_f64(), load.ends());
+    eprintln!("{} requests to the bucket, {} lines of history", world.bucket_answered(), lines.len());
+    show(&lines, &checker::check(&lines, PROMISES))?;
+    settled.and(well)
+}
+
+fn verb(begins: bool) -> &'static str {
+    if begins { "begins" } else { "ends  " }
+}
+
+/// Shows a verdict. Errors: there is a violation.
+fn show(lines: &[Line], verdict: &Verdict) -> Result<()> {
+    let lost = verdict.lost;
+    eprintln!(
+        "usage: {} requests answered, {} of them within two seconds of a kill or of what kept it from being written; {} lost, \
+         {} tokens",
+        lost.answered, lost.endangered, lost.requests, lost.tokens
+    );
+    for violation in verdict.violations.iter().take(MOST_SHOWN) {
+        eprintln!("violation of {violation}");
+        for number in violation.lines.iter().take(MOST_LINES) {
+            let line = serde_json::to_string(&lines[*number]).expect("plain values");
+            let shown: String = line.chars().take(LONGEST_LINE).collect();
+            eprintln!("  {}: {shown}", number + 1);
+        }
+    }
+    match verdict.violations.len() {
+        0 => Ok(()),
+        count => bail!("{count} answers that no order of events explains"),
+    }
+}

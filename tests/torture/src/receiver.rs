@@ -1,0 +1,70 @@
+//! Who is told of the ends of tasks: verifies each notification, and acknowledges most.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use gatewright::webhook::{self, Secret};
+use tokio::net::TcpListener;
+
+use crate::history::{History, What};
+
+/// Of so many notifications one is not acknowledged.
+const MOST_ACKNOWLEDGED: u64 = 7;
+
+/// See the module.
+pub(crate) struct Receiver {
+    history: Arc<History>,
+    secret: Secret,
+    arrived: AtomicU64,
+    refuses: AtomicBool,
+    /// The tasks whose end was acknowledged.
+    told: Mutex<HashSet<String>>,
+}
+
+impl Receiver {
+    /// Starts it at a free port. Gives its address, too.
+    pub(crate) async fn start(history: Arc<History>, secret: Secret) -> Result<(Arc<Self>, String)> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/told", listener.local_addr()?);
+        let (arrived, refuses, told) = Default::default();
+        let receiver = Arc::new(Self { history, secret, arrived, refuses, told });
+        let router = Router::new().route("/told", post(receive)).with_state(Arc::clone(&receiver));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok((receiver, url))
+    }
+
+    /// Whether it acknowledges nothing.
+    pub(crate) fn refuse(&self, refuses: bool) {
+        self.refuses.store(refuses, Ordering::Relaxed);
+    }
+
+    /// Whether the end of a task was acknowledged.
+    pub(crate) fn was_told(&self, task: &str) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).contains(task)
+    }
+}
+
+async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let pairs = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let problem = webhook::verify(&body, pairs, std::slice::from_ref(&receiver.secret)).err();
+    let task: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    let id = headers.get(webhook::ID_HEADER).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+    let number = receiver.arrived.fetch_add(1, Ordering::Relaxed);
+    let acknowledged =
+        problem.is_none() && !receiver.refuses.load(Ordering::Relaxed) && number % MOST_ACKNOWLEDGED != 3;
+    let done = task["id"].as_str().unwrap_or_default().to_owned();
+    let problem = problem.map(|problem| problem.to_string());
+    receiver.history.add(What::Delivered { id, problem, acknowledged, task });
+    if !acknowledged {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    }
+    receiver.told.lock().unwrap_or_else(PoisonError::into_inner).insert(done);
+    StatusCode::NO_CONTENT
+}

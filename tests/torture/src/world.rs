@@ -1,0 +1,162 @@
+//! The gateways and what they need: three that share a database and a bucket, and one that is alone with a folder on a
+//! small disk. The thread that starts them has to outlive them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use gatewright::webhook::Secret;
+use gatewright_test_stores::Postgres;
+use tokio::runtime::Runtime;
+
+use crate::bucket::{self, Bucket};
+use crate::disk::Disk;
+use crate::faults::Step;
+use crate::history::{ALONE, Fault, History, What};
+use crate::node::Node;
+use crate::receiver::Receiver;
+use crate::upstream;
+
+/// The keys of all gateways, their pepper, and the secret of their notifications.
+pub(crate) const KEY: &str = "gw-torture-key-91";
+pub(crate) const ADMIN_KEY: &str = "gw-torture-admin-92";
+const PEPPER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const WEBHOOK_SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+
+/// The folder of the small disk.
+const DISK: &str = "disk";
+
+/// See the module.
+pub(crate) struct World {
+    history: Arc<History>,
+    nodes: Vec<Node>,
+    postgres: Postgres,
+    bucket: Arc<Bucket>,
+    pub(crate) receiver: Arc<Receiver>,
+    /// The address of the receiver.
+    pub(crate) hook: String,
+    disk: Disk,
+}
+
+impl World {
+    /// Starts everything.
+    pub(crate) fn start(
+        program: &Path,
+        folder: &Path,
+        history: &Arc<History>,
+        runtime: &Runtime,
+    ) -> Result<Self> {
+        let postgres = Postgres::start();
+        let disk = Disk::mount(&folder.join(DISK))?;
+        let (bucket, endpoint) = runtime.block_on(Bucket::start(&folder.join("bucket")))?;
+        let provider = runtime.block_on(upstream::start(Arc::clone(history)))?;
+        let secret = Secret::new(WEBHOOK_SECRET)?;
+        let (receiver, hook) = runtime.block_on(Receiver::start(Arc::clone(history), secret))?;
+        let mut nodes = Vec::new();
+        for number in 0..=ALONE {
+            let variables = vec![
+                ("TORTURE_KEY", KEY.to_owned()),
+                ("TORTURE_ADMIN_KEY", ADMIN_KEY.to_owned()),
+                ("TORTURE_STORE", postgres.url()),
+                ("TORTURE_PEPPER", PEPPER.to_owned()),
+                ("TORTURE_WEBHOOKS", WEBHOOK_SECRET.to_owned()),
+                ("TORTURE_UPSTREAM", upstream::key_of(number)),
+                ("TORTURE_BUCKET_ID", bucket::ACCESS_KEY.to_owned()),
+                ("TORTURE_BUCKET_SECRET", bucket::SECRET_KEY.to_owned()),
+            ];
+            let store = if number == ALONE {
+                format!("[store]\ndata = \"{}/data\"\n", folder.join(DISK).display())
+            } else {
+                format!(
+                    "[store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
+                     [files]\nurl = \"s3://{}/files\"\nendpoint = \"{endpoint}\"\n\
+                     access_key = {{ env = \"TORTURE_BUCKET_ID\" }}\n\
+                     secret_key = {{ env = \"TORTURE_BUCKET_SECRET\" }}\n",
+                    bucket::NAME
+                )
+            };
+            let config = |address: &str| configuration(address, &store, &provider);
+            let before = if number == ALONE { disk.inside() } else { Vec::new() };
+            nodes.push(Node::new(number, program, folder, variables, before, config)?);
+        }
+        let history = Arc::clone(history);
+        let mut world = Self { history, nodes, postgres, bucket, receiver, hook, disk };
+        for node in &mut world.nodes {
+            node.start()?;
+        }
+        Ok(world)
+    }
+
+    /// The addresses of the nodes.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.url.clone()).collect()
+    }
+
+    /// How many requests the bucket has answered.
+    pub(crate) fn bucket_answered(&self) -> u64 {
+        self.bucket.answered()
+    }
+
+    /// Begins or ends a fault, and writes that down: its beginning before it, its end after it.
+    pub(crate) fn take(&mut self, Step { fault, begins, .. }: Step) -> Result<()> {
+        if begins {
+            self.history.add(What::Fault { fault, begins });
+        }
+        match (fault, begins) {
+            (Fault::Killed { node }, true) => self.nodes[node].kill()?,
+            (Fault::Stopped { node }, true) => self.nodes[node].stop()?,
+            (Fault::Killed { node } | Fault::Stopped { node }, false) => self.nodes[node].start()?,
+            (Fault::Paused { node }, true) => self.nodes[node].pause()?,
+            (Fault::Paused { node }, false) => self.nodes[node].go_on()?,
+            (Fault::Clock { node, by_ms }, _) => {
+                self.nodes[node].set_clock(if begins { by_ms } else { 0 })?;
+            }
+            (Fault::Store, true) => self.postgres.stop(),
+            (Fault::Store, false) => self.postgres.resume(),
+            (Fault::Bucket, _) => self.bucket.refuse(begins),
+            (Fault::Disk, true) => self.disk.fill()?,
+            (Fault::Disk, false) => self.disk.clear()?,
+            (Fault::Receiver, _) => self.receiver.refuse(begins),
+        }
+        if !begins {
+            self.history.add(What::Fault { fault, begins });
+        }
+        Ok(())
+    }
+
+    /// Errors: a gateway has ended by itself.
+    pub(crate) fn is_well(&mut self) -> Result<()> {
+        for (number, node) in self.nodes.iter_mut().enumerate() {
+            if node.has_ended()? {
+                bail!("node {number} has ended by itself: see its log");
+            }
+        }
+        Ok(())
+    }
+
+    /// Has all gateways stop, as an operator does.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        self.nodes.iter_mut().try_for_each(Node::stop)
+    }
+
+    /// The processor time of so many nodes, the first ones.
+    pub(crate) fn processor_time(&self, nodes: usize) -> Result<Duration> {
+        let times = self.nodes[..nodes].iter().map(Node::processor_time);
+        Ok(times.collect::<Result<Vec<_>>>().context("the time of a node")?.into_iter().sum())
+    }
+}
+
+fn configuration(address: &str, store: &str, provider: &str) -> String {
+    format!(
+        "[server]\nlisten = \"{address}\"\nshutdown_grace = \"3s\"\n\
+         [access]\nkey = {{ env = \"TORTURE_KEY\" }}\nadmin_key = {{ env = \"TORTURE_ADMIN_KEY\" }}\n\
+         {store}\
+         [webhooks]\nsecret = {{ env = \"TORTURE_WEBHOOKS\" }}\nallow_private = true\nbackoff = \"200ms\"\n\
+         [videos]\npoll = \"200ms\"\nlease = \"2s\"\n\
+         [upstreams.provider]\nkind = \"responses\"\nbase_url = \"{provider}\"\n\
+         key = {{ env = \"TORTURE_UPSTREAM\" }}\n\
+         [models.text]\ntargets = [{{ upstream = \"provider\" }}]\n\
+         [models.film]\nkind = \"video\"\ntargets = [{{ upstream = \"provider\" }}]\n"
+    )
+}

@@ -1,0 +1,74 @@
+// Requests to the gateway of this page. The key is in a header alone, never in an address.
+
+/** A request that the gateway refused, or that never reached it. */
+export class Refused extends Error {
+  readonly status: number | null;
+  readonly code: string | null;
+  readonly requestId: string | null;
+  readonly retryAfter: string | null;
+
+  constructor(message: string, status: number | null, code: string | null, headers: Headers | null) {
+    super(message);
+    this.name = "Refused";
+    this.status = status;
+    this.code = code;
+    this.requestId = headers?.get("x-request-id") ?? null;
+    this.retryAfter = headers?.get("retry-after") ?? null;
+  }
+}
+
+export interface Asking {
+  method?: string;
+  /** Sent as JSON. */
+  body?: unknown;
+  signal?: AbortSignal | undefined;
+}
+
+/** Sends a request. Throws `Refused` unless the answer is a success. */
+export async function ask(key: string, path: string, asking: Asking = {}): Promise<Response> {
+  const headers: Record<string, string> = { authorization: `Bearer ${key}`, accept: "application/json" };
+  if (asking.body !== undefined) headers["content-type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method: asking.method ?? (asking.body === undefined ? "GET" : "POST"),
+      headers,
+      body: asking.body === undefined ? null : JSON.stringify(asking.body),
+      signal: asking.signal ?? null,
+      credentials: "omit",
+      cache: "no-store",
+      referrerPolicy: "no-referrer",
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Refused("The gateway cannot be reached. Is it still running?", null, null, null);
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+/** The same, for an answer in JSON. */
+export async function askJson<T>(key: string, path: string, asking: Asking = {}): Promise<T> {
+  const response = await ask(key, path, asking);
+  return (await response.json()) as T;
+}
+
+async function refusal(response: Response): Promise<Refused> {
+  const text = await response.text().catch(() => "");
+  let message = `The gateway answered ${response.status}.`;
+  let code: string | null = null;
+  try {
+    // All three forms of errors have the message in the same place.
+    const { error } = JSON.parse(text) as { error?: { message?: unknown; code?: unknown } };
+    if (typeof error?.message === "string") message = error.message;
+    if (typeof error?.code === "string") code = error.code;
+  } catch {
+    // The answer is not from the gateway itself.
+  }
+  return new Refused(message, response.status, code, response.headers);
+}
+
+/** What went wrong, in words. */
+export function words(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,311 @@
+// Keys for clients: made, rotated and revoked.
+import { useState } from "preact/hooks";
+import { asAdmin, type Issued, type Key, type Limits } from "../admin.ts";
+import { useData } from "../ui/data.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { moment } from "../ui/format.ts";
+import { Badge, Copy, Field, Head, Line, Problem, Table } from "../ui/parts.tsx";
+
+type Doing = { what: "create" } | { what: "rotate" | "revoke"; key: Key } | { what: "show"; issued: Issued };
+
+export function Keys() {
+  const [revoked, setRevoked] = useState(false);
+  const [doing, setDoing] = useState<Doing | null>(null);
+  const { value, error, again } = useData(
+    (signal) => asAdmin<{ keys: Key[] }>(`keys?revoked=${revoked}`, { signal }),
+    [revoked],
+  );
+  const done = (next: Doing | null) => {
+    setDoing(next);
+    again();
+  };
+  const keys = value?.keys ?? [];
+  return (
+    <>
+      <Head
+        title="Keys"
+        actions={
+          <button type="button" class="button primary" onClick={() => setDoing({ what: "create" })}>
+            Create a key
+          </button>
+        }
+      >
+        Only digests of keys are kept: a secret is shown once, when it is made.
+      </Head>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={revoked}
+          onChange={(event) => setRevoked(event.currentTarget.checked)}
+        />
+        Show revoked keys
+      </label>
+      <Problem error={error} />
+      {!value && !error && <p class="soft">Loading …</p>}
+      {value && (
+        <Table
+          caption="The newest first"
+          columns={[["Name"], ["State"], ["May use"], ["Limits"], ["Created"], ["Actions"]]}
+          rows={keys.length}
+          empty="There are no keys yet. The key of the configuration is not listed."
+        >
+          {keys.map((key) => (
+            <tr key={key.id}>
+              <th scope="row">
+                {key.name}
+                <div class="soft">
+                  <code>{key.id}</code>
+                </div>
+              </th>
+              <td>
+                <State of={key} />
+              </td>
+              <td>{scopes(key)}</td>
+              <td>{limits(key.limits)}</td>
+              <td>{moment(key.created)}</td>
+              <td>
+                {key.revoked === null && (
+                  <div class="actions">
+                    <button
+                      type="button"
+                      class="button small"
+                      onClick={() => setDoing({ what: "rotate", key })}
+                    >
+                      Rotate <span class="hidden">{key.name}</span>
+                    </button>
+                    <button
+                      type="button"
+                      class="button small danger"
+                      onClick={() => setDoing({ what: "revoke", key })}
+                    >
+                      Revoke <span class="hidden">{key.name}</span>
+                    </button>
+                  </div>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <Dialog open={doing?.what === "create"} title="Create a key" onClose={() => setDoing(null)}>
+        <Create onDone={(issued) => done({ what: "show", issued })} onCancel={() => setDoing(null)} />
+      </Dialog>
+      <Dialog
+        open={doing?.what === "rotate"}
+        title={doing?.what === "rotate" ? `Rotate ${doing.key.name}` : ""}
+        onClose={() => setDoing(null)}
+      >
+        {doing?.what === "rotate" && (
+          <Rotate
+            of={doing.key}
+            onDone={(issued) => done({ what: "show", issued })}
+            onCancel={() => setDoing(null)}
+          />
+        )}
+      </Dialog>
+      <Dialog
+        open={doing?.what === "revoke"}
+        title={doing?.what === "revoke" ? `Revoke ${doing.key.name}?` : ""}
+        onClose={() => setDoing(null)}
+      >
+        {doing?.what === "revoke" && (
+          <Revoke of={doing.key} onDone={() => done(null)} onCancel={() => setDoing(null)} />
+        )}
+      </Dialog>
+      <Dialog open={doing?.what === "show"} stays title="The secret" onClose={() => setDoing(null)}>
+        {doing?.what === "show" && (
+          <>
+            <p>
+              This is the secret of <strong>{doing.issued.key.name}</strong>. It is not shown again.
+            </p>
+            <p class="secret">
+              <code>{doing.issued.secret}</code>
+            </p>
+            <div class="actions">
+              <Copy text={doing.issued.secret} label="Copy the secret" />
+              <button type="button" class="button primary" onClick={() => setDoing(null)}>
+                I have kept it
+              </button>
+            </div>
+          </>
+        )}
+      </Dialog>
+    </>
+  );
+}
+
+function State({ of: key }: { of: Key }) {
+  if (key.revoked !== null) return <Badge kind="bad">revoked</Badge>;
+  if (key.expires === null) return <Badge kind="good">in use</Badge>;
+  if (key.expires * 1000 <= Date.now()) return <Badge kind="bad">expired</Badge>;
+  return <Badge kind="good">until {moment(key.expires)}</Badge>;
+}
+
+function scopes({ scopes: { models, operations } }: Key): string {
+  const parts = [
+    models.length > 0 ? models.join(", ") : "all models",
+    operations.length > 0 ? operations.join(", ") : "all operations",
+  ];
+  return parts.join("; ");
+}
+
+const LIMITS: readonly (readonly [keyof Limits, string])[] = [
+  ["requests_per_minute", "Requests a minute"],
+  ["tokens_per_minute", "Tokens a minute"],
+  ["concurrent_requests", "Concurrent requests"],
+  ["tokens_per_day", "Tokens a day"],
+  ["tokens_per_month", "Tokens a month"],
+  ["cost_per_day", "Money a day"],
+  ["cost_per_month", "Money a month"],
+];
+
+function limits(all: Limits): string {
+  const set = LIMITS.filter(([name]) => all[name] !== null);
+  return set.map(([name, words]) => `${words.toLowerCase()}: ${all[name]}`).join("; ") || "none";
+}
+
+/** What a form of a dialog does while it is open. */
+function useForm(act: () => Promise<void>) {
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  return { error, busy, submit };
+}
+
+const list = (text: string): string[] => text.split(/[\s,]+/).filter((part) => part !== "");
+
+function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void }) {
+  const [name, setName] = useState("");
+  const [models, setModels] = useState("");
+  const [operations, setOperations] = useState("");
+  const [days, setDays] = useState("");
+  const [most, setMost] = useState<Partial<Record<keyof Limits, string>>>({});
+  const { error, busy, submit } = useForm(async () => {
+    const set = LIMITS.flatMap(([limit]) => (most[limit] ? [[limit, Number(most[limit])] as const] : []));
+    const body = {
+      name,
+      scopes: { models: list(models), operations: list(operations) },
+      limits: Object.fromEntries(set),
+      expires: days ? Math.floor(Date.now() / 1000) + Math.round(Number(days) * 86_400) : null,
+    };
+    props.onDone(await asAdmin<Issued>("keys", { body }));
+  });
+  return (
+    <form onSubmit={submit}>
+      <Line label="Name" required value={name} onInput={setName} autocomplete="off" />
+      <Line
+        label="Models"
+        value={models}
+        onInput={setModels}
+        placeholder="all"
+        hint="Ids with spaces or commas between them; family-* stands for all that begin so."
+      />
+      <Line
+        label="Operations"
+        value={operations}
+        onInput={setOperations}
+        placeholder="all"
+        hint="Such as create_chat_completion."
+      />
+      <Line
+        label="Expires in days"
+        type="number"
+        min={1}
+        value={days}
+        onInput={setDays}
+        placeholder="never"
+      />
+      <details>
+        <summary>Limits</summary>
+        <div class="grid">
+          {LIMITS.map(([limit, words]) => (
+            <Line
+              key={limit}
+              label={words}
+              type="number"
+              min={0}
+              {...(limit.startsWith("cost") ? { step: "any" } : {})}
+              placeholder="none"
+              value={most[limit] ?? ""}
+              onInput={(value) => setMost({ ...most, [limit]: value })}
+            />
+          ))}
+        </div>
+      </details>
+      <Problem error={error} />
+      <Buttons busy={busy} words="Create" onCancel={props.onCancel} />
+    </form>
+  );
+}
+
+function Rotate(props: { of: Key; onDone: (issued: Issued) => void; onCancel: () => void }) {
+  const [hours, setHours] = useState("1");
+  const path = `keys/${encodeURIComponent(props.of.id)}/rotate`;
+  const { error, busy, submit } = useForm(async () => {
+    const body = { overlap_s: Math.round(Number(hours) * 3600) };
+    props.onDone(await asAdmin<Issued>(path, { body }));
+  });
+  return (
+    <form onSubmit={submit}>
+      <Line
+        label="Hours for which the old secret works"
+        type="number"
+        min={0}
+        step="any"
+        value={hours}
+        onInput={setHours}
+        hint="With 0, the old secret is refused at once."
+      />
+      <Problem error={error} />
+      <Buttons busy={busy} words="Rotate" onCancel={props.onCancel} />
+    </form>
+  );
+}
+
+function Revoke(props: { of: Key; onDone: () => void; onCancel: () => void }) {
+  const [typed, setTyped] = useState("");
+  const { error, busy, submit } = useForm(async () => {
+    await asAdmin(`keys/${encodeURIComponent(props.of.id)}`, { method: "DELETE" });
+    props.onDone();
+  });
+  return (
+    <form onSubmit={submit}>
+      <p>It is refused from now on, and cannot be taken back. Requests in progress end as usual.</p>
+      <Field label={`Type ${props.of.name} to revoke it`}>
+        {(id) => (
+          <input
+            id={id}
+            autocomplete="off"
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <Problem error={error} />
+      <Buttons busy={busy || typed !== props.of.name} words="Revoke" danger onCancel={props.onCancel} />
+    </form>
+  );
+}
+
+function Buttons(props: { busy: boolean; words: string; danger?: boolean; onCancel: () => void }) {
+  return (
+    <div class="actions">
+      <button type="button" class="button" onClick={props.onCancel}>
+        Cancel
+      </button>
+      <button type="submit" class={props.danger ? "button danger" : "button primary"} disabled={props.busy}>
+        {props.words}
+      </button>
+    </div>
+  );
+}

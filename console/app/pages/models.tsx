@@ -1,0 +1,97 @@
+// The models that the key may use, and what limits requests for them.
+import { useState } from "preact/hooks";
+import { about, type ImageLimits, type Model, refresh, type VideoLimits } from "../session.ts";
+import { whole } from "../ui/format.ts";
+import { Badge, Choice, Head, Line, Problem, Table } from "../ui/parts.tsx";
+
+export function Models() {
+  const [word, setWord] = useState("");
+  const [kind, setKind] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const all = about.value?.models ?? [];
+  const shown = all.filter(
+    (model) =>
+      (kind === "" || model.kind === kind) &&
+      [model.id, model.family, ...model.aliases].some((name) =>
+        name.toLowerCase().includes(word.toLowerCase()),
+      ),
+  );
+  const look = () => refresh().then(() => setError(null), setError);
+  return (
+    <>
+      <Head
+        title="Models"
+        actions={
+          <button type="button" class="button" onClick={look}>
+            Refresh
+          </button>
+        }
+      >
+        What your key may use.
+      </Head>
+      <Problem error={error} />
+      <div class="filters">
+        <Line label="Search" type="search" value={word} onInput={setWord} />
+        <Choice
+          label="Kind"
+          value={kind}
+          options={[
+            ["", "all"],
+            ["text", "text"],
+            ["image", "image"],
+            ["video", "video"],
+          ]}
+          onChange={setKind}
+        />
+      </div>
+      <Table
+        caption={`${shown.length} of ${all.length} models`}
+        columns={[["Model"], ["Kind"], ["Family"], ["Protocols"], ["Limits"]]}
+        rows={shown.length}
+        empty="No model matches."
+      >
+        {shown.map((model) => (
+          <tr key={model.id}>
+            <th scope="row">
+              <code>{model.id}</code>
+              {model.aliases.length > 0 && <div class="soft">also {model.aliases.join(", ")}</div>}
+            </th>
+            <td>
+              {model.kind}
+              {model.simulated && (
+                <>
+                  {" "}
+                  <Badge kind="plain">simulated</Badge>
+                </>
+              )}
+            </td>
+            <td>{model.family}</td>
+            <td>{model.protocols.join(", ")}</td>
+            <td>{limits(model)}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}
+
+function limits(model: Model): string {
+  if (!model.limits) return "those of the specification";
+  if (model.kind === "image") {
+    const { sizes, max_resolution, max_n, max_prompt_characters } = model.limits as ImageLimits;
+    return [
+      sizes ? sizes.join(", ") : `up to ${max_resolution}`,
+      `${max_n} at once`,
+      max_prompt_characters ? `prompt of ${whole(max_prompt_characters)} characters` : "",
+    ]
+      .filter(Boolean)
+      .join("; ");
+  }
+  if (model.kind === "video") {
+    const { min_duration_s, max_duration_s, resolutions, aspect_ratios } = model.limits as VideoLimits;
+    const seconds = max_duration_s ? `${min_duration_s ?? 3} to ${max_duration_s} s` : "";
+    return [seconds, resolutions.join(", "), aspect_ratios.join(", ")].filter(Boolean).join("; ");
+  }
+  const { max_output_tokens } = model.limits as { max_output_tokens: number | null };
+  return max_output_tokens ? `${whole(max_output_tokens)} tokens of output` : "those of its provider";
+}

@@ -1,0 +1,151 @@
+// Compatibility reports: the page that `gatewright report html` makes, and the comparison of two.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { askJson } from "../api.ts";
+import { keys } from "../session.ts";
+import { Files } from "../ui/files.tsx";
+import { Head, Problem } from "../ui/parts.tsx";
+
+/** Longest report, in bytes. */
+const LONGEST = 8 * 1024 * 1024;
+
+interface Finding {
+  line: number;
+  column: number;
+  pointer: string;
+  message: string;
+}
+
+interface Verdict {
+  violations: Finding[];
+  more_violations: number;
+}
+
+interface Rendered {
+  html?: string;
+  report?: Verdict | null;
+  before?: Verdict | null;
+}
+
+interface Opened {
+  name: string;
+  text: string;
+}
+
+export function Reports() {
+  const [report, setReport] = useState<Opened | null>(null);
+  const [before, setBefore] = useState<Opened | null>(null);
+  const [rendered, setRendered] = useState<Rendered | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+
+  const show = async (newer: Opened | null, older: Opened | null) => {
+    setReport(newer);
+    setBefore(older);
+    setRendered(null);
+    setError(null);
+    if (!newer) return;
+    setBusy(true);
+    try {
+      const body = { report: newer.text, ...(older ? { before: older.text } : {}) };
+      const key = keys.value.client ?? keys.value.admin ?? "";
+      setRendered(await askJson<Rendered>(key, "/console/report", { body }));
+    } catch (failed) {
+      setError(failed);
+    }
+    setBusy(false);
+  };
+  const open = async (files: File[], put: (opened: Opened) => Promise<void>) => {
+    const [file] = files;
+    if (file) await put({ name: file.name, text: await file.text() });
+  };
+  const refused = (why: string) => setError(new Error(why));
+  const accept = { "application/json": [".json"] };
+  return (
+    <>
+      <Head title="Reports">
+        Open a report of <code>gatewright check</code>. This gateway renders it and keeps nothing of it.
+      </Head>
+      <div class="pair reports">
+        <section class="card" aria-label="Report">
+          <Files
+            label="Open a report"
+            hint="or drop it here"
+            accept={accept}
+            most={1}
+            maxBytes={LONGEST}
+            onFiles={(files) => open(files, (opened) => show(opened, before))}
+            onRefused={refused}
+          />
+          {report && (
+            <p>
+              <code>{report.name}</code>{" "}
+              <button type="button" class="button small" onClick={() => show(null, null)}>
+                Close
+              </button>
+            </p>
+          )}
+        </section>
+        <section class="card" aria-label="Older report">
+          <Files
+            label="Compare with an older one"
+            hint="or drop it here"
+            accept={accept}
+            most={1}
+            maxBytes={LONGEST}
+            onFiles={(files) => open(files, (opened) => show(report, opened))}
+            onRefused={refused}
+          />
+          {before && (
+            <p>
+              <code>{before.name}</code>{" "}
+              <button type="button" class="button small" onClick={() => show(report, null)}>
+                Close
+              </button>
+              {!report && <span class="soft"> Now open the newer one.</span>}
+            </p>
+          )}
+        </section>
+      </div>
+      <Problem error={error} />
+      {busy && (
+        <p class="soft" role="status">
+          Reading …
+        </p>
+      )}
+      {rendered?.report && report && <Findings name={report.name} verdict={rendered.report} />}
+      {rendered?.before && before && <Findings name={before.name} verdict={rendered.before} />}
+      {rendered?.html !== undefined && <Page html={rendered.html} />}
+    </>
+  );
+}
+
+/** The page of a report. It is markup from the gateway: shown in a frame without scripts, and nowhere else. */
+function Page({ html }: { html: string }) {
+  const url = useMemo(() => URL.createObjectURL(new Blob([html], { type: "text/html" })), [html]);
+  useEffect(() => () => URL.revokeObjectURL(url), [url]);
+  // With an address of its own and the origin of this page, its links lead to their places; no script runs in it.
+  return <iframe class="report" sandbox="allow-same-origin" title="The report" src={url} />;
+}
+
+function Findings({ name, verdict }: { name: string; verdict: Verdict }) {
+  return (
+    <section class="problem" role="alert" aria-label={`What is wrong with ${name}`}>
+      <p>
+        <code>{name}</code> is not a valid report.
+      </p>
+      <ul>
+        {verdict.violations.slice(0, 20).map((finding) => (
+          <li key={`${finding.line}:${finding.column} ${finding.message}`}>
+            <code>
+              {finding.line}:{finding.column}
+            </code>{" "}
+            {finding.message}
+          </li>
+        ))}
+      </ul>
+      {verdict.violations.length + verdict.more_violations > 20 && (
+        <p class="soft">… and {verdict.violations.length + verdict.more_violations - 20} more.</p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,33 @@
+// Reads server-sent events.
+
+/** Maximum length of one event. */
+const MOST_CHARACTERS = 16 * 1024 * 1024;
+
+/** The data of each event of a response, as it arrives. */
+export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
+  let rest = "";
+  let data: string[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      rest += value;
+      const lines = rest.split(/\r\n|\n|\r(?!$)/);
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        if (line === "") {
+          if (data.length > 0) yield data.join("\n");
+          data = [];
+        } else if (line.startsWith("data:")) {
+          data.push(line.slice(line.startsWith("data: ") ? 6 : 5));
+        }
+      }
+      if (rest.length + data.reduce((sum, part) => sum + part.length, 0) > MOST_CHARACTERS) {
+        throw new Error("An event of the stream is too long.");
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,187 @@
+// Images: a prompt, and what comes of it.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { askJson } from "../api.ts";
+import { type ImageLimits, keys, models } from "../session.ts";
+import { duration } from "../ui/format.ts";
+import { Choice, Field, Line, Problem } from "../ui/parts.tsx";
+import { CodeView } from "./code-view.tsx";
+import type { Prepared } from "./conversation.ts";
+import { address } from "./run.ts";
+
+interface Image {
+  url?: string;
+  b64_json?: string;
+  revised_prompt?: string;
+}
+
+export function Images() {
+  const known = models("image");
+  const [model, setModel] = useState(known[0]?.id ?? "");
+  const [prompt, setPrompt] = useState("a lighthouse at dusk");
+  const [size, setSize] = useState("");
+  const [number, setNumber] = useState("1");
+  const [quality, setQuality] = useState("");
+  const [style, setStyle] = useState("");
+  const [running, setRunning] = useState<AbortController | null>(null);
+  const [made, setMade] = useState<{ images: Image[]; took: number; prompt: string } | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const aborting = useRef<AbortController | null>(null);
+  useEffect(() => () => aborting.current?.abort(), []);
+  const limits = known.find((other) => other.id === model)?.limits as ImageLimits | null | undefined;
+  const prepared: Prepared = {
+    operation: "create_image",
+    path: {},
+    query: {},
+    body: {
+      model,
+      prompt,
+      ...(size ? { size } : {}),
+      ...(number !== "1" && number !== "" ? { n: Number(number) } : {}),
+      ...(quality ? { quality } : {}),
+      ...(style ? { style } : {}),
+      // The page shows nothing from elsewhere.
+      response_format: "b64_json",
+    },
+  };
+  const draw = async (event: Event) => {
+    event.preventDefault();
+    const controller = new AbortController();
+    aborting.current = controller;
+    setRunning(controller);
+    setError(null);
+    setMade(null);
+    const begun = performance.now();
+    try {
+      const { body } = prepared;
+      const answer = await askJson<{ data: Image[] }>(keys.value.client ?? "", address(prepared), {
+        body,
+        signal: controller.signal,
+      });
+      setMade({ images: answer.data, took: performance.now() - begun, prompt });
+    } catch (failed) {
+      if (!controller.signal.aborted) setError(failed);
+    }
+    setRunning(null);
+  };
+  if (known.length === 0) return <p class="empty">This key may use no model that makes images.</p>;
+  const sizes = limits?.sizes ?? ["256x256", "512x512", "1024x1024"];
+  return (
+    <>
+      <div class="playground">
+        <section class="card result" aria-label="Images" aria-busy={running !== null}>
+          {running && (
+            <p class="soft" role="status">
+              Drawing …
+            </p>
+          )}
+          <Problem error={error} />
+          {!running && !made && !error && <p class="empty">What you describe appears here.</p>}
+          {made && (
+            <>
+              <p class="soft" role="status">
+                Made in {duration(made.took)}.
+              </p>
+              <div class="gallery">
+                {made.images.map((image, place) => (
+                  <figure key={image.b64_json?.slice(0, 64) ?? place}>
+                    {image.b64_json ? (
+                      <img
+                        src={`data:${pictureType(image.b64_json)};base64,${image.b64_json}`}
+                        alt={image.revised_prompt ?? made.prompt}
+                      />
+                    ) : (
+                      <a href={image.url ?? ""} rel="noreferrer noopener" target="_blank">
+                        The image is elsewhere
+                      </a>
+                    )}
+                    {image.revised_prompt && <figcaption>{image.revised_prompt}</figcaption>}
+                  </figure>
+                ))}
+              </div>
+            </>
+          )}
+        </section>
+        <form class="card settings" onSubmit={draw}>
+          <h2>Request</h2>
+          <Choice
+            label="Model"
+            value={model}
+            options={known.map(({ id }) => [id, id])}
+            onChange={(value) => {
+              setModel(value);
+              setSize("");
+              setQuality("");
+              setStyle("");
+            }}
+          />
+          <Field label="Prompt">
+            {(id) => (
+              <textarea
+                id={id}
+                rows={4}
+                required
+                value={prompt}
+                onInput={(event) => setPrompt(event.currentTarget.value)}
+              />
+            )}
+          </Field>
+          <div class="pair">
+            <Choice
+              label="Size"
+              value={size}
+              options={[["", "default"], ...sizes.map((value) => [value, value] as const)]}
+              onChange={setSize}
+            />
+            <Line
+              label="Number"
+              type="number"
+              min={1}
+              max={limits?.max_n ?? 10}
+              value={number}
+              onInput={setNumber}
+            />
+          </div>
+          {limits?.quality && (
+            <Choice
+              label="Quality"
+              value={quality}
+              options={["", "standard", "hd"].map((value) => [value, value || "default"])}
+              onChange={setQuality}
+            />
+          )}
+          {limits?.style && (
+            <Choice
+              label="Style"
+              value={style}
+              options={["", "vivid", "natural"].map((value) => [value, value || "default"])}
+              onChange={setStyle}
+            />
+          )}
+          {running ? (
+            <button
+              type="button"
+              class="button danger"
+              onClick={() => {
+                running.abort();
+              }}
+            >
+              Stop
+            </button>
+          ) : (
+            <button type="submit" class="button primary" disabled={prompt.trim() === ""}>
+              Draw
+            </button>
+          )}
+        </form>
+      </div>
+      <CodeView prepared={prepared} />
+    </>
+  );
+}
+
+/** The type of an image by its first bytes, in base64. */
+function pictureType(base64: string): string {
+  if (base64.startsWith("/9j/")) return "image/jpeg";
+  if (base64.startsWith("UklGR")) return "image/webp";
+  return base64.startsWith("R0lGOD") ? "image/gif" : "image/png";
+}

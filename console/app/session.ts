@@ -1,0 +1,106 @@
+// Who looks: the keys of this tab and what the gateway says they may do.
+import { computed, signal } from "@preact/signals";
+import { askJson, Refused, words } from "./api.ts";
+import { remember, remembered } from "./storage.ts";
+
+export type Role = "client" | "admin";
+export type Kind = "text" | "image" | "video";
+
+export interface ImageLimits {
+  sizes: string[] | null;
+  max_resolution: string;
+  max_n: number;
+  max_prompt_characters: number | null;
+  quality: boolean;
+  style: boolean;
+  features: string[];
+}
+
+export interface VideoLimits {
+  min_duration_s: number | null;
+  max_duration_s: number | null;
+  resolutions: string[];
+  aspect_ratios: string[];
+  features: string[];
+}
+
+export interface Model {
+  id: string;
+  aliases: string[];
+  kind: Kind;
+  family: string;
+  protocols: string[];
+  simulated: boolean;
+  limits: ImageLimits | VideoLimits | { max_output_tokens: number | null } | null;
+}
+
+/** What the gateway says of a key. */
+export interface About {
+  role: Role;
+  key: string | null;
+  /** Whether the gateway has an admin key. */
+  admin: boolean;
+  lasting: boolean;
+  version: string;
+  models: Model[];
+}
+
+const NAME = "gatewright.keys";
+
+/** The keys of this tab. */
+export const keys = signal<Partial<Record<Role, string>>>({});
+const abouts = signal<Partial<Record<Role, About>>>({});
+
+/** What is known of the gateway: the view of the key for clients, which may see fewer models, goes first. */
+export const about = computed<About | null>(() => abouts.value.client ?? abouts.value.admin ?? null);
+export const isSignedIn = computed(() => keys.value.client !== undefined || keys.value.admin !== undefined);
+/** Whether keys of before are being checked. */
+export const isRestoring = signal(false);
+/** Why the keys of before are gone. */
+export const lost = signal<string | null>(null);
+
+export const models = (kind: Kind): Model[] =>
+  about.value?.models.filter((model) => model.kind === kind) ?? [];
+
+/** Takes a key, whichever kind it is. Throws `Refused` if it is none of the gateway's. */
+export async function signIn(key: string): Promise<Role> {
+  const found = await askJson<About>(key, "/console/session");
+  keys.value = { ...keys.value, [found.role]: key };
+  abouts.value = { ...abouts.value, [found.role]: found };
+  lost.value = null;
+  remember(NAME, JSON.stringify(keys.value));
+  return found.role;
+}
+
+/** Asks again what the keys may do: models may have changed. */
+export async function refresh(): Promise<void> {
+  await Promise.all(Object.values(keys.value).map((key) => signIn(key)));
+}
+
+export function signOut(): void {
+  keys.value = {};
+  abouts.value = {};
+  remember(NAME, null);
+}
+
+/** Takes the keys that this tab had before it was loaded again. */
+export function restore(): void {
+  let kept: unknown;
+  try {
+    kept = JSON.parse(remembered(NAME) ?? "{}");
+  } catch {
+    kept = {};
+  }
+  const found = Object.values(kept ?? {}).filter((key): key is string => typeof key === "string");
+  if (found.length === 0) return;
+  isRestoring.value = true;
+  Promise.all(found.map((key) => signIn(key)))
+    .catch((error: unknown) => {
+      // A gateway that is away may come back: only one that refuses the key makes it useless.
+      if (error instanceof Refused && error.status === 401) signOut();
+      lost.value = words(error);
+    })
+    .finally(() => {
+      isRestoring.value = false;
+    });
+}

@@ -1,0 +1,38 @@
+// A dialog that keeps the focus until it is closed, and gives it back.
+import * as dialog from "@zag-js/dialog";
+import { normalizeProps, useMachine } from "@zag-js/preact";
+import type { ComponentChildren } from "preact";
+import { createPortal } from "preact/compat";
+import { useId } from "preact/hooks";
+
+export function Dialog(props: {
+  open: boolean;
+  title: string;
+  /** Whether a click beside it leaves it open: what it shows is shown once. */
+  stays?: boolean;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
+  const service = useMachine(dialog.machine, {
+    id: useId(),
+    open: props.open,
+    closeOnInteractOutside: !props.stays,
+    onOpenChange: (details: { open: boolean }) => {
+      if (!details.open) props.onClose();
+    },
+  });
+  const api = dialog.connect(service, normalizeProps);
+  if (!api.open) return null;
+  return createPortal(
+    <>
+      <div {...api.getBackdropProps()} class="backdrop" />
+      <div {...api.getPositionerProps()} class="positioner">
+        <div {...api.getContentProps()} class="dialog">
+          <h2 {...api.getTitleProps()}>{props.title}</h2>
+          {props.children}
+        </div>
+      </div>
+    </>,
+    document.body,
+  );
+}

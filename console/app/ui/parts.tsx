@@ -1,0 +1,175 @@
+// Small parts of all pages.
+import type { ComponentChildren, JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import { Refused, words } from "../api.ts";
+
+/** The head of a page. */
+export function Head(props: { title: string; children?: ComponentChildren; actions?: ComponentChildren }) {
+  return (
+    <header class="head">
+      <div>
+        <h1 tabIndex={-1}>{props.title}</h1>
+        {props.children && <p class="soft">{props.children}</p>}
+      </div>
+      {props.actions && <div class="actions">{props.actions}</div>}
+    </header>
+  );
+}
+
+/** What went wrong, where and what to do. */
+export function Problem(props: { error: unknown }) {
+  const { error } = props;
+  if (error === null || error === undefined) return null;
+  const details: string[] = [];
+  if (error instanceof Refused) {
+    if (error.status !== null) details.push(`status ${error.status}`);
+    if (error.code !== null) details.push(error.code);
+    if (error.retryAfter !== null) details.push(`try again in ${error.retryAfter} s`);
+    if (error.requestId !== null) details.push(`request ${error.requestId}`);
+  }
+  return (
+    <div class="problem" role="alert">
+      <p>{words(error)}</p>
+      {details.length > 0 && <p class="soft">{details.join(" · ")}</p>}
+    </div>
+  );
+}
+
+/** A labelled control. */
+export function Field(props: {
+  label: string;
+  hint?: string;
+  class?: string;
+  children: (id: string, describedBy: string | undefined) => JSX.Element;
+}) {
+  const id = useId();
+  const hint = props.hint ? `${id}-hint` : undefined;
+  return (
+    <div class={`field ${props.class ?? ""}`}>
+      <label for={id}>{props.label}</label>
+      {props.children(id, hint)}
+      {props.hint && (
+        <p class="hint" id={hint}>
+          {props.hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Chooses one of a few. */
+export function Choice(props: {
+  label: string;
+  value: string;
+  options: readonly (readonly [value: string, text: string])[];
+  onChange: (value: string) => void;
+  hint?: string;
+}) {
+  return (
+    <Field label={props.label} {...(props.hint ? { hint: props.hint } : {})}>
+      {(id, hint) => (
+        <select
+          id={id}
+          aria-describedby={hint}
+          value={props.value}
+          onChange={(event) => props.onChange(event.currentTarget.value)}
+        >
+          {props.options.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+/** A line of text. */
+export function Line(props: {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  hint?: string;
+  type?: string;
+  min?: number;
+  max?: number;
+  step?: string;
+  placeholder?: string;
+  required?: boolean;
+  autocomplete?: string;
+}) {
+  const { label, hint, onInput, ...rest } = props;
+  return (
+    <Field label={label} {...(hint ? { hint } : {})}>
+      {(id, described) => (
+        <input
+          id={id}
+          aria-describedby={described}
+          spellcheck={false}
+          {...(rest as object)}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+/** Copies a text. */
+export function Copy(props: { text: string; label?: string }) {
+  const [said, setSaid] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(props.text);
+      setSaid("Copied");
+    } catch {
+      setSaid("Select and copy it by hand");
+    }
+    setTimeout(() => setSaid(""), 2500);
+  };
+  return (
+    <span class="copy">
+      <button type="button" class="button small" onClick={copy}>
+        {props.label ?? "Copy"}
+      </button>
+      <span role="status" class="soft">
+        {said}
+      </span>
+    </span>
+  );
+}
+
+/** A table that scrolls within its frame. */
+export function Table(props: {
+  caption: string;
+  columns: readonly (readonly [name: string, kind?: "number"])[];
+  /** What is said if there are no rows. */
+  empty?: string;
+  children: ComponentChildren;
+  rows: number;
+}) {
+  const id = useId();
+  if (props.rows === 0 && props.empty) return <p class="empty">{props.empty}</p>;
+  return (
+    <div class="wide" role="region" aria-labelledby={id} tabIndex={0}>
+      <table>
+        <caption id={id}>{props.caption}</caption>
+        <thead>
+          <tr>
+            {props.columns.map(([name, kind]) => (
+              <th key={name} scope="col" class={kind}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A word with a colour that only repeats it. */
+export function Badge(props: { kind: "good" | "bad" | "warn" | "plain"; children: ComponentChildren }) {
+  return <span class={`badge ${props.kind}`}>{props.children}</span>;
+}

@@ -1,0 +1,58 @@
+// What the page knows of the operations, read from the specification when the page is built: the way to each, and what
+// the clients call it. So the code that the playground shows cannot differ from the clients.
+import { readFileSync } from "node:fs";
+import type { Plugin } from "vite";
+
+const SPECIFICATION = new URL("../spec/generated/openapi-3.2.json", import.meta.url);
+const NAME = "virtual:operations";
+
+/** An operation of the specification. */
+export interface Operation {
+  method: string;
+  path: string;
+  /** Where it is on the clients: `chat.completions`. */
+  resource: string;
+  /** Its name there, in snake case. */
+  name: string;
+  /** The schema of its body. */
+  body: string | null;
+  /** Whether its answer is always a stream. */
+  streams: boolean;
+}
+
+interface Described {
+  operationId: string;
+  "x-resource": string;
+  "x-method": string;
+  "x-stream"?: { always?: boolean };
+  requestBody?: { content: Record<string, { schema: { $ref?: string } }> };
+}
+
+function read(): Record<string, Operation> {
+  const document = JSON.parse(readFileSync(SPECIFICATION, "utf8"));
+  const operations: Record<string, Operation> = {};
+  for (const [path, methods] of Object.entries<Record<string, Described>>(document.paths)) {
+    for (const [method, described] of Object.entries(methods)) {
+      if (typeof described.operationId !== "string") continue;
+      const schema = described.requestBody?.content["application/json"]?.schema.$ref;
+      operations[described.operationId] = {
+        method: method.toUpperCase(),
+        path,
+        resource: described["x-resource"],
+        name: described["x-method"],
+        body: schema?.split("/").at(-1) ?? null,
+        streams: described["x-stream"]?.always === true,
+      };
+    }
+  }
+  return operations;
+}
+
+/** Makes `virtual:operations` of the specification. */
+export function operations(): Plugin {
+  return {
+    name: "operations",
+    resolveId: (id) => (id === NAME ? `\0${NAME}` : null),
+    load: (id) => (id === `\0${NAME}` ? `export default ${JSON.stringify(read())};` : null),
+  };
+}

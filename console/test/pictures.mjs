@@ -1,0 +1,75 @@
+// Takes the pictures of the docs: every page as it is in use, in both schemes, wide and narrow.
+import { mkdir } from "node:fs/promises";
+import { ADMIN_KEY, KEY, startBrowser, startGateway } from "./support.mjs";
+
+/** Where the pictures of the docs are. All that are taken go elsewhere if a folder is named. */
+const everywhere = process.argv[2];
+const docs = new URL("../../docs/pictures", import.meta.url).pathname;
+const [gateway, browser] = await Promise.all([startGateway(), startBrowser()]);
+
+for (const name of ["mobile app", "nightly report"]) {
+  const body = { name, scopes: { models: ["model-*"], operations: [] }, limits: { requests_per_minute: 60 } };
+  const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
+  const { secret } = await made.json();
+  for (const model of ["model-sol", "model-breeze", "model-luna"]) {
+    const asked = { model, messages: [{ role: "user", content: `Tell me about ${name}.` }] };
+    await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: asked });
+  }
+}
+await gateway.call("/v1/chat/completions", { method: "POST", body: { model: "model-sol" } });
+
+/** What is done on a page before its picture is taken. */
+const DOING = {
+  playground: async (page) => {
+    await page.getByLabel("Two models side by side").check();
+    await page.getByLabel("Second model").selectOption("model-breeze");
+    await page.getByRole("textbox", { name: "Message" }).fill("Tell me about rivers, in three sentences.");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByText("Ended by").nth(1).waitFor();
+  },
+  "playground/images": async (page) => {
+    await page.getByLabel("Model").selectOption("image_model_2");
+    await page.getByLabel("Size").selectOption("512x512");
+    await page.getByRole("button", { name: "Draw" }).click();
+    await page.locator(".gallery img").waitFor();
+  },
+  reports: async (page) => {
+    const file = new URL("../../examples/reports/good.json", import.meta.url).pathname;
+    await page.locator("input[type=file]").first().setInputFiles(file);
+    await page.frameLocator("iframe.report").getByRole("heading", { name: "Checks and models" }).waitFor();
+  },
+  "reference/create_message": async () => {},
+  models: async () => {},
+  requests: async (page) => page.getByRole("region", { name: "The newest first" }).waitFor(),
+  usage: async (page) => page.locator(".chart rect").first().waitFor({ timeout: 20_000 }),
+  upstreams: async () => {},
+  webhooks: async () => {},
+  keys: async () => {},
+};
+/** Pictures that the docs show: the page, the width and the scheme. */
+const SHOWN = new Set(["playground-1280-light", "playground-360-dark", "usage-1280-dark", "keys-1280-light"]);
+
+await mkdir(everywhere ?? docs, { recursive: true });
+for (const width of [1280, 360]) {
+  for (const scheme of ["light", "dark"]) {
+    const tab = await browser.open(gateway, { width, height: width > 600 ? 860 : 740, scheme });
+    const take = async (name) => {
+      const whole = `${name.replaceAll("/", "-")}-${width}-${scheme}`;
+      if (everywhere) await tab.page.screenshot({ path: `${everywhere}/${whole}.png`, fullPage: true });
+      else if (SHOWN.has(whole)) await tab.page.screenshot({ path: `${docs}/console-${whole}.png` });
+    };
+    await take("sign-in");
+    await tab.signIn(KEY);
+    await tab.go("keys");
+    await tab.page.getByLabel("Admin key").waitFor();
+    await tab.signIn(ADMIN_KEY);
+    for (const [path, act] of Object.entries(DOING)) {
+      await tab.go(path);
+      await tab.page.getByText("Loading …").waitFor({ state: "detached" });
+      await act(tab.page);
+      await take(path);
+    }
+    await tab.close();
+  }
+}
+await Promise.all([gateway.stop(), browser.close()]);

@@ -1,0 +1,230 @@
+// The playground: all protocols, tools, images, stopping, two models, code that runs.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { KEY, REFUSED, startBrowser, startGateway } from "./support.mjs";
+
+const run = promisify(execFile);
+const PROTOCOLS = ["Chat", "Responses", "Messages", "Native"];
+let gateway;
+let browser;
+before(async () => {
+  [gateway, browser] = await Promise.all([startGateway(), startBrowser()]);
+});
+after(() => Promise.all([gateway.stop(), browser.close()]));
+
+const conversation = (page) => page.getByRole("log", { name: "What was said" });
+const say = async (page, text) => {
+  await page.getByRole("textbox", { name: "Message" }).fill(text);
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+};
+
+test("every protocol streams an answer, with its usage and the time to its first token", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  for (const protocol of PROTOCOLS) {
+    await tab.page.getByRole("tab", { name: protocol }).click();
+    await say(tab.page, `Reply with exactly: hello ${protocol}`);
+    await conversation(tab.page).getByText(`hello ${protocol}`, { exact: true }).waitFor();
+    const facts = tab.page.getByRole("region", { name: "Conversation" }).locator("dl");
+    await facts.getByText("Ended by").waitFor();
+    const text = await facts.textContent();
+    for (const name of ["First token", "Total", "Input", "Output"]) assert.ok(text.includes(name), text);
+    await tab.page.getByRole("button", { name: "Clear" }).click();
+  }
+  await tab.close();
+});
+
+test("a conversation goes on, and Shift+Enter makes a new line", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  const message = tab.page.getByRole("textbox", { name: "Message" });
+  await message.fill("Reply with exactly: one");
+  await message.press("Enter");
+  await conversation(tab.page).getByText("one", { exact: true }).waitFor();
+  await tab.page.getByRole("button", { name: "Send", exact: true }).waitFor();
+  await message.fill("first");
+  await message.press("Shift+Enter");
+  assert.equal(await message.inputValue(), "first\n");
+  const sent = tab.page.waitForRequest((request) => request.method() === "POST");
+  await message.fill("Reply with exactly: two");
+  await message.press("Enter");
+  const body = (await sent).postDataJSON();
+  assert.deepEqual(
+    body.messages.map((each) => [each.role, each.content]),
+    [
+      ["user", "Reply with exactly: one"],
+      ["assistant", "one"],
+      ["user", "Reply with exactly: two"],
+    ],
+  );
+  await conversation(tab.page).getByText("two", { exact: true }).waitFor();
+  await tab.close();
+});
+
+test("a tool is called, and its result goes back, in every protocol", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.page.getByRole("button", { name: "Fill in an example" }).click();
+  for (const protocol of PROTOCOLS) {
+    await tab.page.getByRole("tab", { name: protocol }).click();
+    await say(tab.page, "Call get_weather for Lisbon.");
+    await tab.page.getByLabel("Result of get_weather").fill("sunny");
+    const answered = tab.page.waitForResponse((response) => response.request().method() === "POST");
+    await tab.page.getByRole("button", { name: "Send the result" }).click();
+    assert.equal((await answered).status(), 200, protocol);
+    await tab.page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    await tab.page.getByRole("button", { name: "Clear" }).click();
+  }
+  await tab.close();
+});
+
+test("an image goes to the model, in every protocol", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  const png =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  for (const protocol of PROTOCOLS) {
+    await tab.page.getByRole("tab", { name: protocol }).click();
+    const file = { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(png, "base64") };
+    await tab.page.locator("input[type=file]").setInputFiles(file);
+    await tab.page.getByRole("button", { name: "Remove dot.png" }).waitFor();
+    const sent = tab.page.waitForRequest((request) => request.method() === "POST");
+    await say(tab.page, "Reply with exactly: seen");
+    assert.ok((await sent).postData().includes(png), protocol);
+    await conversation(tab.page).getByText("seen", { exact: true }).waitFor();
+    await tab.page.getByRole("button", { name: "Clear" }).click();
+  }
+  const text = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("no image") };
+  await tab.page.locator("input[type=file]").setInputFiles(text);
+  await tab.page.getByRole("alert").getByText("notes.txt was not taken").waitFor();
+  await tab.close();
+});
+
+test("an answer can be stopped, and what had arrived stays", async () => {
+  const slow = await startGateway({ arguments: ["--fault", "hang=6"] });
+  const tab = await browser.open(slow);
+  await tab.signIn(KEY);
+  await say(tab.page, "Tell me about rivers, at length.");
+  const answer = tab.page.locator(".turn.assistant .text");
+  await answer.waitFor();
+  await tab.page.getByRole("button", { name: "Stop" }).click();
+  await conversation(tab.page).getByText("You stopped the answer.").waitFor();
+  assert.notEqual(await answer.textContent(), "");
+  await tab.page.getByRole("button", { name: "Send", exact: true }).waitFor();
+  await tab.close();
+  await slow.stop();
+});
+
+test("two models answer side by side", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.page.getByLabel("Two models side by side").check();
+  await tab.page.getByLabel("Second model").selectOption("model-breeze");
+  const models = [];
+  tab.page.on("request", (request) => {
+    if (request.method() === "POST") models.push(request.postDataJSON().model);
+  });
+  await say(tab.page, "Reply with exactly: both");
+  for (const name of ["Conversation", "Second conversation"]) {
+    await tab.page.getByRole("region", { name, exact: true }).getByText("both", { exact: true }).waitFor();
+  }
+  assert.deepEqual(models.sort(), ["model-breeze", "model-sol"]);
+  await tab.close();
+});
+
+test("what the gateway refuses is told with its status, code and request", async () => {
+  const tab = await browser.open(gateway, { expected: [REFUSED] });
+  await tab.signIn(KEY);
+  await tab.page.getByLabel("Temperature").fill("99");
+  await say(tab.page, "Hello.");
+  const alert = conversation(tab.page).getByRole("alert");
+  await alert.getByText("temperature").waitFor();
+  assert.match(await alert.textContent(), /status 400.*request req/);
+  await tab.page.getByLabel("Tools").fill("{");
+  await tab.page.getByText("The tools are not JSON").first().waitFor();
+  await tab.close();
+});
+
+test("a stream that breaks off is an error, and never a short answer", async () => {
+  const broken = await startGateway({ arguments: ["--fault", "truncate=3"] });
+  const tab = await browser.open(broken, { expected: [REFUSED, /net::ERR_/] });
+  await tab.signIn(KEY);
+  await say(tab.page, "Tell me about rivers.");
+  await conversation(tab.page).getByRole("alert").waitFor();
+  await tab.close();
+  await broken.stop();
+});
+
+test("images are drawn and videos are made", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.page.getByRole("link", { name: "Images" }).click();
+  await tab.page.getByLabel("Model").selectOption("image_model_2");
+  await tab.page.getByLabel("Size").selectOption("256x256");
+  await tab.page.getByLabel("Number").fill("2");
+  await tab.page.getByRole("button", { name: "Draw" }).click();
+  const images = tab.page.locator(".gallery img");
+  await images.nth(1).waitFor();
+  const widths = await images.evaluateAll((all) => all.map((image) => image.naturalWidth));
+  assert.deepEqual(widths, [256, 256]);
+
+  await tab.page.getByRole("link", { name: "Videos" }).click();
+  await tab.page.getByLabel("Seconds").fill("3");
+  await tab.page.getByLabel("Resolution").selectOption("720p");
+  await tab.page.getByRole("button", { name: "Make a video" }).click();
+  const video = tab.page.locator("video");
+  await video.waitFor({ timeout: 60_000 });
+  assert.ok((await video.getAttribute("src")).startsWith(gateway.url));
+  assert.equal((await fetch(await video.getAttribute("src"))).status, 200);
+  await tab.close();
+});
+
+test("the code that is shown runs, and says what was asked for", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  // The package in Node is found from there.
+  const folder = process.env.GATEWRIGHT_CODE_FOLDER;
+  const environment = { ...process.env, GATEWRIGHT_BASE_URL: gateway.url, GATEWRIGHT_API_KEY: KEY };
+  const commands = {
+    Python: async (code) => {
+      await writeFile(join(folder, "code.py"), code);
+      return run(process.env.GATEWRIGHT_PYTHON, [join(folder, "code.py")], { env: environment });
+    },
+    Node: async (code) => {
+      await writeFile(join(folder, "code.mjs"), code);
+      return run(process.execPath, [join(folder, "code.mjs")], { env: environment });
+    },
+    curl: async (code) => run("sh", ["-c", code], { env: environment }),
+  };
+  for (const protocol of PROTOCOLS) {
+    await tab.page.getByRole("tab", { name: protocol }).click();
+    await tab.page.getByRole("textbox", { name: "Message" }).fill(`Reply with exactly: it's "${protocol}"`);
+    for (const [language, command] of Object.entries(commands)) {
+      await tab.page.getByRole("tab", { name: language }).click();
+      const code = await tab.page.getByRole("region", { name: `The request in ${language}` }).textContent();
+      assert.ok(!code.includes(KEY));
+      const { stdout } = await command(code);
+      // The events of a stream may cut the text anywhere.
+      const pieces = [...stdout.matchAll(/"(?:text|content|delta)":"((?:[^"\\]|\\.)*)"/g)];
+      const told = language === "curl" ? pieces.map(([, piece]) => piece).join("") : stdout;
+      assert.match(told, new RegExp(protocol), `${language}, ${protocol}: ${code}\n${stdout}`);
+    }
+  }
+  await tab.close();
+});
+
+test("the code in Rust is that of the examples, which are built and run", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.page.getByRole("tab", { name: "Rust" }).click();
+  await tab.page.getByRole("textbox", { name: "Message" }).fill("Tell me about rivers.");
+  const shown = tab.page.getByRole("region", { name: "The request in Rust" });
+  const example = await readFile(new URL("../../examples/rust/from_console.rs", import.meta.url), "utf8");
+  const body = example.slice(example.indexOf("use futures_util"));
+  assert.equal(await shown.textContent(), body);
+  await tab.close();
+});

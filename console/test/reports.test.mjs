@@ -1,0 +1,83 @@
+// Reports: the page of one, the comparison of two, and what is wrong with one that is not valid.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { BLOCKED, KEY, startBrowser, startGateway } from "./support.mjs";
+
+const GOOD = new URL("../../examples/reports/good.json", import.meta.url).pathname;
+const BROKEN = new URL("../../examples/reports/broken.json", import.meta.url).pathname;
+let gateway;
+let browser;
+before(async () => {
+  [gateway, browser] = await Promise.all([startGateway(), startBrowser()]);
+});
+after(() => Promise.all([gateway.stop(), browser.close()]));
+
+const choose = (page, label, files) =>
+  page.getByRole("region", { name: label, exact: true }).locator("input[type=file]").setInputFiles(files);
+
+test("a report is shown with its style, in a frame that runs nothing", async () => {
+  // The frame also runs nothing of what looks into it here.
+  const tab = await browser.open(gateway, { expected: [BLOCKED] });
+  await tab.signIn(KEY);
+  await tab.go("reports");
+  await choose(tab.page, "Report", GOOD);
+  const frame = tab.page.frameLocator("iframe.report");
+  await frame.getByRole("heading", { name: "Checks and models" }).waitFor();
+  // The style of the page applies: its table has borders.
+  const border = await frame
+    .locator("td")
+    .first()
+    .evaluate((cell) => getComputedStyle(cell).borderTopWidth);
+  assert.equal(border, "1px");
+  assert.equal(await tab.page.locator("iframe.report").getAttribute("sandbox"), "allow-same-origin");
+  // A link of the page leads to its place in the frame.
+  await frame.getByRole("link", { name: "pass" }).first().click();
+  await frame.locator("article:target").waitFor();
+  await tab.close();
+});
+
+test("two reports are compared", async () => {
+  const report = JSON.parse(await readFile(GOOD, "utf8"));
+  const slower = structuredClone(report);
+  for (const check of slower.checks) if (check.duration_ms) check.duration_ms = check.duration_ms * 10 + 5000;
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.go("reports");
+  const file = (name, document) => ({
+    name,
+    mimeType: "application/json",
+    buffer: Buffer.from(JSON.stringify(document)),
+  });
+  await choose(tab.page, "Older report", file("old.json", report));
+  await tab.page.getByText("Now open the newer one.").waitFor();
+  await choose(tab.page, "Report", file("new.json", slower));
+  const frame = tab.page.frameLocator("iframe.report");
+  await frame.getByRole("heading", { name: "Slower" }).waitFor();
+  await tab.close();
+});
+
+test("what is wrong with a report is told with lines and columns", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.go("reports");
+  await choose(tab.page, "Report", BROKEN);
+  const alert = tab.page.getByRole("alert");
+  await alert.getByText("broken.json is not a valid report.").waitFor();
+  assert.match(await alert.textContent(), /\d+:\d+/);
+  await tab.close();
+});
+
+test("markup in a report stays text", async () => {
+  const report = JSON.parse(await readFile(GOOD, "utf8"));
+  const check = report.checks.find((each) => each.status === "skip") ?? report.checks[0];
+  if ("reason" in check) check.reason = "<img src=x onerror=alert(1)><script>alert(2)</script>";
+  report.endpoint = report.endpoint.replace(/\/$/, "");
+  const answer = await gateway.call("/console/report", {
+    method: "POST",
+    body: { report: JSON.stringify(report) },
+  });
+  const { html } = await answer.json();
+  assert.ok(typeof html === "string");
+  assert.doesNotMatch(html, /<script|<img/);
+});

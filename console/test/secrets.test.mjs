@@ -1,0 +1,98 @@
+// Where keys are, and where they are not.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { ADMIN_KEY, KEY, REFUSED, startBrowser, startGateway } from "./support.mjs";
+
+let gateway;
+let browser;
+before(async () => {
+  [gateway, browser] = await Promise.all([startGateway(), startBrowser()]);
+});
+after(() => Promise.all([gateway.stop(), browser.close()]));
+
+/** All that outlives the tab. */
+const kept = (page) =>
+  page.evaluate(async () => ({
+    local: { ...localStorage },
+    cookies: document.cookie,
+    databases: (await indexedDB.databases()).map(({ name }) => name),
+    caches: await caches.keys(),
+    workers: (await navigator.serviceWorker.getRegistrations()).length,
+  }));
+
+test("keys stay in the tab, in a header, and go when one signs out", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  const withKey = [];
+  page.on("request", (request) => {
+    const { authorization } = request.headers();
+    if (authorization) withKey.push(request.url());
+  });
+  await tab.signIn(KEY);
+  await tab.go("keys");
+  await tab.signIn(ADMIN_KEY);
+  await page.getByRole("button", { name: "Create a key" }).waitFor();
+  assert.deepEqual(await kept(page), { local: {}, cookies: "", databases: [], caches: [], workers: 0 });
+  const session = await page.evaluate(() => ({ ...sessionStorage }));
+  assert.deepEqual(Object.keys(session), ["gatewright.keys"]);
+  assert.doesNotMatch(page.url(), /canary/);
+  assert.doesNotMatch(await page.content(), /canary/);
+  assert.ok(withKey.length > 0 && withKey.every((url) => url.startsWith(gateway.url)));
+
+  // A tab that is loaded again goes on; another one has no key.
+  await page.reload();
+  await page.getByRole("button", { name: "Create a key" }).waitFor();
+  const other = await tab.context.newPage();
+  await other.goto(gateway.url);
+  await other.getByLabel("Key").waitFor();
+  await other.close();
+
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Admin key").or(page.getByLabel("Key")).first().waitFor();
+  assert.deepEqual(await page.evaluate(() => ({ ...sessionStorage })), {});
+  await tab.close();
+});
+
+test("a key that was revoked is forgotten when the page is loaded again", async () => {
+  const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body: { name: "short" } });
+  const { secret } = await made.json();
+  const tab = await browser.open(gateway, { expected: [REFUSED] });
+  await tab.signIn(secret);
+  await gateway.call("/admin/keys/short", { key: ADMIN_KEY, method: "DELETE" });
+  await tab.page.reload();
+  await tab.page.getByRole("alert").getByText("Incorrect API key").waitFor();
+  assert.deepEqual(await tab.page.evaluate(() => ({ ...sessionStorage })), {});
+  await tab.close();
+});
+
+test("what is typed as a conversation is no markup", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.page
+    .getByRole("textbox", { name: "Message" })
+    .fill("Reply with exactly: <img src=x onerror=alert(1)>");
+  await tab.page.getByRole("button", { name: "Send", exact: true }).click();
+  await tab.page.getByText("Ended by").waitFor();
+  assert.equal(await tab.page.locator("[role=log] img").count(), 0);
+  await tab.close();
+});
+
+test("no page of another site can frame it", async () => {
+  const tab = await browser.open(gateway, {
+    expected: [/frame-ancestors|ERR_BLOCKED_BY_RESPONSE|chrome-error/],
+  });
+  const { createServer } = await import("node:http");
+  const site = createServer((_, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end(`<title>other</title><iframe src="${gateway.url}/"></iframe>`);
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => site.once("listening", resolve));
+  const other = await tab.context.newPage();
+  await other.goto(`http://127.0.0.1:${site.address().port}/`);
+  await other.waitForFunction(() => document.querySelector("iframe").contentDocument === null);
+  const inside = other.frames()[1];
+  assert.equal(await inside.locator("#console").count(), 0);
+  await other.close();
+  await tab.close();
+  site.close();
+});

@@ -1,0 +1,126 @@
+// A real gateway, a real browser, and what must never happen in it.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { chromium } from "playwright-core";
+
+export const KEY = "gw-console-canary-4f2a";
+export const ADMIN_KEY = "gw-console-admin-canary-77";
+const PROGRAM = process.env.GATEWRIGHT_BIN ?? "../target/debug/gatewright";
+const CHROMIUM = process.env.GATEWRIGHT_CHROMIUM ?? "/usr/bin/chromium";
+
+/** Starts a gateway. `arguments_`: further ones; `environment`: variables beside the keys. */
+export async function startGateway({ arguments: more = [], environment = {} } = {}) {
+  const child = spawn(PROGRAM, ["serve", "--listen", "127.0.0.1:0", "--json", ...more], {
+    env: {
+      PATH: process.env.PATH,
+      GATEWRIGHT_SERVE_KEY: KEY,
+      GATEWRIGHT_SERVE_ADMIN_KEY: ADMIN_KEY,
+      ...environment,
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const line = await new Promise((resolve, reject) => {
+    lines.once("line", resolve);
+    child.once("exit", (status) => reject(new Error(`the gateway ended with ${status}`)));
+    child.once("error", reject);
+  });
+  const url = JSON.parse(line).listening;
+  return {
+    url,
+    async call(path, { key = KEY, ...asking } = {}) {
+      const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+      const body = asking.body === undefined ? undefined : JSON.stringify(asking.body);
+      return fetch(`${url}${path}`, { ...asking, headers, body });
+    },
+    async stop() {
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+/** Starts a browser with a profile of its own. */
+export async function startBrowser() {
+  const profile = await mkdtemp(join(tmpdir(), "gatewright-console-"));
+  const browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+    env: { ...process.env, HOME: profile },
+  });
+  return {
+    /** Opens a page that fails the test if it breaks its policy, logs an error or asks anybody else. */
+    async open(gateway, { width = 1280, height = 900, scheme = "light", expected = [] } = {}) {
+      const context = await browser.newContext({
+        viewport: { width, height },
+        colorScheme: scheme,
+        reducedMotion: "reduce",
+        permissions: ["clipboard-read", "clipboard-write"],
+      });
+      const page = await context.newPage();
+      page.setDefaultTimeout(60_000);
+      const complaints = [];
+      page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+      page.on("console", (message) => {
+        if (message.type() === "error") complaints.push(`console: ${message.text()}`);
+      });
+      page.on("request", (request) => {
+        const to = request.url();
+        if (!to.startsWith(gateway.url) && !to.startsWith("data:") && !to.startsWith("blob:"))
+          complaints.push(`request to ${to}`);
+        if (to.includes("canary")) complaints.push(`a key in the address ${to}`);
+      });
+      await page.addInitScript(() => {
+        addEventListener("securitypolicyviolation", (event) => {
+          console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
+        });
+      });
+      await page.goto(gateway.url);
+      return {
+        page,
+        context,
+        complaints,
+        async signIn(key) {
+          await page.getByLabel("Key", { exact: false }).first().fill(key);
+          await page.getByRole("button", { name: "Sign in" }).click();
+          await page
+            .getByRole("button", { name: "Sign out", includeHidden: true })
+            .waitFor({ state: "attached" });
+        },
+        async go(path) {
+          await page.evaluate((to) => {
+            location.hash = `#/${to}`;
+          }, path);
+        },
+        async close() {
+          await context.close();
+          const other = complaints.filter((text) => !expected.some((pattern) => pattern.test(text)));
+          assert.deepEqual(other, []);
+        },
+      };
+    },
+    async close() {
+      await browser.close();
+      await rm(profile, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What Chromium logs when the frame of a report refuses the script that this file adds to every frame. */
+export const BLOCKED = /Blocked script execution in 'blob:/;
+
+/** What Chromium logs when an answer is no success: not an error of the page. */
+export const REFUSED = /Failed to load resource: the server responded with a status of (4|5)\d\d/;

@@ -1,0 +1,18 @@
+import { defineConfig } from "vite";
+import { operations } from "./operations.ts";
+
+export default defineConfig({
+  root: "app",
+  base: "/console/",
+  plugins: [operations()],
+  build: {
+    outDir: "../dist",
+    emptyOutDir: true,
+    target: "es2023",
+    // Everything is a file of its own: the policy of the page allows nothing in line.
+    assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+});

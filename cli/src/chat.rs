@@ -1,17 +1,22 @@
-//! `gatewright chat`: sends a prompt to a model and prints the answer as it arrives.
+//! `gatewright chat`: talks to a model, and prints its answers as they arrive.
 
-use std::borrow::Cow;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+mod answer;
+mod commands;
+mod conversation;
+mod editor;
+
+use std::io::{self, IsTerminal as _, Read as _};
 
 use clap::Args;
-use futures_util::StreamExt as _;
 use gatewright::types::{ChatCompletionRequest, ChatMessage};
-use gatewright::visible::visible_lines;
 
-use crate::exit::{Exit, Failure, say};
+use self::conversation::Conversation;
+use crate::exit::{Exit, Failure};
+use crate::models::unless_known;
+use crate::signals::interruptible;
 use crate::target::Target;
 
-/// Maximum size of a prompt from standard input, in bytes.
+/// Maximum size of a prompt from standard input, and of a conversation, in bytes.
 const MAX_PROMPT_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Args)]
@@ -22,47 +27,45 @@ pub(crate) struct Arguments {
     /// System instructions for the model
     #[arg(long, short)]
     system: Option<String>,
-    /// The prompt; - reads it from standard input
-    prompt: String,
+    /// Keep no history of what is typed in a conversation
+    #[arg(long)]
+    no_history: bool,
+    /// The prompt; - reads it from standard input [default: a conversation on a terminal, else standard input]
+    prompt: Option<String>,
     #[command(flatten)]
     target: Target,
 }
 
 /// The first text model of the catalog.
-fn default_model() -> &'static str {
+pub(crate) fn default_model() -> &'static str {
     gatewright::catalog::TEXT_MODELS.first().map_or("", |model| model.id)
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
-    let prompt = match arguments.prompt.as_str() {
-        "-" => read_prompt()?,
-        _ => arguments.prompt,
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if arguments.prompt.is_none() && is_terminal {
+        let client = arguments.target.client()?;
+        let talk = Conversation::new(client, arguments.model, arguments.system);
+        return talk.run(!arguments.no_history).await;
+    }
+    interruptible(once(arguments)).await
+}
+
+/// One prompt and its answer.
+async fn once(arguments: Arguments) -> Exit {
+    let prompt = match arguments.prompt {
+        Some(prompt) if prompt != "-" => prompt,
+        _ => read_prompt()?,
     };
     let system = arguments.system.map(ChatMessage::system);
     let messages = system.into_iter().chain([ChatMessage::user(prompt)]).collect();
     let request = ChatCompletionRequest::new(arguments.model, messages);
     let client = arguments.target.client()?;
-    let mut chunks = client.chat().completions().stream(&request).await?;
-    let mut out = io::stdout();
-    let to_terminal = out.is_terminal();
-    let mut ended_line = true;
-    while let Some(chunk) = chunks.next().await {
-        for choice in chunk?.choices.iter().filter(|choice| choice.index == 0) {
-            if let Some(text) = choice.delta.content.as_deref().filter(|text| !text.is_empty()) {
-                let text = if to_terminal { visible_lines(text) } else { Cow::Borrowed(text) };
-                out.write_all(text.as_bytes())?;
-                out.flush()?;
-                ended_line = text.ends_with('\n');
-            }
-            if choice.finish_reason.as_ref().is_some_and(|reason| reason.as_str() == "length") {
-                say("the answer was cut off at the model's token limit");
-            }
-        }
+    match answer::print(&client, &request, &mut String::new()).await {
+        Ok(()) => Ok(0),
+        Err(answer::Broken::Call(error)) => Err(unless_known(&client, &request.model, *error).await),
+        Err(answer::Broken::Output(error)) => Err(error.into()),
     }
-    if !ended_line {
-        writeln!(out)?;
-    }
-    Ok(0)
 }
 
 fn read_prompt() -> Result<String, Failure> {
@@ -72,5 +75,8 @@ fn read_prompt() -> Result<String, Failure> {
         .take(MAX_PROMPT_BYTES)
         .read_to_string(&mut prompt)
         .map_err(|error| Failure::Usage(format!("cannot read the prompt: {error}")))?;
+    if prompt.trim().is_empty() {
+        return Err(Failure::Usage("the prompt is empty: nothing came from standard input".to_owned()));
+    }
     Ok(prompt)
 }

@@ -76,7 +76,9 @@ pub(crate) async fn run(Arguments { flags }: Arguments) -> Exit {
     };
     line.end();
     let written = outputs.write(&finished);
-    let printed = print(&finished, &outputs, annotate == Some(AnnotationsFor::Github), baseline.as_ref());
+    let places = if written.is_ok() { outputs.places() } else { String::new() };
+    let printed =
+        print(&finished, &outputs, &places, annotate == Some(AnnotationsFor::Github), baseline.as_ref());
     // A closed terminal needs no message.
     if !finished.interrupted {
         printed?;
@@ -105,12 +107,17 @@ fn read_baseline(file: &Path, profile: &Profile) -> Result<Report, Failure> {
 fn print(
     finished: &Finished,
     outputs: &Outputs,
+    places: &str,
     annotate: bool,
     baseline: Option<&Report>,
 ) -> io::Result<()> {
     let to_stderr = outputs.take_standard_output();
     let colour = if to_stderr { colour(&io::stderr()) } else { colour(&io::stdout()) };
     let mut text = terminal(&finished.report, colour);
+    if !places.is_empty() {
+        text.push('\n');
+        text.push_str(places);
+    }
     if let Some(baseline) = baseline {
         text.push_str(&against(baseline, &finished.report));
     }

@@ -1,6 +1,7 @@
 //! `gatewright image`: generates images and saves them.
 
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,14 +11,19 @@ use gatewright::types::{
 };
 use gatewright::{SaveOptions, check_place};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, say};
+use crate::models::unless_known;
+use crate::one_of::one_of;
 use crate::target::Target;
+
+/// The format that is asked for: the API has no member for another one.
+const FORMAT: &str = "png";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// What to show
     prompt: String,
-    /// Output file; with several images, a number is added before the extension
+    /// Output file, a PNG image; with several images, a number is added before the extension
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Model id
@@ -29,11 +35,11 @@ pub(crate) struct Arguments {
     /// Number of images
     #[arg(long)]
     n: Option<i64>,
-    /// standard or hd
-    #[arg(long)]
+    /// How much care the model takes
+    #[arg(long, value_parser = one_of(ImageGenerationRequestQuality::ALL, ImageGenerationRequestQuality::as_str))]
     quality: Option<ImageGenerationRequestQuality>,
-    /// vivid or natural
-    #[arg(long)]
+    /// How the image looks
+    #[arg(long, value_parser = one_of(ImageGenerationRequestStyle::ALL, ImageGenerationRequestStyle::as_str))]
     style: Option<ImageGenerationRequestStyle>,
     #[command(flatten)]
     target: Target,
@@ -45,6 +51,7 @@ fn default_model() -> &'static str {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
+    check_name(&arguments.out)?;
     let client = arguments.target.client()?;
     // Checks that the folder is writable before the request is sent.
     check_place(&arguments.out, &SaveOptions::default()).await?;
@@ -56,7 +63,10 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         response_format: Some(ImageGenerationRequestResponseFormat::B64Json),
         ..ImageGenerationRequest::new(arguments.model, arguments.prompt)
     };
-    let images = client.images().generate(&request).await?.into_inner().data;
+    let images = match client.images().generate(&request).await {
+        Ok(images) => images.into_inner().data,
+        Err(error) => return Err(unless_known(&client, &request.model, error).await),
+    };
     if images.is_empty() {
         return Err(Failure::Failed("the gateway returned no image".to_owned()));
     }
@@ -65,9 +75,47 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         let place =
             if images.len() == 1 { arguments.out.clone() } else { numbered(&arguments.out, index + 1) };
         client.images().save(image, &place, SaveOptions::default()).await?;
-        writeln!(out, "{}", place.display())?;
+        writeln!(out, "{}", rightly_named(place).display())?;
     }
     Ok(0)
+}
+
+/// Errors: the name says another format than the file would have.
+fn check_name(out: &Path) -> Result<(), Failure> {
+    let Some(extension) = out.extension() else { return Ok(()) };
+    if extension.eq_ignore_ascii_case(FORMAT) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "images are PNG files, and the name {} says otherwise: name it {}",
+        out.display(),
+        out.with_extension(FORMAT).display()
+    )))
+}
+
+/// A provider may give another format all the same: then the file gets its name, unless there is a file of that name.
+fn rightly_named(place: PathBuf) -> PathBuf {
+    let format = format_of(&place).filter(|format| *format != FORMAT && place.extension().is_some());
+    let Some(format) = format else { return place };
+    let right = place.with_extension(format);
+    if !right.exists() && std::fs::rename(&place, &right).is_ok() {
+        return right;
+    }
+    say(&format!("{} is a {format} file", place.display()));
+    place
+}
+
+/// The format of an image file by its first bytes, as an extension.
+fn format_of(file: &Path) -> Option<&'static str> {
+    let mut start = [0; 12];
+    File::open(file).and_then(|mut file| file.read_exact(&mut start)).ok()?;
+    match &start {
+        [0x89, b'P', b'N', b'G', ..] => Some("png"),
+        [0xff, 0xd8, 0xff, ..] => Some("jpg"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => Some("webp"),
+        [b'G', b'I', b'F', b'8', ..] => Some("gif"),
+        _ => None,
+    }
 }
 
 /// `cat.png` → `cat-2.png`.
@@ -84,6 +132,32 @@ fn numbered(out: &Path, number: usize) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_says_another_format_is_refused() {
+        for good in ["cat.png", "cat.PNG", "cat"] {
+            assert!(check_name(Path::new(good)).is_ok(), "{good}");
+        }
+        let refused = check_name(Path::new("a/cat.jpg")).expect_err("no PNG");
+        assert_eq!(
+            refused.message(),
+            "images are PNG files, and the name a/cat.jpg says otherwise: name it a/cat.png"
+        );
+    }
+
+    #[test]
+    fn a_file_of_another_format_gets_its_name_and_replaces_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (named, right) = (folder.path().join("cat.png"), folder.path().join("cat.jpg"));
+        let jpeg = b"\xff\xd8\xff\xe0 a picture";
+        std::fs::write(&named, jpeg).expect("written");
+        assert_eq!(rightly_named(named.clone()), right);
+        std::fs::write(&named, b"\xff\xd8\xff\xe0 another one").expect("written");
+        assert_eq!(rightly_named(named.clone()), named);
+        assert_eq!(std::fs::read(&right).expect("read"), jpeg);
+        std::fs::write(&named, b"\x89PNG\r\n\x1a\n and more").expect("written");
+        assert_eq!(rightly_named(named.clone()), named);
+    }
 
     #[test]
     fn several_images_are_numbered_before_the_extension() {

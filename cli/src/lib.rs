@@ -1,34 +1,54 @@
 //! The `gatewright` program as a library, so that the Python and Node packages can ship it.
 //!
-//! Each command has a module. Exit codes: 0 success; 1 failure, or an invalid document; 2 wrong usage or configuration,
-//! or an unreadable file; 3 a report that cannot be written; 130 interrupted; 141 the reader closed the output.
+//! Each command has a module. The exit codes are those of the table in `docs/guides/command-line.md`.
 
+mod amount;
 mod chat;
 mod check;
+#[cfg(feature = "server")]
 mod config;
+#[cfg(feature = "server")]
+mod data_folder;
+mod doctor;
+mod examples;
 mod exit;
 mod image;
+#[cfg(feature = "server")]
 mod import;
+#[cfg(feature = "server")]
 mod keys;
 mod models;
+#[cfg(feature = "server")]
+mod nodes;
+mod one_of;
+#[cfg(feature = "server")]
 mod operator;
 mod places;
 mod report;
 mod seconds;
+#[cfg(feature = "server")]
 mod serve;
+#[cfg(any(test, not(feature = "server")))]
+mod server_package;
+mod shell;
 mod signals;
+mod state;
+#[cfg(feature = "server")]
 mod store;
 mod table;
 mod target;
 mod terminal;
+#[cfg(feature = "server")]
 mod usage;
 mod video;
+#[cfg(feature = "server")]
 mod webhooks;
 
 use std::ffi::OsString;
 use std::future::Future;
+use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
 use crate::signals::interruptible;
@@ -37,44 +57,78 @@ use crate::signals::interruptible;
 #[derive(Debug, Parser)]
 #[command(name = "gatewright", bin_name = "gatewright", version, max_term_width = 100, after_help = ENVIRONMENT)]
 struct Program {
+    /// When to write in colours
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    color: ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
 
 const ENVIRONMENT: &str = "Environment:
   GATEWRIGHT_BASE_URL  URL of the gateway (default http://127.0.0.1:8080)
-  GATEWRIGHT_API_KEY   API key; commands that call a gateway read it only from here, so that no
-                       process list shows it
-  NO_COLOR             Turns colours off, whatever its value";
+  GATEWRIGHT_API_KEY   API key; commands that call a gateway read it only from
+                       here, so that no process list shows it
+  NO_COLOR             Turns colours off, whatever its value
+  CLICOLOR_FORCE       Turns colours on where no terminal is, unless it is 0";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a gateway; without a configuration file, with an embedded simulated provider
+    #[cfg(feature = "server")]
     Serve(serve::Arguments),
     /// Work with the configuration file of a gateway
+    #[cfg(feature = "server")]
     Config(config::Arguments),
     /// Make, list, rotate and revoke keys of a gateway
+    #[cfg(feature = "server")]
     Keys(keys::Arguments),
     /// Report the usage of a gateway by key, model, upstream and day
+    #[cfg(feature = "server")]
     Usage(usage::Arguments),
     /// Look after what a gateway keeps: check, copy and move it
+    #[cfg(feature = "server")]
     Store(store::Arguments),
+    /// List the gateways that share a store
+    #[cfg(feature = "server")]
+    Nodes(nodes::Arguments),
     /// List the notifications of a gateway, have them delivered again, or receive some
+    #[cfg(feature = "server")]
     Webhooks(webhooks::Arguments),
     /// Check whether a service is compatible, and write a report
     Check(check::Arguments),
     /// Make a configuration file of that of another gateway
+    #[cfg(feature = "server")]
     Import(import::Arguments),
     /// Work with compatibility reports
     Report(report::Arguments),
-    /// Send a prompt to a model and print the answer as it arrives
+    /// Talk to a model; with a prompt, print its answer as it arrives
     Chat(chat::Arguments),
-    /// List the models available to the key
+    /// Find out why a gateway cannot be called, and what to do
+    Doctor(doctor::Arguments),
+    /// List the models available to the key, and what they are
     Models(models::Arguments),
     /// Generate images and save them
     Image(image::Arguments),
     /// Generate a video: submit the task, wait, save the file
     Video(video::Arguments),
+    /// Print a script that completes commands and options in a shell
+    Completions(shell::Completions),
+    /// Write the manual pages
+    Man(shell::Manual),
+    #[cfg(not(feature = "server"))]
+    #[command(flatten)]
+    Server(server_package::Command),
+}
+
+/// The program as its command line is parsed.
+fn program() -> clap::Command {
+    examples::with_examples(Program::command())
+}
+
+fn parse(arguments: Vec<OsString>) -> Result<Program, clap::Error> {
+    let mut program = program().color(terminal::asked(&arguments));
+    let matches = program.try_get_matches_from_mut(arguments)?;
+    Program::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
 }
 
 /// Runs the program. args: the full command line, with the program name first. Returns the exit code.
@@ -82,7 +136,18 @@ pub fn main<I>(args: I) -> u8
 where
     I: IntoIterator<Item = OsString>,
 {
-    let program = match Program::try_parse_from(args) {
+    main_beside(args, Vec::new)
+}
+
+/// Like [`main`], for packages that come without the server. folders: where theirs may have put `gatewright-server`; asked
+/// for only if a command needs it, and searched before PATH.
+#[cfg_attr(feature = "server", expect(unused_variables, reason = "this program runs all commands itself"))]
+pub fn main_beside<I>(args: I, folders: impl FnOnce() -> Vec<PathBuf>) -> u8
+where
+    I: IntoIterator<Item = OsString>,
+{
+    let args: Vec<OsString> = args.into_iter().collect();
+    let program = match parse(args.clone()) {
         Ok(program) => program,
         Err(error) => {
             // Help and version arrive here, too. A failure to print them has no place to be reported.
@@ -90,20 +155,35 @@ where
             return u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
         }
     };
+    terminal::choose(program.color);
     let result = match program.command {
+        #[cfg(feature = "server")]
         Command::Config(arguments) => config::run(arguments),
+        #[cfg(feature = "server")]
         Command::Import(arguments) => import::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Check(arguments) => on_runtime(check::run(arguments)),
+        #[cfg(feature = "server")]
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
+        #[cfg(feature = "server")]
         Command::Keys(arguments) => on_runtime(interruptible(keys::run(arguments))),
+        #[cfg(feature = "server")]
         Command::Store(arguments) => on_runtime(interruptible(store::run(arguments))),
+        #[cfg(feature = "server")]
+        Command::Nodes(arguments) => on_runtime(interruptible(nodes::run(arguments))),
+        #[cfg(feature = "server")]
         Command::Webhooks(arguments) => on_runtime(interruptible(webhooks::run(arguments))),
+        #[cfg(feature = "server")]
         Command::Usage(arguments) => on_runtime(interruptible(usage::run(arguments))),
-        Command::Chat(arguments) => on_runtime(interruptible(chat::run(arguments))),
+        Command::Chat(arguments) => on_runtime(chat::run(arguments)),
+        Command::Doctor(arguments) => on_runtime(interruptible(doctor::run(arguments))),
+        Command::Completions(arguments) => shell::completions(&arguments, self::program()),
+        Command::Man(arguments) => shell::manual(&arguments, self::program()),
         Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
         Command::Image(arguments) => on_runtime(interruptible(image::run(arguments))),
         Command::Video(arguments) => on_runtime(interruptible(video::run(arguments))),
+        #[cfg(not(feature = "server"))]
+        Command::Server(_) => server_package::run(args.get(1..).unwrap_or_default(), &folders()),
     };
     exit::exit_code(result)
 }

@@ -1,14 +1,22 @@
-//! `gatewright models`: lists the models available to the key.
+//! `gatewright models`: lists the models available to the key, and what they are.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use clap::Args;
-use gatewright::Call;
+use gatewright::catalog::{FAMILIES, IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
+use gatewright::likely::offer;
 use gatewright::operations::LIST_MODELS;
+use gatewright::types::Model;
 use gatewright::visible::{visible, visible_lines};
+use gatewright::{Call, Client, Error, ErrorCode};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
+use crate::table;
 use crate::target::Target;
+
+/// How long a failed command looks for the model that was meant.
+const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -21,11 +29,11 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
     let client = arguments.target.client()?;
-    let to_terminal = io::stdout().is_terminal();
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let stdout = io::stdout();
+    let mut out = io::BufWriter::new(stdout.lock());
     if arguments.json {
         let list = client.call(Call::new(&LIST_MODELS)).await?;
-        if to_terminal {
+        if stdout.is_terminal() {
             writeln!(out, "{}", visible_lines(&String::from_utf8_lossy(&list.body)))?;
         } else {
             out.write_all(&list.body)?;
@@ -33,13 +41,88 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         }
     } else {
         let models = client.models().list().await?.into_inner().data;
-        let models: Vec<_> =
-            models.iter().map(|model| (visible(&model.id), visible(&model.owned_by))).collect();
-        let width = models.iter().map(|(id, _)| id.chars().count()).max().unwrap_or(0);
-        for (id, owner) in &models {
-            writeln!(out, "{id:width$}  {owner}")?;
-        }
+        let heads = ["MODEL", "KIND", "FAMILY", "PROTOCOLS"].map(str::to_owned);
+        let rows: Vec<_> = std::iter::once(heads).chain(models.iter().map(row)).collect();
+        table::write(&mut out, &rows, 0..0)?;
     }
     out.flush()?;
     Ok(0)
+}
+
+/// Id, kind, family and protocols; a dash for what neither the gateway nor the catalog says.
+fn row(model: &Model) -> [String; 4] {
+    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let protocols = protocols(model).join(", ");
+    [model.id.clone(), or_dash(kind(model).unwrap_or("")), or_dash(&model.owned_by), or_dash(&protocols)]
+}
+
+/// What a model makes, as the gateway says, else the catalog.
+pub(crate) fn kind(model: &Model) -> Option<&str> {
+    if let Some(kind) = &model.kind {
+        return Some(kind);
+    }
+    let id = model.id.as_str();
+    if TEXT_MODELS.iter().any(|model| model.id == id) {
+        Some("text")
+    } else if IMAGE_MODELS.iter().any(|model| model.id == id) {
+        Some("image")
+    } else {
+        VIDEO_MODELS.iter().any(|model| model.id == id).then_some("video")
+    }
+}
+
+/// The protocols that serve a model, as the gateway says, else the catalog; empty if neither does.
+pub(crate) fn protocols(model: &Model) -> Vec<&str> {
+    if !model.protocols.is_empty() {
+        return model.protocols.iter().map(String::as_str).collect();
+    }
+    let Some(text) = TEXT_MODELS.iter().find(|text| text.id == model.id) else {
+        // Images and videos have endpoints of their own.
+        return kind(model).map_or_else(Vec::new, |_| vec!["media"]);
+    };
+    let family = FAMILIES.iter().find(|family| family.id == text.family);
+    family.map_or_else(Vec::new, |family| family.protocols.to_vec())
+}
+
+/// The failure of a call. Where the gateway knows no such model, the message offers one that it has.
+pub(crate) async fn unless_known(client: &Client, model: &str, error: Error) -> Failure {
+    let is_unknown = error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code);
+    let failure = Failure::from(error);
+    if !is_unknown {
+        return failure;
+    }
+    let list = client.models();
+    let Ok(Ok(list)) = tokio::time::timeout(LOOK, list.list()).await else { return failure };
+    let ids: Vec<String> = list.data.iter().map(|model| model.id.clone()).collect();
+    let offer = visible(&offer(model, &ids)).into_owned();
+    match failure {
+        Failure::Failed(message) => Failure::Failed(message + &offer),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(document: serde_json::Value) -> Model {
+        serde_json::from_value(document).expect("a model")
+    }
+
+    #[test]
+    fn what_the_gateway_says_goes_before_the_catalog() {
+        let of_catalog = model(serde_json::json!({
+            "id": "model-sol", "object": "model", "created": 1, "owned_by": "family_one",
+        }));
+        assert_eq!(
+            row(&of_catalog),
+            ["model-sol", "text", "family_one", "chat, responses, messages, native"]
+        );
+        let of_gateway = model(serde_json::json!({
+            "id": "model-sol", "object": "model", "created": 1, "owned_by": "us", "kind": "image", "protocols": ["media"],
+        }));
+        assert_eq!(row(&of_gateway), ["model-sol", "image", "us", "media"]);
+        let unknown = model(serde_json::json!({"id": "x", "object": "model", "created": 1, "owned_by": ""}));
+        assert_eq!(row(&unknown), ["x", "-", "-", "-"]);
+    }
 }

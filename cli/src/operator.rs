@@ -1,17 +1,18 @@
 //! Where the commands for operators find keys, usage and notifications: in a data folder, in a database that several gateways
 //! share, or at a running gateway.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use gatewright::operations::{self, Operation};
 use gatewright::{ApiKey, Call, Client};
 use gatewright_gateway::{
-    IssuedKey, Key, NewKey, Notification, Registry, RegistryError, Rotation, UsageQuery, UsageRow,
+    IssuedKey, Key, NewKey, Node, Notification, Registry, RegistryError, Rotation, UsageQuery, UsageRow,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::data_folder;
 use crate::exit::Failure;
 use crate::serve::store;
 
@@ -70,6 +71,13 @@ const REDELIVER: Operation = Operation {
     name: "redeliver",
     ..WEBHOOKS
 };
+const NODES: Operation = Operation {
+    id: "admin_list_nodes",
+    path: "/admin/nodes",
+    query_parameters: &[],
+    resource: "admin.nodes",
+    ..LIST
+};
 const USAGE: Operation = Operation {
     id: "admin_usage",
     path: "/admin/usage",
@@ -81,13 +89,14 @@ const USAGE: Operation = Operation {
 
 /// The place, as arguments.
 #[derive(Debug, Args)]
-#[group(id = "place", required = true, multiple = false)]
+#[group(id = "place", multiple = false)]
 pub(crate) struct Place {
-    /// Data folder of the gateway, which may be running
+    /// Data folder of the gateway, which may be running [default: GATEWRIGHT_SERVE_DATA, then gatewright in the user's data
+    /// folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Address of a running gateway, whose admin key is in GATEWRIGHT_SERVE_ADMIN_KEY
-    #[arg(long, value_name = "URL")]
+    #[arg(long = "base-url", alias = "url", value_name = "URL")]
     url: Option<String>,
     /// Postgres database whose address is in GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
     #[arg(long)]
@@ -113,9 +122,8 @@ impl From<RegistryError> for Failure {
 impl Place {
     /// Opens the place; a missing folder is an error.
     pub(crate) async fn open(&self) -> Result<Keys, Failure> {
-        if let Some(folder) = self.data.as_deref().filter(|folder| !folder.is_dir()) {
-            let folder = folder.display();
-            return Err(Failure::Usage(format!("there is no data folder {folder}; keys create makes one")));
+        if !self.store && self.url.is_none() {
+            data_folder::existing(self.data.as_deref())?;
         }
         self.open_or_create().await
     }
@@ -125,11 +133,11 @@ impl Place {
         if self.store {
             return Ok(Keys::Store(store::open().await?));
         }
-        match (&self.data, &self.url) {
-            (Some(folder), _) => Ok(Keys::Store(Registry::open(Path::new(folder)).await?)),
-            (None, url) => {
+        match &self.url {
+            None => Ok(Keys::Store(Registry::open(&data_folder::meant(self.data.as_deref())?).await?)),
+            Some(url) => {
                 let key = admin_key()?;
-                let client = Client::builder().base_url(url.as_deref().unwrap_or_default());
+                let client = Client::builder().base_url(url);
                 // A key that was made is not made twice.
                 let client = client.api_key(key.expose()).max_retries(0).build()?;
                 Ok(Keys::Gateway(client))
@@ -226,6 +234,18 @@ impl Keys {
             Self::Gateway(client) => {
                 call::<serde::de::IgnoredAny>(client, Call::new(&REDELIVER).path("id", id)).await.map(drop)
             }
+        }
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, Failure> {
+        #[derive(Deserialize)]
+        struct List {
+            nodes: Vec<Node>,
+        }
+
+        match self {
+            Self::Store(registry) => Ok(registry.nodes().await?),
+            Self::Gateway(client) => Ok(call::<List>(client, Call::new(&NODES)).await?.nodes),
         }
     }
 

@@ -2,46 +2,57 @@
 //!
 //! A flag goes before its variable, a variable before the configuration file, and that before the defaults.
 
+mod announce;
 mod key;
 mod limits;
+mod lines;
 mod logging;
 mod reload;
 pub(crate) mod store;
 mod watch;
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault, Kind};
+use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault};
 
+use self::announce::{Announcement, Origins};
 use self::key::{KeyArguments, Origin};
 use self::limits::Limits;
 use self::logging::Logging;
 use self::reload::Reloading;
 use self::watch::Watch;
+use crate::data_folder;
 use crate::exit::{Exit, Failure, say};
 use crate::signals::{Hangup, Hangups, stop_signal};
 
 #[derive(Debug, Args)]
 #[command(
     after_help = "Webhooks are signed with the secret of the configuration file, else with the first secret of \
-                        GATEWRIGHT_WEBHOOK_SECRET, else with a random one, which is shown. The key of the operations \
+                        GATEWRIGHT_WEBHOOK_SECRET, else with a random one, which is shown when it is made. The key of the operations \
                         under /admin is in GATEWRIGHT_SERVE_ADMIN_KEY or in the configuration file. \
                         GATEWRIGHT_SERVE_STORE_URL is the address of a Postgres database that several gateways share, and \
-                        GATEWRIGHT_SERVE_PEPPER their pepper."
+                        GATEWRIGHT_SERVE_PEPPER their pepper. GATEWRIGHT_SERVE_COUNTERS_URL is the address of a Redis or \
+                        Valkey server, on which they count together what their keys use of their limits."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[expect(clippy::option_option, reason = "the flag alone means the usual folder")]
 pub(crate) struct Arguments {
     /// Configuration file, read again when it changes; see gatewright config [default: none, a simulated provider]
     #[arg(long, value_name = "FILE", env = "GATEWRIGHT_SERVE_CONFIG", hide_env_values = true)]
+    #[arg(value_parser = maybe_path())]
     config: Option<PathBuf>,
     /// Address to listen on; port 0 picks a free port; repeat it for several [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
     #[command(flatten)]
     key: KeyArguments,
+    /// Name among the gateways that share a store [default: that of the machine]
+    #[arg(long, value_name = "NAME", env = "GATEWRIGHT_SERVE_NAME", hide_env_values = true)]
+    name: Option<String>,
     /// Scheme, host and port under which clients reach the gateway, for file URLs [default: from the Host header]
     #[arg(long, value_name = "URL", env = "GATEWRIGHT_SERVE_PUBLIC_URL", hide_env_values = true)]
     public_url: Option<String>,
@@ -49,9 +60,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     #[arg(env = "GATEWRIGHT_SERVE_ALLOW_ORIGIN", hide_env_values = true)]
     allow_origin: Vec<String>,
-    /// Folder of what lasts: keys, usage, places of responses, files [default: none, everything is in memory]
-    #[arg(long, value_name = "DIR", env = "GATEWRIGHT_SERVE_DATA", hide_env_values = true)]
-    data: Option<PathBuf>,
+    /// Folder of what lasts: keys, usage, stored responses, tasks, files; without DIR, gatewright in the user's data folder,
+    /// such as ~/.local/share [default: none, everything is in memory]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, env = "GATEWRIGHT_SERVE_DATA", hide_env_values = true)]
+    #[arg(value_parser = maybe_path())]
+    data: Option<Option<PathBuf>>,
     /// Allow webhook_url to use plain http and to point to this machine or a private network; for development
     #[arg(long)]
     allow_private_webhooks: bool,
@@ -59,9 +72,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FAULTS")]
     fault: Vec<String>,
     /// Print one JSON line when ready: {"listening": "http://…", "key": "…", "webhook_secret": "whsec_…"}; what is from
-    /// the configuration file is null
+    /// the configuration file is null, and so is a secret that was made at an earlier start
     #[arg(long)]
     json: bool,
+    /// Open its page in a browser when it is ready
+    #[arg(long)]
+    open: bool,
     /// Serve /metrics, in the text form of Prometheus, to everyone who reaches the gateway
     #[arg(long)]
     open_metrics: bool,
@@ -89,11 +105,17 @@ impl Arguments {
             config.listen.clone_from(&self.listen);
         }
         // An empty variable counts as unset.
+        if let Some(name) = self.name.as_ref().filter(|name| !name.is_empty()) {
+            config.name = Some(name.clone());
+        }
         if let Some(url) = self.public_url.as_ref().filter(|url| !url.is_empty()) {
             config.public_url = Some(url.clone());
         }
-        if let Some(data) = self.data.as_ref().filter(|data| !data.as_os_str().is_empty()) {
-            config.data = Some(data.clone());
+        match &self.data {
+            None => {}
+            Some(None) => config.data = Some(data_folder::usual()?),
+            Some(Some(folder)) if folder.as_os_str().is_empty() => {}
+            Some(Some(folder)) => config.data = Some(folder.clone()),
         }
         let origins = self.allow_origin.iter().filter(|origin| !origin.is_empty());
         if origins.clone().next().is_some() {
@@ -130,7 +152,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         say(&format!("warning: {warning}"));
     }
     let settled = arguments.settle(config)?;
-    let provider = provider(&settled.config);
+    let announcement = Announcement::of(&settled.config);
     let gateway = Gateway::bind(settled.config).await.map_err(|error| Failure::Usage(error.to_string()))?;
     // Installed before the gateway says that it is ready: from then on, a signal must find its handler.
     let no_handler = |error| Failure::Failed(format!("cannot install a signal handler: {error}"));
@@ -146,7 +168,15 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         }
         _ => None,
     };
-    announce(&gateway, &provider, settled.key, settled.webhook_secret, arguments.json)?;
+    let origins = Origins { key: settled.key, webhook_secret: settled.webhook_secret };
+    if arguments.json {
+        Announcement::print_json(&gateway, &origins)?;
+    } else {
+        announcement.print(&gateway, &origins)?;
+    }
+    if arguments.open {
+        open_page(&gateway.url());
+    }
     for task in gateway.serve(stop).await {
         say(&format!("the video task {task} failed: the gateway stopped before the video was ready"));
     }
@@ -175,40 +205,17 @@ fn webhook_secrets(config: &mut Config) -> Result<Option<Origin>, Failure> {
     Ok(config.webhook_secret.is_some().then_some(Origin::CommandLine))
 }
 
-/// Who answers, for the announcement.
-fn provider(config: &Config) -> String {
-    if config.upstreams.iter().all(|upstream| upstream.kind == Kind::Simulator) {
-        return "a simulated provider".to_owned();
-    }
-    let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
-    match names.as_slice() {
-        [one] => format!("the upstream {one}"),
-        several => format!("the upstreams {}", several.join(", ")),
-    }
+/// A variable that is set to nothing is as if it were not set; clap refuses an empty path.
+fn maybe_path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
-/// `key`, `webhook_secret`: where they are from. What is in the configuration file is not printed.
-fn announce(
-    gateway: &Gateway,
-    provider: &str,
-    key_origin: Option<Origin>,
-    secret_origin: Option<Origin>,
-    json: bool,
-) -> io::Result<()> {
-    let (url, key, secret) = (gateway.url(), gateway.key().expose(), gateway.webhook_secret().expose());
-    let mut out = io::stdout().lock();
-    if json {
-        let shown = |text, origin| (origin != Some(Origin::ConfigFile)).then_some(text);
-        let (key, secret) = (shown(key, key_origin), shown(secret.as_str(), secret_origin));
-        writeln!(out, "{}", serde_json::json!({"listening": url, "key": key, "webhook_secret": secret}))?;
-    } else {
-        writeln!(out, "Gateway at {}, with {provider}. Ctrl-C stops it.", gateway.urls().join(", "))?;
-        if key_origin.is_none() {
-            writeln!(out, "\nTo call it:\n  export GATEWRIGHT_BASE_URL={url} GATEWRIGHT_API_KEY={key}")?;
-        }
-        if secret_origin.is_none() {
-            writeln!(out, "\nTo verify its webhooks:\n  export {WEBHOOK_SECRET_VARIABLE}={secret}")?;
-        }
+/// Opens the page of the gateway in the browser of this machine. A machine without one has a gateway all the same.
+fn open_page(url: &str) {
+    // An address that listens everywhere is none that a browser can go to.
+    let page =
+        format!("{}/", url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1));
+    if let Err(error) = open::that_detached(&page) {
+        say(&format!("no browser could be opened ({error}): open {page} in one"));
     }
-    out.flush()
 }

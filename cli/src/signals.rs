@@ -14,11 +14,12 @@ pub(crate) async fn interruptible(command: impl Future<Output = Exit>) -> Exit {
 }
 
 /// What SIGHUP means to a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Hangup {
     /// The terminal was closed: the command stops. Under nohup, it goes on.
     Stops,
-    /// The configuration is read again: see [`Hangups`].
+    /// The configuration is read again: see `Hangups`.
+    #[cfg(feature = "server")]
     Reloads,
 }
 
@@ -27,10 +28,9 @@ pub(crate) enum Hangup {
 pub(crate) fn stop_signal(on_hangup: Hangup) -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut hangup = if on_hangup == Hangup::Reloads || ignores_hangup() {
-        None
-    } else {
-        Some(signal(SignalKind::hangup())?)
+    let mut hangup = match on_hangup {
+        Hangup::Stops if !ignores_hangup() => Some(signal(SignalKind::hangup())?),
+        _ => None,
     };
     Ok(async move {
         let hung_up = async {
@@ -70,11 +70,13 @@ pub(crate) fn stop_signal(_: Hangup) -> io::Result<impl Future<Output = ()>> {
 }
 
 /// The SIGHUPs that this process gets; none elsewhere than on unix.
+#[cfg(feature = "server")]
 pub(crate) struct Hangups {
     #[cfg(unix)]
     signals: tokio::signal::unix::Signal,
 }
 
+#[cfg(feature = "server")]
 impl Hangups {
     /// From now on, SIGHUP no longer ends the process.
     #[cfg_attr(not(unix), expect(clippy::unnecessary_wraps, reason = "the same signature as on unix"))]
@@ -88,6 +90,35 @@ impl Hangups {
     /// Resolves at the next one.
     pub(crate) async fn next(&mut self) {
         #[cfg(unix)]
+        if self.signals.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Interrupts (Ctrl-C) of a command that goes on after them.
+pub(crate) struct Interrupts {
+    #[cfg(unix)]
+    signals: tokio::signal::unix::Signal,
+    #[cfg(windows)]
+    signals: tokio::signal::windows::CtrlC,
+}
+
+impl Interrupts {
+    /// From now on, an interrupt no longer ends the process.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?,
+            #[cfg(windows)]
+            signals: tokio::signal::windows::ctrl_c()?,
+        })
+    }
+
+    /// Resolves at the next one.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(any(unix, windows))]
         if self.signals.recv().await.is_some() {
             return;
         }

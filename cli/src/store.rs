@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use gatewright_gateway::Registry;
 
+use crate::data_folder;
 use crate::exit::{Exit, FAILED, Failure, say};
 use crate::serve::store;
 
@@ -33,9 +34,9 @@ enum Command {
         /// The new folder
         #[arg(value_name = "DIR")]
         to: PathBuf,
-        /// Data folder
+        /// Data folder [default: GATEWRIGHT_SERVE_DATA, then gatewright in the user's data folder]
         #[arg(long, value_name = "DIR")]
-        data: PathBuf,
+        data: Option<PathBuf>,
     },
     /// Write all that the database holds as lines of JSON, to move it into another one; without the pepper and files
     Export {
@@ -56,9 +57,9 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "place", required = true, multiple = false)]
-struct Place {
-    /// Data folder
+#[group(id = "place", multiple = false)]
+pub(crate) struct Place {
+    /// Data folder [default: GATEWRIGHT_SERVE_DATA, then gatewright in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Postgres database whose address is in GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
@@ -68,19 +69,19 @@ struct Place {
 
 impl Place {
     /// A missing folder is an error.
-    async fn open(&self) -> Result<Registry, Failure> {
-        if let Some(folder) = self.data.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(Failure::Usage(format!("there is no data folder {}", folder.display())));
+    pub(crate) async fn open(&self) -> Result<Registry, Failure> {
+        if !self.store {
+            data_folder::existing(self.data.as_deref())?;
         }
         self.open_or_create().await
     }
 
     /// A missing folder is created.
     async fn open_or_create(&self) -> Result<Registry, Failure> {
-        match &self.data {
-            Some(folder) => Ok(Registry::open(folder).await?),
-            None => store::open().await,
+        if self.store {
+            return store::open().await;
         }
+        Ok(Registry::open(&data_folder::meant(self.data.as_deref())?).await?)
     }
 }
 
@@ -92,7 +93,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
             Ok(0)
         }
         Command::Check { no_files, place } => {
-            let has_files = place.data.is_some() && !no_files;
+            let has_files = !place.store && !no_files;
             let damage = place.open().await?.damage(has_files).await?;
             for found in &damage {
                 say(found);
@@ -107,8 +108,8 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
             Ok(if damage.is_empty() { 0 } else { FAILED })
         }
         Command::Backup { to, data } => {
-            let place = Place { data: Some(data.clone()), store: false };
-            place.open().await?.backup(&data, &to).await?;
+            let data = data_folder::existing(data.as_deref())?;
+            Registry::open(&data).await?.backup(&data, &to).await?;
             say(&format!("the data folder is copied to {}", to.display()));
             Ok(0)
         }

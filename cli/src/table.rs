@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use gatewright::visible::visible;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+#[cfg(feature = "server")]
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// Writes rows in columns as wide as their longest cell. `right`: columns whose cells are aligned to the right.
 pub(crate) fn write<const COLUMNS: usize>(
@@ -32,6 +32,7 @@ pub(crate) fn write<const COLUMNS: usize>(
     Ok(())
 }
 
+#[cfg(feature = "server")]
 /// A time in UTC; a dash where there is none.
 pub(crate) fn instant(seconds: Option<u64>) -> String {
     let Some(seconds) = seconds else { return "-".to_owned() };

@@ -1,13 +1,104 @@
-//! Whether standard output and standard error are terminals.
+//! What standard output and standard error are: terminals or not, and whether they take colours.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Whether to write colours to a stream.
+use clap::ColorChoice;
+
+/// What `--color` said, as the position in [`CHOICES`].
+static CHOICE: AtomicU8 = AtomicU8::new(0);
+const CHOICES: [(ColorChoice, &str); 3] =
+    [(ColorChoice::Auto, "auto"), (ColorChoice::Always, "always"), (ColorChoice::Never, "never")];
+
+pub(crate) const BOLD: &str = "\x1b[1m";
+pub(crate) const DIM: &str = "\x1b[2m";
+pub(crate) const RED: &str = "\x1b[1;31m";
+pub(crate) const GREEN: &str = "\x1b[32m";
+pub(crate) const YELLOW: &str = "\x1b[33m";
+pub(crate) const CYAN: &str = "\x1b[36m";
+const RESET: &str = "\x1b[0m";
+
+/// The choice of a command line that is not parsed yet: what is wrong with it is told in colours, too.
+pub(crate) fn asked(arguments: &[OsString]) -> ColorChoice {
+    let words: Vec<&str> =
+        arguments.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").collect();
+    let given = words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--color")? {
+        "" => words.get(at + 1).copied(),
+        rest => rest.strip_prefix('='),
+    });
+    let known = CHOICES.into_iter().find(|(_, name)| Some(*name) == given);
+    known.map_or(ColorChoice::Auto, |(choice, _)| choice)
+}
+
+/// From now on, colours are written as `--color` says.
+pub(crate) fn choose(choice: ColorChoice) {
+    let place = CHOICES.iter().position(|(known, _)| *known == choice).unwrap_or_default();
+    CHOICE.store(u8::try_from(place).unwrap_or_default(), Ordering::Relaxed);
+}
+
+/// Whether to write colours to a stream: as `--color` says, else as `NO_COLOR` and `CLICOLOR_FORCE` say, else to a terminal
+/// that knows colours.
 pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
-    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    match CHOICES[usize::from(CHOICE.load(Ordering::Relaxed))].0 {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        // NO_COLOR counts whatever its value is, except nothing.
+        ColorChoice::Auto if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) => false,
+        ColorChoice::Auto if is_set("CLICOLOR_FORCE") => true,
+        ColorChoice::Auto => {
+            stream.is_terminal() && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+        }
+    }
 }
 
 /// Whether to show progress: only on a terminal.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
+}
+
+/// Writes text in colours, or plainly.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    is_on: bool,
+}
+
+impl Paint {
+    pub(crate) fn on(stream: &impl IsTerminal) -> Self {
+        Self { is_on: colour(stream) }
+    }
+
+    /// Without colours, wherever it is written.
+    #[cfg(test)]
+    pub(crate) const fn none() -> Self {
+        Self { is_on: false }
+    }
+
+    pub(crate) fn paint(self, style: &str, text: impl std::fmt::Display) -> String {
+        if self.is_on { format!("{style}{text}{RESET}") } else { text.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(line: &str) -> ColorChoice {
+        asked(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_choice_is_known_before_the_command_line_is_parsed() {
+        assert_eq!(asks("gatewright models --color always"), ColorChoice::Always);
+        assert_eq!(asks("gatewright --color=never chat hi"), ColorChoice::Never);
+        for other in [
+            "gatewright",
+            "gatewright --color",
+            "gatewright --color=purple",
+            "gatewright chat -- --color=never",
+        ] {
+            assert_eq!(asks(other), ColorChoice::Auto, "{other}");
+        }
+    }
 }

@@ -15,6 +15,8 @@ use gatewright::{SaveOptions, check_place};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::Exit;
+use crate::models::unless_known;
+use crate::one_of::one_of;
 use crate::target::Target;
 use crate::video::generated::wait_flags::WaitFlags;
 
@@ -31,11 +33,11 @@ pub(crate) struct Arguments {
     /// Seconds
     #[arg(long)]
     duration: Option<i64>,
-    /// 720p or 1080p
-    #[arg(long)]
+    /// Lines of the picture
+    #[arg(long, value_parser = one_of(VideoGenerationRequestResolution::ALL, VideoGenerationRequestResolution::as_str))]
     resolution: Option<VideoGenerationRequestResolution>,
-    /// 16:9, 9:16 or 1:1
-    #[arg(long)]
+    /// Shape of the picture
+    #[arg(long, value_parser = one_of(VideoGenerationRequestAspectRatio::ALL, VideoGenerationRequestAspectRatio::as_str))]
     aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
     #[command(flatten)]
     wait: WaitFlags,
@@ -74,7 +76,10 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     let generations = videos.generations();
     let task = generations.create_and_wait(&request, options).await;
     line.finish_and_clear();
-    let task = task?;
+    let task = match task {
+        Ok(task) => task,
+        Err(error) => return Err(unless_known(&client, &request.model, error).await),
+    };
     generations.save(&task, &arguments.out, SaveOptions::default()).await?;
     writeln!(io::stdout().lock(), "{}", arguments.out.display())?;
     Ok(0)

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use clap::{Args, Subcommand, ValueEnum};
 use gatewright_gateway::Notification;
 
-use crate::exit::{Exit, say};
+use crate::exit::{Exit, exit_code, say};
 use crate::operator::Place;
 use crate::table;
 
@@ -23,6 +23,8 @@ enum Command {
     List(List),
     /// Have notifications delivered again, as if they had never been tried
     Redeliver(Redeliver),
+    /// Print the secret that signs notifications, unless another one is configured
+    Secret(crate::store::Place),
     /// Receive notifications on this machine, verify them, and print them
     Listen(listen::Arguments),
 }
@@ -72,6 +74,11 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     match arguments.command {
         Command::List(list) => list.run().await,
         Command::Redeliver(redeliver) => redeliver.run().await,
+        Command::Secret(place) => {
+            let secret = place.open().await?.webhook_secret();
+            writeln!(io::stdout().lock(), "{}", secret.expose())?;
+            Ok(0)
+        }
         Command::Listen(arguments) => listen::run(arguments).await,
     }
 }
@@ -116,10 +123,14 @@ impl Redeliver {
         if ids.is_empty() {
             say("no notification was given up");
         }
+        let mut code = 0;
         for id in &ids {
-            place.redeliver(id).await?;
-            say(&format!("the notification {id} is delivered again"));
+            match place.redeliver(id).await {
+                Ok(()) => say(&format!("the notification {id} is delivered again")),
+                // The others are delivered all the same.
+                Err(failure) => code = exit_code(Err(failure)),
+            }
         }
-        Ok(0)
+        Ok(code)
     }
 }

@@ -1,7 +1,8 @@
-//! Safe output: text that is safe to show on a terminal, and files that are written completely or not at all; and which
-//! texts are URIs. The crate knows nothing of the gateway's API. The crates `gatewright` and `gatewright-report` re-export
+//! Safe output: text that is safe to show on a terminal, and files that are written completely or not at all; which
+//! texts are URIs, and which known word a wrong one is likely meant to be. The crate knows nothing of the gateway's API. The crates `gatewright` and `gatewright-report` re-export
 //! it.
 
+pub mod likely;
 pub mod uri;
 pub mod visible;
 pub mod whole_file;

@@ -1,9 +1,11 @@
 //! The output files of a run: checked before the first request, written at the end.
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use gatewright::report::{EvidenceFile, html, junit};
+use gatewright::visible::visible;
 use gatewright::whole_file::{check_place, same_place, write_file};
 use gatewright_checkkit::{Finished, write_evidence};
 
@@ -70,6 +72,25 @@ impl Outputs {
             .into_iter()
             .flatten()
             .any(|place| place.file().is_none())
+    }
+
+    /// Where everything went, for people; empty if nothing is in a file.
+    pub(super) fn places(&self) -> String {
+        let of = |place: Option<&Place>| place.and_then(Place::file).map(Path::to_owned);
+        let places = [
+            ("report", of(Some(&self.report))),
+            ("page", of(self.html.as_ref())),
+            ("JUnit XML", of(self.junit.as_ref())),
+            ("evidence", self.evidence.clone()),
+        ];
+        let mut text = String::new();
+        for (what, place) in places {
+            if let Some(place) = place {
+                let place = place.display().to_string();
+                _ = writeln!(text, "The {what} is in {}", visible(&place));
+            }
+        }
+        text
     }
 
     /// Writes all files. A file that cannot be written does not stop the others. A report that cannot be written to its

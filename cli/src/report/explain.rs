@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use gatewright::likely::offer;
 use gatewright::report::{RULES, Rule, RuleKind};
 
 use crate::exit::{Exit, Failure};
@@ -17,10 +18,13 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Exit {
     let text = match &arguments.rule {
-        Some(name) => match Rule::named(name) {
-            Some(rule) => rule.to_text(),
-            None => return Err(Failure::Usage(format!("there is no rule {name}\n{}", list().trim_end()))),
-        },
+        Some(name) => {
+            let Some(rule) = Rule::named(name) else {
+                let offer = offer(name, RULES.iter().map(|rule| rule.name));
+                return Err(Failure::Usage(format!("there is no rule {name}{offer}\n{}", list().trim_end())));
+            };
+            rule.to_text()
+        }
         None => list(),
     };
     places::write(&text, None)?;
@@ -31,7 +35,7 @@ fn list() -> String {
     let mut text = String::new();
     for (kind, title) in [
         (RuleKind::Reading, "Parsing (a document that breaks one of these cannot be read)"),
-        (RuleKind::Schema, "Section 2.12"),
+        (RuleKind::Schema, "The schema of reports"),
         (RuleKind::Advisory, "Advisories (count as violations with --strict)"),
     ] {
         writeln!(text, "{title}:").expect("writing to a string succeeds");

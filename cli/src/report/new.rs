@@ -12,7 +12,12 @@ use crate::places;
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Absolute URI of the service
-    #[arg(long, value_name = "URL", default_value = "https://gateway.example.com")]
+    #[arg(
+        long = "base-url",
+        alias = "endpoint",
+        value_name = "URL",
+        default_value = "https://gateway.example.com"
+    )]
     endpoint: String,
     #[command(flatten)]
     profile: ProfileOption,

@@ -1,25 +1,32 @@
 //! The log of `gatewright serve`, on standard error, and its traces.
+//!
+//! On a terminal, it is short lines for a person, one for each request. Elsewhere it is records with all that is known, and
+//! only of what needs attention, unless more is asked for.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use clap::{ArgAction, Args, ValueEnum};
 use gatewright_gateway::{Log, LogFormat, LogLevel, Traces};
-use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
+use super::lines::Lines;
 use crate::exit::Failure;
+use crate::terminal::Paint;
 
 /// Environment variable whose directives replace the level of the flags.
 const DIRECTIVES: &str = "RUST_LOG";
 
 #[derive(Debug, Args)]
 pub(super) struct Logging {
-    /// Log a line for each request; twice, also what happens to connections. `RUST_LOG` has precedence
+    /// Log a line for each request, as on a terminal anyway; twice, also what happens to connections. `RUST_LOG` has precedence
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
-    /// Format of the log [default: text]
+    /// Log only errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Format of the log [default: short lines on a terminal, else text]
     #[arg(long, value_enum)]
     log_format: Option<Format>,
     /// Address of an OpenTelemetry collector that gets a trace of each request over OTLP/HTTP, such as http://127.0.0.1:4318
@@ -29,16 +36,27 @@ pub(super) struct Logging {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
+    /// One record a line, with all of its fields
     Text,
     /// One object a line
     Json,
+}
+
+/// Who reads the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// A person at a terminal.
+    Person,
+    /// A file, or a program that collects logs.
+    Program(LogFormat),
 }
 
 impl Logging {
     /// Begins to log and to trace, as the configuration file asks for where no flag does. Does nothing if the process has
     /// a log already. Returns the traces, which have to be ended.
     pub(super) fn begin(&self, of_file: &Log) -> Result<Option<Traces>, Failure> {
-        let filter = self.filter(of_file.level).map_err(|error| {
+        let reader = self.reader(of_file.format, io::stderr().is_terminal());
+        let filter = EnvFilter::try_new(self.directives(of_file.level, reader)).map_err(|error| {
             Failure::Usage(format!(
                 "{DIRECTIVES} is not a list of directives such as info,hyper=warn: {error}"
             ))
@@ -49,37 +67,54 @@ impl Logging {
         let traces =
             endpoint.map(Traces::to).transpose().map_err(|error| Failure::Usage(error.to_string()))?;
         let log = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
-        let format = self.log_format.unwrap_or(match of_file.format {
-            LogFormat::Json => Format::Json,
-            _ => Format::Text,
-        });
-        let log = match format {
-            Format::Text => log.with_filter(filter).boxed(),
-            Format::Json => {
+        let log = match reader {
+            Reader::Person => {
+                log.event_format(Lines { paint: Paint::on(&io::stderr()) }).with_filter(filter).boxed()
+            }
+            Reader::Program(LogFormat::Json) => {
                 let log = log.json().flatten_event(true).with_current_span(false).with_span_list(false);
                 log.with_filter(filter).boxed()
             }
+            Reader::Program(_) => log.with_filter(filter).boxed(),
         };
         // A second log fails, for example in a program that calls this one.
         _ = tracing_subscriber::registry().with(log).with(traces.as_ref().map(Traces::layer)).try_init();
         Ok(traces)
     }
 
-    fn filter(&self, of_file: LogLevel) -> Result<EnvFilter, ParseError> {
-        let directives = std::env::var(DIRECTIVES).unwrap_or_default();
+    /// A format that somebody chose is one for programs.
+    fn reader(&self, of_file: LogFormat, is_terminal: bool) -> Reader {
+        match self.log_format {
+            Some(Format::Json) => Reader::Program(LogFormat::Json),
+            Some(Format::Text) => Reader::Program(LogFormat::Text),
+            None if is_terminal && of_file != LogFormat::Json => Reader::Person,
+            None => Reader::Program(of_file),
+        }
+    }
+
+    /// What is logged: as the variable says, else the flags, else the configuration file.
+    fn directives(&self, of_file: LogLevel, reader: Reader) -> String {
         let of_file = match of_file {
             LogLevel::Info => 1,
             LogLevel::Debug => 2,
             LogLevel::Trace => 3,
+            // A person at a terminal sees requests without asking for them.
+            _ if reader == Reader::Person => 1,
             _ => 0,
         };
-        let directives = match (directives.as_str(), if self.verbose == 0 { of_file } else { self.verbose }) {
-            ("", 0) => "warn",
-            ("", 1) => "warn,gatewright_gateway=info",
-            ("", 2) => "info,gatewright_gateway=debug",
-            ("", _) => "trace",
-            (given, _) => given,
+        let given = std::env::var(DIRECTIVES).unwrap_or_default();
+        if !given.is_empty() {
+            return given;
+        }
+        if self.quiet {
+            return "error".to_owned();
+        }
+        let directives = match if self.verbose == 0 { of_file } else { self.verbose } {
+            0 => "warn",
+            1 => "warn,gatewright_gateway=info",
+            2 => "info,gatewright_gateway=debug",
+            _ => "trace",
         };
-        EnvFilter::try_new(directives)
+        directives.to_owned()
     }
 }

@@ -1,6 +1,6 @@
-//! The store that several gateways share, and its pepper: from variables, since process lists show flags.
+//! The store that several gateways share, its pepper, and their counters: from variables, since process lists show flags.
 
-use gatewright_gateway::{Config, Pepper, Registry, StoreUrl};
+use gatewright_gateway::{Config, CounterServer, CountersUrl, Pepper, Registry, StoreUrl};
 
 use super::key::variable;
 use crate::exit::Failure;
@@ -10,10 +10,19 @@ const URL_VARIABLE: &str = "GATEWRIGHT_SERVE_STORE_URL";
 /// Environment variable of the pepper.
 const PEPPER_VARIABLE: &str = "GATEWRIGHT_SERVE_PEPPER";
 
+/// Environment variable of the address of the Redis or Valkey server.
+const COUNTERS_VARIABLE: &str = "GATEWRIGHT_SERVE_COUNTERS_URL";
+
 /// What the variables say goes before the configuration.
 pub(super) fn over(mut config: Config) -> Result<Config, Failure> {
     config.store = url()?.or(config.store);
     config.pepper = pepper()?.or(config.pepper);
+    if let Some(url) = counters()? {
+        match &mut config.counters {
+            Some(counters) => counters.url = url,
+            none => *none = Some(CounterServer::new(url)),
+        }
+    }
     Ok(config)
 }
 
@@ -25,6 +34,11 @@ fn url() -> Result<Option<StoreUrl>, Failure> {
 fn pepper() -> Result<Option<Pepper>, Failure> {
     let pepper = variable(PEPPER_VARIABLE)?.map(|pepper| Pepper::new(&pepper)).transpose();
     pepper.map_err(|why| Failure::Usage(format!("{PEPPER_VARIABLE}: {why}")))
+}
+
+fn counters() -> Result<Option<CountersUrl>, Failure> {
+    let url = variable(COUNTERS_VARIABLE)?.map(|url| CountersUrl::new(&url)).transpose();
+    url.map_err(|why| Failure::Usage(format!("{COUNTERS_VARIABLE}: {why}")))
 }
 
 /// Opens the store of the variables. Errors: one of them is missing.

@@ -43,7 +43,7 @@ impl Place {
 }
 
 fn check(gateway: &Serving, arguments: &[&str]) -> Command {
-    let mut command = gateway.command(&["check", "--endpoint", &gateway.url]);
+    let mut command = gateway.command(&["check", "--base-url", &gateway.url]);
     command.args(arguments);
     command
 }
@@ -246,12 +246,12 @@ fn wrong_configuration_exits_with_2_and_nothing_is_written() {
     for (expected, arguments) in cases {
         // Nobody listens there: nothing may be sent.
         let mut command = gatewright();
-        command.args(["check", "--endpoint", "http://127.0.0.1:9", "--out", &out]).args(*arguments);
+        command.args(["check", "--base-url", "http://127.0.0.1:9", "--out", &out]).args(*arguments);
         let (code, _, err) = outcome(command.env("GATEWRIGHT_API_KEY", "k").stdin(Stdio::null()));
         assert_eq!(code, Some(2), "{expected}: {err}");
         assert!(err.contains(expected), "{expected}: {err}");
     }
-    let (code, _, err) = told(&run(&["check", "--endpoint", "http://127.0.0.1:9", "--out", &out]));
+    let (code, _, err) = told(&run(&["check", "--base-url", "http://127.0.0.1:9", "--out", &out]));
     assert_eq!((code, err.as_str()), (Some(2), "gatewright: the API key is empty: set GATEWRIGHT_API_KEY\n"));
     assert_eq!(place.names(), ["bad.json", "valid.json"]);
     assert_eq!(place.text("valid.json"), before);
@@ -319,7 +319,7 @@ fn interrupted_run_exits_with_130_and_leaves_a_valid_report() {
         let out = place.path("r.json");
         let mut command = gatewright();
         let page = place.path("r.html");
-        command.args(["check", "--endpoint", &url, "--timeout-ms", "120000", "--out", &out, "--html", &page]);
+        command.args(["check", "--base-url", &url, "--timeout-ms", "120000", "--out", &out, "--html", &page]);
         let mut child = command
             .env("GATEWRIGHT_API_KEY", "k")
             .stdin(Stdio::null())
@@ -350,7 +350,7 @@ fn unreachable_service_fails_every_cell_and_still_makes_a_report() {
     let out: PathBuf = place.path("r.json").into();
     let mut command = gatewright();
     command
-        .args(["check", "--endpoint", "http://127.0.0.1:9", "--out"])
+        .args(["check", "--base-url", "http://127.0.0.1:9", "--out"])
         .arg(&out)
         .env("GATEWRIGHT_API_KEY", "k");
     let (code, ..) = outcome(command.stdin(Stdio::null()));

@@ -8,7 +8,7 @@ use crate::run;
 use crate::webhooks::{Listening, serve_with, submission, wait_until};
 
 /// How many points there are, at least, from the start of a gateway to the delivery of a notification.
-const POINTS: u32 = 60;
+const POINTS: u32 = 80;
 /// Each of so many tests takes every such point.
 const PARTS: u32 = 4;
 

@@ -14,6 +14,7 @@ pub(crate) struct Serving {
     child: Child,
     pub(crate) url: String,
     key: String,
+    pub(crate) webhook_secret: Option<String>,
 }
 
 impl Serving {
@@ -42,8 +43,11 @@ impl Serving {
         let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
         let text = |name: &str| ready[name].as_str().expect("a string").to_owned();
         assert_eq!(ready.as_object().map(serde_json::Map::len), Some(3), "{line}");
-        assert!(text("webhook_secret").starts_with("whsec_"), "{line}");
-        Some(Self { child, url: text("listening"), key: text("key") })
+        // It is told when it is made.
+        let secret = ready["webhook_secret"].as_str();
+        assert!(secret.is_none_or(|secret| secret.starts_with("whsec_")), "{line}");
+        let webhook_secret = secret.map(str::to_owned);
+        Some(Self { child, url: text("listening"), key: text("key"), webhook_secret })
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -55,6 +59,22 @@ impl Serving {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the program starts")
+    }
+
+    /// Sends it a signal, such as `-STOP`.
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+    }
+
+    /// Stops it, and gives what it wrote to its log since it was ready.
+    #[cfg(unix)]
+    pub(crate) fn log(mut self) -> String {
+        self.signal("-TERM");
+        let mut log = String::new();
+        self.child.stderr.take().expect("a pipe").read_to_string(&mut log).expect("text");
+        log
     }
 
     /// Whether it has stopped by itself.
@@ -112,10 +132,17 @@ impl Drop for Serving {
 fn models_are_listed() {
     let gateway = Serving::start(&[], None);
     let listed = gateway.told(&["models"]);
-    assert!(listed.lines().any(|line| line.starts_with("model-sol ")), "{listed}");
+    let sol = listed.lines().find(|line| line.starts_with("model-sol ")).expect("the model");
+    let words: Vec<&str> = sol.split_whitespace().collect();
+    assert_eq!(words, ["model-sol", "text", "family_one", "chat,", "responses,", "messages,", "native"]);
+    assert!(listed.contains("\nimage_model_1  image "), "{listed}");
     let list: Value = serde_json::from_str(&gateway.told(&["models", "--json"])).expect("a JSON document");
     assert_eq!(list["object"], "list");
-    assert_eq!(list["data"].as_array().map(Vec::len), Some(listed.lines().count()));
+    assert_eq!(
+        list["data"].as_array().map(Vec::len),
+        Some(listed.lines().count() - 1),
+        "a line has the heads"
+    );
 }
 
 #[test]
@@ -159,6 +186,60 @@ fn images_are_saved() {
         .collect();
     names.sort();
     assert_eq!(names, ["cat.png", "cats-1.png", "cats-2.png"], "nothing is left over");
+}
+
+/// The name says what is in a file: another one is refused before anything is asked for, or paid.
+#[test]
+fn image_whose_name_says_another_format_is_refused_before_the_call() {
+    let gateway = Serving::start(&[], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("cat.jpg");
+    let mut command = gateway.command(&["image", "a cat", "--out", out.to_str().expect("a path")]);
+    // Nobody listens there: a call would fail with 1.
+    let output =
+        command.env("GATEWRIGHT_BASE_URL", "http://127.0.0.1:9").output().expect("the program starts");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("cat.jpg says otherwise: name it") && message.contains("cat.png"), "{message}");
+    assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
+}
+
+#[test]
+fn model_that_there_is_not_is_told_with_the_one_that_was_meant() {
+    let gateway = Serving::start(&[], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("a").to_str().expect("a path").to_owned();
+    let cases: [(&[&str], &str); 2] = [
+        (&["chat", "-m", "model-slo", "hi"], "did you mean model-sol?"),
+        (&["image", "a cat", "-m", "image_modle_1", "-o", &out], "did you mean image_model_1?"),
+    ];
+    for (arguments, offer) in cases {
+        let message = gateway.complained(1, arguments);
+        assert!(message.contains(offer), "{message}");
+    }
+}
+
+#[test]
+fn word_that_a_flag_does_not_take_is_told_with_those_that_it_takes() {
+    let gateway = Serving::start(&[], None);
+    let message = gateway.complained(2, &["image", "a cat", "-o", "a.png", "--quality", "hdd"]);
+    assert!(message.contains("[possible values: standard, hd]") && message.contains("'hd'"), "{message}");
+    let message = gateway.complained(2, &["video", "a", "-o", "a.mp4", "--aspect-ratio", "4:3"]);
+    assert!(message.contains("16:9") && message.contains("9:16"), "{message}");
+}
+
+/// What is piped is the prompt; nothing is none.
+#[test]
+fn prompt_that_is_piped_needs_no_dash() {
+    let gateway = Serving::start(&[], None);
+    for (input, code, out) in [("say hello there", 0, "hello there\n"), (" \n", 2, "")] {
+        let mut command = gateway.command(&["chat"]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("written");
+        let output = child.wait_with_output().expect("an end");
+        assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stdout)), (Some(code), out));
+    }
 }
 
 #[test]
@@ -359,6 +440,15 @@ fn announcement_for_people_shows_a_key_and_a_webhook_secret_only_if_they_were_ma
         Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
         reader.read_to_string(&mut announced).expect("the rest");
         assert_eq!(announced.contains("GATEWRIGHT_API_KEY="), shown, "{announced}");
+        for told in [
+            "models, which `gatewright models` lists",
+            "/v1/chat/completions",
+            "Base URL of SDKs: http://127.0.0.1:",
+            "in memory",
+            "TLS",
+        ] {
+            assert!(announced.contains(told), "{told}: {announced}");
+        }
         assert_eq!(announced.contains("GATEWRIGHT_WEBHOOK_SECRET=whsec_"), shown, "{announced}");
         assert!(!announced.contains("our-own-key") && !announced.contains(secret), "{announced}");
         child.wait().expect("an end");

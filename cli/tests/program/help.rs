@@ -32,6 +32,20 @@ fn help_of_every_command() {
         "keys rotate",
         "keys revoke",
         "usage",
+        "nodes",
+        "store",
+        "store migrate",
+        "store check",
+        "store backup",
+        "store export",
+        "store import",
+        "webhooks",
+        "webhooks list",
+        "webhooks redeliver",
+        "webhooks listen",
+        "doctor",
+        "completions",
+        "man",
     ];
     for command in commands.into_iter().chain(reports.iter().map(String::as_str)) {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();

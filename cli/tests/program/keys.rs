@@ -7,6 +7,7 @@ use gatewright_gateway::{ApiKey, Config, Gateway};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
+use crate::gateway::Serving;
 use crate::gatewright;
 
 const ADMIN: &str = "gw-admin-canary-77";
@@ -189,9 +190,55 @@ fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
 }
 
 #[test]
-fn one_place_is_needed_and_no_more() {
-    for arguments in [&["keys", "list"][..], &["usage"], &["usage", "--data", "a", "--url", "http://b"]] {
-        let output = gatewright().args(arguments).output().expect("the program starts");
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+fn no_more_than_one_place_is_meant() {
+    let arguments = ["usage", "--data", "a", "--url", "http://b"];
+    let output = gatewright().args(arguments).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+}
+
+#[test]
+fn without_a_place_the_folder_of_the_variable_or_of_the_user_is_meant() {
+    let (home, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let run = |arguments: &[&str], variable: Option<&Path>| {
+        let mut command = gatewright();
+        command.args(arguments).env("XDG_DATA_HOME", home.path());
+        if let Some(folder) = variable {
+            command.env("GATEWRIGHT_SERVE_DATA", folder);
+        }
+        let output = command.output().expect("the program starts");
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let own = home.path().join("gatewright");
+    for arguments in [&["keys", "list"][..], &["usage"], &["store", "check"], &["webhooks", "list"]] {
+        let (code, _, told) = run(arguments, None);
+        assert!(code == Some(2) && told.contains(&own.display().to_string()), "{arguments:?}: {told}");
     }
+    assert_eq!(run(&["keys", "create", "mine"], None).0, Some(0));
+    assert_eq!(run(&["keys", "create", "theirs"], Some(other.path())).0, Some(0));
+    assert!(own.join("gatewright.db").is_file());
+    assert!(run(&["keys", "list"], None).1.contains("mine"));
+    assert!(run(&["keys", "list"], Some(other.path())).1.contains("theirs"));
+    let own = own.to_str().expect("a path");
+    assert!(run(&["keys", "list", "--data", own], Some(other.path())).1.contains("mine"));
+    assert_eq!(run(&["store", "check"], None).0, Some(0));
+}
+
+#[test]
+fn serve_keeps_in_the_folder_of_the_user_if_it_is_told_so_and_tells_a_new_secret_alone() {
+    let home = tempfile::tempdir().expect("a folder");
+    let variables = [("XDG_DATA_HOME", home.path().to_str().expect("a path"))];
+    let mut secrets = Vec::new();
+    for arguments in [&["--key", "k", "--data"][..], &["--key", "k", "--data"], &["--key", "k"]] {
+        let gateway = Serving::try_start(arguments, &variables).expect("it starts");
+        secrets.push(gateway.webhook_secret.clone());
+    }
+    assert!(home.path().join("gatewright/gatewright.db").is_file());
+    let mut command = gatewright();
+    command.args(["webhooks", "secret"]).envs(variables);
+    let shown = command.output().expect("the program starts").stdout;
+    let shown = String::from_utf8(shown).expect("text").trim().to_owned();
+    let [first, again, in_memory] = &secrets[..] else { panic!("three starts") };
+    assert_eq!((first, again), (&Some(shown.clone()), &None));
+    assert!(in_memory.as_ref().is_some_and(|secret| *secret != shown));
 }

@@ -2,12 +2,21 @@
 
 mod check;
 mod config;
+#[cfg(unix)]
+mod conversation;
 mod crashes;
+mod doctor;
+mod exit_codes;
 mod gateway;
 mod help;
 mod import;
 mod keys;
+#[cfg(unix)]
+mod nodes;
 mod report;
+#[cfg(unix)]
+mod screen;
+mod shell;
 mod store;
 mod terminals;
 mod webhooks;
@@ -25,16 +34,21 @@ fn gatewright() -> Command {
         "GATEWRIGHT_SERVE_CONFIG",
         "GATEWRIGHT_SERVE_DATA",
         "GATEWRIGHT_SERVE_STORE_URL",
+        "GATEWRIGHT_SERVE_COUNTERS_URL",
         "GATEWRIGHT_SERVE_PEPPER",
+        "GATEWRIGHT_SERVE_NAME",
         "GATEWRIGHT_BASE_URL",
         "GATEWRIGHT_WEBHOOK_SECRET",
         "NO_COLOR",
         "CLICOLOR_FORCE",
+        "RUST_LOG",
         "HTTP_PROXY",
         "http_proxy",
     ] {
         command.env_remove(variable);
     }
+    // No folder of the person who runs the tests.
+    command.env("XDG_DATA_HOME", "/nowhere");
     command
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::gateway::Serving;
 use crate::gatewright;
 
-const SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 const OLD_SECRET: &str = "whsec_b2xkIHNlY3JldCBvbGQgc2VjcmV0IG9sZCBzZWNyZXQ=";
 
 /// `gatewright webhooks listen`, stopped when dropped.

@@ -13,7 +13,7 @@ use crate::report::profile::ProfileOption;
 /// What the command is told.
 #[derive(Debug, Args)]
 pub(crate) struct CheckFlags {
-    #[arg(long, value_name = "URL", env = gatewright::BASE_URL_VARIABLE, hide_env = true, help = "URL of the service, without the base path")]
+    #[arg(long = "base-url", alias = "endpoint", value_name = "URL", env = gatewright::BASE_URL_VARIABLE, hide_env = true, help = "URL of the service, without the base path")]
     pub(crate) endpoint: String,
     #[arg(long, value_name = "PATH", default_value = gatewright_checkkit::DEFAULT_BASE_PATH, help = "Path of the API below the endpoint")]
     pub(crate) base_path: String,

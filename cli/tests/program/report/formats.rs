@@ -141,10 +141,10 @@ fn new_report_is_valid_and_in_canonical_form() {
     let strict = run_with_input(&["report", "validate", "--strict", "-"], &report.stdout);
     assert_eq!(strict.stdout, b"<stdin>: valid\n");
     assert_eq!(run_with_input(&["report", "fmt", "--check", "-"], &report.stdout).status.code(), Some(0));
-    let wrong = run(&["report", "new", "--endpoint", "gateway"]);
+    let wrong = run(&["report", "new", "--base-url", "gateway"]);
     assert_eq!(
         transcript(&wrong),
-        "exit code 2\n--- stdout\n--- stderr\ngatewright: /endpoint: \"gateway\" is not an absolute RFC 3986 URI (2.12)\n"
+        "exit code 2\n--- stdout\n--- stderr\ngatewright: /endpoint: \"gateway\" is not an absolute RFC 3986 URI\n"
     );
 }
 
@@ -169,7 +169,7 @@ fn report_with_a_schema_member_is_invalid() {
     let report = minimal().replacen('{', r#"{"$schema": "urn:gatewright:report:1.0","#, 1);
     let output = run_with_input(&["report", "validate", "-"], report.as_bytes());
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("there is no property \"$schema\" here (2.12)"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("there is no property \"$schema\" here"));
 }
 
 #[test]

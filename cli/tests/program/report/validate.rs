@@ -55,7 +55,7 @@ fn json_format_prints_one_object_per_file() {
         ("column", 21.into()),
         ("rule", "const".into()),
         ("property", Value::Null),
-        ("message", r#"/schema_version: "1.1" is not "1.0" (2.12)"#.into()),
+        ("message", r#"/schema_version: "1.1" is not "1.0""#.into()),
     ] {
         assert_eq!(violation[key], value, "{key}");
     }
@@ -218,7 +218,7 @@ fn github_format_annotates_the_places() {
     let output = run_with_input(&["report", "validate", "--format=github", "-"], broken.as_bytes());
     assert_eq!(output.status.code(), Some(1));
     let expected =
-        "::error file=<stdin>,line=2,col=21,title=const::/schema_version: \"1.1\" is not \"1.0\" (2.12)\n";
+        "::error file=<stdin>,line=2,col=21,title=const::/schema_version: \"1.1\" is not \"1.0\"\n";
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
 

@@ -1,0 +1,109 @@
+//! The commands of a conversation: lines that begin with a slash.
+
+use std::path::PathBuf;
+
+use gatewright::likely::offer;
+
+/// What can be typed, and what it does.
+pub(super) const COMMANDS: [(&str, &str); 6] = [
+    ("/model [ID]", "talk to another model; without one, list them"),
+    ("/system [TEXT]", "set the system instructions; alone, show them; - drops them"),
+    ("/clear", "forget what was said"),
+    ("/save FILE", "write all of it, as JSON if the name ends in .json, else Markdown"),
+    ("/help", "list the commands"),
+    ("/quit", "leave, as Ctrl-D does"),
+];
+
+/// A line that was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Goes to the model.
+    Prompt(String),
+    Model(Option<String>),
+    System(Option<String>),
+    Clear,
+    Save(PathBuf),
+    Help,
+    Quit,
+    Nothing,
+}
+
+/// The names of the commands, with their slash.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(usage, _)| usage.split(' ').next().unwrap_or(usage))
+}
+
+/// Reads a line. Errors: a command that there is not, or that lacks what it needs.
+pub(super) fn read(line: &str) -> Result<Line, String> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Ok(Line::Nothing);
+    }
+    if let Some(prompt) = line.strip_prefix("//") {
+        return Ok(Line::Prompt(format!("/{prompt}")));
+    }
+    if !line.starts_with('/') {
+        return Ok(Line::Prompt(line.to_owned()));
+    }
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let given = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+    match (name, given) {
+        ("/model", given) => Ok(Line::Model(given)),
+        ("/system", given) => Ok(Line::System(given)),
+        ("/clear", None) => Ok(Line::Clear),
+        ("/save", Some(file)) => Ok(Line::Save(PathBuf::from(file))),
+        ("/save", None) => Err("name the file: /save FILE".to_owned()),
+        ("/help", None) => Ok(Line::Help),
+        ("/quit" | "/exit", None) => Ok(Line::Quit),
+        ("/clear" | "/help" | "/quit" | "/exit", Some(_)) => Err(format!("{name} takes nothing after it")),
+        _ => {
+            let offer = offer(name, names());
+            let offer = if offer.is_empty() { "; /help lists those that there are" } else { &offer };
+            Err(format!("there is no command {name}{offer} (// sends a line that begins with /)"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_prompts_or_commands() {
+        let text = |text: &str| Some(text.to_owned());
+        let cases = [
+            ("  hello ", Line::Prompt("hello".to_owned())),
+            ("//etc is a folder", Line::Prompt("/etc is a folder".to_owned())),
+            ("   ", Line::Nothing),
+            ("/model", Line::Model(None)),
+            ("/model  model-sol ", Line::Model(text("model-sol"))),
+            ("/system Be brief.\nBe kind.", Line::System(text("Be brief.\nBe kind."))),
+            ("/save a file.md", Line::Save(PathBuf::from("a file.md"))),
+            ("/clear", Line::Clear),
+            ("/help", Line::Help),
+            ("/quit", Line::Quit),
+        ];
+        for (typed, line) in cases {
+            assert_eq!(read(typed), Ok(line), "{typed}");
+        }
+    }
+
+    #[test]
+    fn every_command_that_help_lists_is_known() {
+        for name in names() {
+            let read = read(&format!("{name} x")).err().unwrap_or_default();
+            assert!(!read.contains("there is no command"), "{read}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_is_told_with_what_was_meant() {
+        assert_eq!(
+            read("/sav x"),
+            Err("there is no command /sav; did you mean /save? (// sends a line that begins with /)"
+                .to_owned())
+        );
+        assert_eq!(read("/save"), Err("name the file: /save FILE".to_owned()));
+        assert_eq!(read("/clear all"), Err("/clear takes nothing after it".to_owned()));
+    }
+}

@@ -1,0 +1,277 @@
+//! A conversation in the terminal.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use futures_util::FutureExt as _;
+use gatewright::Client;
+use gatewright::types::{ChatCompletionRequest, ChatMessage};
+use gatewright::visible::visible;
+
+use super::MAX_PROMPT_BYTES;
+use super::answer::{self, Broken};
+use super::commands::{self, COMMANDS, Line};
+use super::editor::{LineEditor, Typed};
+use crate::exit::{Exit, Failure, say};
+use crate::models::{kind, unless_known};
+use crate::signals::Interrupts;
+use crate::terminal::{BOLD, DIM, Paint};
+use crate::{amount, places};
+
+/// Most models that `/model` completes.
+const MOST_OFFERED: usize = 1_000;
+
+/// Who said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+impl Speaker {
+    fn role(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// What was said, and to whom.
+pub(super) struct Conversation {
+    client: Client,
+    model: String,
+    system: Option<String>,
+    turns: Vec<(Speaker, String)>,
+    paint: Paint,
+}
+
+/// Whether the conversation goes on.
+#[derive(PartialEq, Eq)]
+enum Then {
+    On,
+    Leave,
+}
+
+impl Conversation {
+    pub(super) fn new(client: Client, model: String, system: Option<String>) -> Self {
+        Self { client, model, system, turns: Vec::new(), paint: Paint::on(&io::stdout()) }
+    }
+
+    /// Talks until the person leaves.
+    pub(super) async fn run(mut self, keeps_history: bool) -> Exit {
+        let unusable = |error| Failure::Failed(format!("the terminal cannot be used: {error}"));
+        let mut editor = LineEditor::new(keeps_history, self.paint).map_err(unusable)?;
+        let mut interrupts = Interrupts::new()
+            .map_err(|error| Failure::Failed(format!("cannot install a signal handler: {error}")))?;
+        self.greet()?;
+        let mut was_interrupted = false;
+        loop {
+            // The runtime has other threads for what goes on meanwhile.
+            let typed = tokio::task::block_in_place(|| editor.read()).map_err(unusable)?;
+            let line = match typed {
+                Typed::Line(line) => line,
+                Typed::Ended => return Ok(0),
+                Typed::Interrupted if was_interrupted => return Ok(0),
+                Typed::Interrupted => {
+                    self.note("Ctrl-C again or Ctrl-D leaves")?;
+                    was_interrupted = true;
+                    continue;
+                }
+            };
+            was_interrupted = false;
+            match commands::read(&line) {
+                Err(problem) => say(&problem),
+                Ok(line) => {
+                    if self.take(line, &mut editor, &mut interrupts).await? == Then::Leave {
+                        return Ok(0);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn take(
+        &mut self,
+        line: Line,
+        editor: &mut LineEditor,
+        interrupts: &mut Interrupts,
+    ) -> Result<Then, Failure> {
+        match line {
+            Line::Nothing => {}
+            Line::Prompt(prompt) => self.ask(prompt, interrupts).await?,
+            Line::Model(Some(model)) => {
+                self.model = model;
+                self.note(&format!("now talking to {}", visible(&self.model)))?;
+            }
+            Line::Model(None) => self.list_models(editor, interrupts).await?,
+            Line::System(None) => {
+                let system = self.system.as_deref().unwrap_or("there are no system instructions");
+                self.note(&visible(system))?;
+            }
+            Line::System(Some(text)) => {
+                self.system = Some(text).filter(|text| text != "-");
+                let what = if self.system.is_some() { "set" } else { "dropped" };
+                self.note(&format!("the system instructions are {what}"))?;
+            }
+            Line::Clear => {
+                self.turns.clear();
+                self.note("what was said is forgotten")?;
+            }
+            Line::Save(file) => match self.save(&file) {
+                Ok(()) => {
+                    self.note(&format!("the conversation is in {}", visible(&file.display().to_string())))?;
+                }
+                Err(failure) => say(failure.message()),
+            },
+            Line::Help => self.help()?,
+            Line::Quit => return Ok(Then::Leave),
+        }
+        Ok(Then::On)
+    }
+
+    /// Asks the model. What it said before the person stopped it stays part of the conversation.
+    async fn ask(&mut self, prompt: String, interrupts: &mut Interrupts) -> Result<(), Failure> {
+        self.turns.push((Speaker::User, prompt));
+        if self.size() > MAX_PROMPT_BYTES {
+            self.turns.pop();
+            say(&format!(
+                "a conversation has at most {}: /clear begins a new one",
+                amount::bytes(MAX_PROMPT_BYTES)
+            ));
+            return Ok(());
+        }
+        // A signal of before is not meant for this answer.
+        while interrupts.next().now_or_never().is_some() {}
+        let request = self.request();
+        let mut said = String::new();
+        let answered = tokio::select! {
+            answered = answer::print(&self.client, &request, &mut said) => Some(answered),
+            () = interrupts.next() => None,
+        };
+        match answered {
+            Some(Ok(())) => {}
+            Some(Err(Broken::Output(error))) => return Err(error.into()),
+            Some(Err(Broken::Call(error))) => {
+                begin_line(&said)?;
+                say(unless_known(&self.client, &self.model, *error).await.message());
+            }
+            None => {
+                begin_line(&said)?;
+                self.note("stopped")?;
+            }
+        }
+        if said.is_empty() {
+            // Nothing was answered: the prompt may be sent again.
+            self.turns.pop();
+        } else {
+            self.turns.push((Speaker::Assistant, said));
+        }
+        writeln!(io::stdout())?;
+        Ok(())
+    }
+
+    fn request(&self) -> ChatCompletionRequest {
+        let system = self.system.iter().map(|text| ChatMessage::system(text.as_str()));
+        let turns = self.turns.iter().map(|(speaker, text)| match speaker {
+            Speaker::User => ChatMessage::user(text.as_str()),
+            Speaker::Assistant => ChatMessage::assistant(text.as_str()),
+        });
+        ChatCompletionRequest::new(self.model.as_str(), system.chain(turns).collect())
+    }
+
+    fn size(&self) -> u64 {
+        let system = self.system.as_ref().map_or(0, String::len);
+        (system + self.turns.iter().map(|(_, text)| text.len()).sum::<usize>()) as u64
+    }
+
+    async fn list_models(&self, editor: &mut LineEditor, interrupts: &mut Interrupts) -> Result<(), Failure> {
+        self.note(&format!("talking to {}", visible(&self.model)))?;
+        let list = self.client.models();
+        let listed = tokio::select! {
+            listed = list.list() => listed,
+            () = interrupts.next() => return self.note("stopped"),
+        };
+        match listed {
+            Ok(list) => {
+                // A model that makes pictures cannot talk.
+                let talking = list.data.iter().filter(|model| matches!(kind(model), None | Some("text")));
+                let ids: Vec<String> = talking.map(|model| model.id.clone()).collect();
+                for id in &ids {
+                    writeln!(io::stdout(), "  {}", visible(id))?;
+                }
+                // What is completed is written to the terminal as it is.
+                let plain = ids.into_iter().filter(|id| visible(id) == id.as_str());
+                editor.offer(plain.take(MOST_OFFERED).collect());
+            }
+            Err(error) => say(Failure::from(error).message()),
+        }
+        Ok(())
+    }
+
+    /// Errors: there is such a file, or it cannot be written.
+    fn save(&self, file: &Path) -> Result<(), Failure> {
+        if file.exists() {
+            return Err(Failure::Usage(format!("{} is there already: name another file", file.display())));
+        }
+        let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+        let text = if is_json { self.json() } else { self.markdown() };
+        places::write(&text, Some(file))
+    }
+
+    fn json(&self) -> String {
+        let system = self.system.iter().map(|text| ("system", text));
+        let turns = self.turns.iter().map(|(speaker, text)| (speaker.role(), text));
+        let messages: Vec<_> = system
+            .chain(turns)
+            .map(|(role, content)| serde_json::json!({"role": role, "content": content}))
+            .collect();
+        let document = serde_json::json!({"model": self.model, "messages": messages});
+        format!("{document:#}\n")
+    }
+
+    fn markdown(&self) -> String {
+        let mut text = format!("# A conversation with {}\n", self.model);
+        if let Some(system) = &self.system {
+            _ = write!(text, "\n## system\n\n{system}\n");
+        }
+        for (speaker, said) in &self.turns {
+            _ = write!(text, "\n## {}\n\n{}\n", speaker.role(), said.trim_end());
+        }
+        text
+    }
+
+    fn greet(&self) -> io::Result<()> {
+        let model = self.paint.paint(BOLD, visible(&self.model));
+        let url = visible(self.client.base_url()).into_owned();
+        let mut out = io::stdout();
+        writeln!(out, "Talking to {model} at {url}")?;
+        writeln!(
+            out,
+            "{}",
+            self.paint.paint(DIM, "/help lists commands, Ctrl-C stops an answer, Ctrl-D leaves")
+        )
+    }
+
+    fn help(&self) -> io::Result<()> {
+        let mut out = io::stdout();
+        for (usage, what) in COMMANDS {
+            writeln!(out, "  {usage:15} {}", self.paint.paint(DIM, what))?;
+        }
+        writeln!(out, "  {:15} {}", "LINE \\", self.paint.paint(DIM, "go on in the next line"))
+    }
+
+    fn note(&self, text: &str) -> Result<(), Failure> {
+        writeln!(io::stdout(), "{}", self.paint.paint(DIM, format_args!("({text})")))?;
+        Ok(())
+    }
+}
+
+/// What is printed next begins a line.
+fn begin_line(said: &str) -> io::Result<()> {
+    if !said.is_empty() && !said.ends_with('\n') {
+        writeln!(io::stdout())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! The line that a person types: editing, completion, and a history that outlives the program.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+
+use super::commands;
+use crate::exit::say;
+use crate::state;
+use crate::terminal::{CYAN, Paint};
+
+/// Most lines of the history.
+const MOST_LINES: usize = 500;
+/// Longest line that the history keeps, in bytes.
+const LONGEST_LINE: usize = 4 << 10;
+/// Largest history that is read, in bytes; a larger one is begun anew.
+const LARGEST_HISTORY: u64 = 4 << 20;
+/// Its file in the state folder.
+const HISTORY: &str = "chat-history";
+
+const PROMPT: &str = "> ";
+
+/// What came of asking for a line.
+pub(super) enum Typed {
+    Line(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// Ctrl-D, or the terminal is gone.
+    Ended,
+}
+
+pub(super) struct LineEditor {
+    editor: Editor<Words, FileHistory>,
+    /// `None`: none is kept.
+    history: Option<PathBuf>,
+    prompt: (String, String),
+}
+
+impl LineEditor {
+    /// Errors: the terminal cannot be used.
+    pub(super) fn new(keeps_history: bool, paint: Paint) -> Result<Self, ReadlineError> {
+        let config = Config::builder()
+            .max_history_size(MOST_LINES)?
+            .history_ignore_dups(true)?
+            .history_ignore_space(true)
+            .auto_add_history(false)
+            .completion_type(CompletionType::List)
+            .build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(Words::default()));
+        let mut line = Self { editor, history: None, prompt: (PROMPT.to_owned(), paint.paint(CYAN, PROMPT)) };
+        if keeps_history {
+            line.open_history();
+        }
+        Ok(line)
+    }
+
+    /// A history that cannot be used is none: the conversation goes on.
+    fn open_history(&mut self) {
+        let opened = state::folder().and_then(|folder| {
+            let place = folder.join(HISTORY);
+            match std::fs::metadata(&place) {
+                Ok(file) if file.len() > LARGEST_HISTORY => std::fs::remove_file(&place)?,
+                Ok(_) => self.editor.load_history(&place).map_err(std::io::Error::other)?,
+                Err(_) => {}
+            }
+            Ok(place)
+        });
+        match opened {
+            Ok(place) => self.history = Some(place),
+            Err(error) => say(&format!("no history is kept: {error}")),
+        }
+    }
+
+    /// The models that /model completes.
+    pub(super) fn offer(&mut self, models: Vec<String>) {
+        if let Some(words) = self.editor.helper_mut() {
+            *words.models.borrow_mut() = models;
+        }
+    }
+
+    /// Asks for a line. Blocks until there is one. Errors: the terminal cannot be used.
+    pub(super) fn read(&mut self) -> Result<Typed, ReadlineError> {
+        match self.editor.readline(&self.prompt) {
+            Ok(line) => {
+                self.keep(&line);
+                // A backslash at the end of a line was the way to go on in the next one.
+                Ok(Typed::Line(line.replace("\\\n", "\n")))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupted),
+            Err(ReadlineError::Eof) => Ok(Typed::Ended),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keep(&mut self, line: &str) {
+        if line.len() > LONGEST_LINE {
+            return;
+        }
+        let is_new = self.editor.add_history_entry(line).unwrap_or(false);
+        if let Some(place) = self.history.as_ref().filter(|_| is_new)
+            && let Err(error) = self.editor.append_history(place)
+        {
+            say(&format!("no history is kept: {error}"));
+            self.history = None;
+        }
+    }
+}
+
+/// What the editor knows of lines.
+#[derive(Default)]
+struct Words {
+    models: RefCell<Vec<String>>,
+}
+
+impl Helper for Words {}
+impl Highlighter for Words {}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Validator for Words {
+    /// A line that ends in a backslash is not over.
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if context.input().ends_with('\\') {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
+    }
+}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = &line[..at];
+        let models = self.models.borrow();
+        let (start, known): (usize, Vec<&str>) = match typed.strip_prefix("/model ") {
+            Some(begun) => (at - begun.len(), models.iter().map(String::as_str).collect()),
+            None if typed.starts_with('/') => (0, commands::names().collect()),
+            None => return Ok((at, Vec::new())),
+        };
+        let pair = |word: &str| Pair { display: word.to_owned(), replacement: word.to_owned() };
+        Ok((start, known.into_iter().filter(|word| word.starts_with(&typed[start..])).map(pair).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustyline::history::DefaultHistory;
+
+    use super::*;
+
+    fn completed(line: &str) -> (usize, Vec<String>) {
+        let words = Words { models: RefCell::new(vec!["model-sol".to_owned(), "other".to_owned()]) };
+        let history = DefaultHistory::new();
+        let (start, pairs) = words.complete(line, line.len(), &Context::new(&history)).expect("no failure");
+        (start, pairs.into_iter().map(|pair| pair.replacement).collect())
+    }
+
+    #[test]
+    fn commands_and_models_are_completed() {
+        assert_eq!(completed("/s"), (0, vec!["/system".to_owned(), "/save".to_owned()]));
+        assert_eq!(completed("/model mo"), (7, vec!["model-sol".to_owned()]));
+        assert_eq!(completed("say /s").1, [""; 0]);
+    }
+}

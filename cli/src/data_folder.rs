@@ -1,0 +1,37 @@
+//! The data folder that a command works on: of its argument, else that of GATEWRIGHT_SERVE_DATA, else the usual one of this user.
+
+use std::path::{Path, PathBuf};
+
+use gatewright_gateway::default_data_folder;
+
+use crate::exit::Failure;
+
+/// Environment variable of the data folder.
+const VARIABLE: &str = "GATEWRIGHT_SERVE_DATA";
+
+/// The usual one.
+pub(crate) fn usual() -> Result<PathBuf, Failure> {
+    default_data_folder().map_err(|why| Failure::Usage(why.to_string()))
+}
+
+/// The one that is meant. It need not be there.
+pub(crate) fn meant(argument: Option<&Path>) -> Result<PathBuf, Failure> {
+    let variable = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
+    match (argument, variable) {
+        (Some(folder), _) => Ok(folder.to_path_buf()),
+        (None, Some(folder)) => Ok(folder.into()),
+        (None, None) => usual(),
+    }
+}
+
+/// The same, which has to be there.
+pub(crate) fn existing(argument: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = meant(argument)?;
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let shown = folder.display();
+    Err(Failure::Usage(format!(
+        "there is no data folder {shown}; gatewright serve --data and keys create make one"
+    )))
+}

@@ -1,0 +1,135 @@
+//! `gatewright doctor`: finds out why a gateway cannot be called, from this machine outwards, and says what to do.
+//!
+//! Each step has its own time limit, and a step that needs what an earlier one did not find is left out.
+
+mod finding;
+mod network;
+mod service;
+mod surroundings;
+mod tls;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use gatewright::visible::visible_lines;
+use url::Url;
+
+use self::finding::{Finding, Verdict, json, text};
+use crate::exit::{Exit, FAILED};
+use crate::seconds::seconds;
+use crate::target::Target;
+use crate::terminal::Paint;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Also ask a model for a few words over each protocol, which costs some tokens
+    #[arg(long)]
+    call: bool,
+    /// Model to ask [default: the first of the list that a protocol serves]
+    #[arg(long, short, requires = "call")]
+    model: Option<String>,
+    /// Longest time for each step, 1 to 60 s
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = step)]
+    timeout: Duration,
+    /// How to print what was found
+    #[arg(long, value_enum, default_value = "text")]
+    output: Output,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+fn step(text: &str) -> Result<Duration, String> {
+    let bounds = Duration::from_secs(1)..=Duration::from_mins(1);
+    let time = seconds(text).ok().filter(|time| bounds.contains(time));
+    time.ok_or_else(|| "must be a number of seconds from 1 to 60".to_owned())
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Exit {
+    let mut examined = Examined::new(arguments.output);
+    for finding in surroundings::examine() {
+        examined.add(finding)?;
+    }
+    let address = gateway(&arguments, &mut examined).await?;
+    let failed = examined.finish(address.as_ref())?;
+    Ok(if failed { FAILED } else { 0 })
+}
+
+/// Examines the way to the gateway and the gateway. Gives its address, if there is one.
+async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<Option<Url>> {
+    let client = match service::client(&arguments.target, arguments.timeout) {
+        Ok(client) => client,
+        Err(finding) => {
+            examined.add(finding)?;
+            return Ok(None);
+        }
+    };
+    let Ok(address) = Url::parse(client.base_url()) else {
+        examined.add(Finding::new("address", Verdict::Fail, "the address cannot be read"))?;
+        return Ok(None);
+    };
+    examined.add(Finding::new("address", Verdict::Ok, address.as_str().trim_end_matches('/')))?;
+    let is_reachable = network::examine(&address, arguments.timeout, examined).await?;
+    if is_reachable {
+        service::examine(&client, arguments, examined).await?;
+    } else {
+        examined.add(Finding::new("gateway", Verdict::Skip, "not asked: there is no connection to it"))?;
+    }
+    Ok(Some(address))
+}
+
+/// What was found so far. Text is printed at once: a step may take its time.
+struct Examined {
+    findings: Vec<Finding>,
+    output: Output,
+    paint: Paint,
+}
+
+impl Examined {
+    fn new(output: Output) -> Self {
+        Self { findings: Vec::new(), output, paint: Paint::on(&io::stdout()) }
+    }
+
+    fn add(&mut self, finding: Finding) -> io::Result<()> {
+        if self.output == Output::Text {
+            let mut out = io::stdout().lock();
+            out.write_all(text(&finding, self.paint).as_bytes())?;
+            out.flush()?;
+        }
+        self.findings.push(finding);
+        Ok(())
+    }
+
+    /// Says how it went. Returns whether something failed.
+    fn finish(&self, address: Option<&Url>) -> io::Result<bool> {
+        let count = |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
+        let (failed, warned) = (count(Verdict::Fail), count(Verdict::Warn));
+        let mut out = io::stdout().lock();
+        match self.output {
+            Output::Json => {
+                let address = address.map(|address| address.as_str().trim_end_matches('/'));
+                let written = format!("{:#}", json(address, &self.findings));
+                // A certificate may name its owner so that a terminal obeys.
+                let shown = if out.is_terminal() { visible_lines(&written) } else { written.as_str().into() };
+                writeln!(out, "{shown}")?;
+            }
+            Output::Text => {
+                let verdict = match (failed, warned) {
+                    (0, 0) => "Nothing is wrong.".to_owned(),
+                    (0, warned) => format!("It works; to look at: {warned}."),
+                    (failed, 0) => format!("To mend: {failed}."),
+                    (failed, warned) => format!("To mend: {failed}; to look at: {warned}."),
+                };
+                writeln!(out, "\n{verdict}")?;
+            }
+        }
+        out.flush()?;
+        Ok(failed > 0)
+    }
+}

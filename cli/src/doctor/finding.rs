@@ -1,0 +1,123 @@
+//! What a step found, and how it is told.
+
+use std::fmt::Write as _;
+
+use gatewright::visible::visible;
+use serde_json::{Value, json};
+
+use crate::terminal::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Ok,
+    /// It works, but may be a mistake, or not work much longer.
+    Warn,
+    Fail,
+    /// Not examined.
+    Skip,
+}
+
+/// What a step found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// What was examined.
+    pub(super) name: String,
+    pub(super) verdict: Verdict,
+    pub(super) found: String,
+    /// What to do; empty if there is nothing to do.
+    pub(super) advice: String,
+}
+
+impl Finding {
+    pub(super) fn new(name: impl Into<String>, verdict: Verdict, found: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict, found: found.into(), advice: String::new() }
+    }
+
+    pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = advice.into();
+        self
+    }
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+            Self::Skip => "skip",
+        }
+    }
+
+    fn style(self) -> &'static str {
+        match self {
+            Self::Ok => GREEN,
+            Self::Warn => YELLOW,
+            Self::Fail => RED,
+            Self::Skip => DIM,
+        }
+    }
+}
+
+/// A line of what was found, and one for each line of what to do.
+pub(super) fn text(finding: &Finding, paint: Paint) -> String {
+    let Finding { name, verdict, found, advice } = finding;
+    let word = paint.paint(verdict.style(), format_args!("{:4}", verdict.word()));
+    let name = paint.paint(BOLD, format_args!("{:13}", visible(name)));
+    let indented = |text: &str| {
+        text.lines()
+            .map(|line| visible(line).into_owned())
+            .collect::<Vec<_>>()
+            .join("\n                     ")
+    };
+    let mut told = format!("{word}  {name}  {}\n", indented(found));
+    if !advice.is_empty() {
+        _ = writeln!(told, "                     → {}", indented(advice));
+    }
+    told
+}
+
+/// All of it, for programs.
+pub(super) fn json(address: Option<&str>, findings: &[Finding]) -> Value {
+    let worst = [Verdict::Fail, Verdict::Warn, Verdict::Ok]
+        .into_iter()
+        .find(|verdict| findings.iter().any(|finding| finding.verdict == *verdict));
+    let of = |finding: &Finding| {
+        json!({
+            "name": finding.name,
+            "verdict": finding.verdict.word(),
+            "found": finding.found,
+            "advice": Some(&finding.advice).filter(|advice| !advice.is_empty()),
+        })
+    };
+    json!({
+        "gateway": address,
+        "verdict": worst.unwrap_or(Verdict::Ok).word(),
+        "findings": findings.iter().map(of).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_a_line_with_what_to_do_below_it() {
+        let finding =
+            Finding::new("name", Verdict::Fail, "there is\u{1b}[2J none\nat all").advise("make one");
+        assert_eq!(
+            text(&finding, Paint::none()),
+            "fail  name           there is\\u{1b}[2J none\n                     at all\n                     → make one\n"
+        );
+    }
+
+    #[test]
+    fn the_worst_finding_is_the_verdict() {
+        let (ok, warn) =
+            (Finding::new("a", Verdict::Ok, ""), Finding::new("b", Verdict::Warn, "x").advise("y"));
+        let document = json(Some("http://h"), &[ok.clone(), warn]);
+        assert_eq!((&document["verdict"], &document["findings"][1]["advice"]), (&json!("warn"), &json!("y")));
+        let document = json(None, &[ok]);
+        assert_eq!((&document["verdict"], &document["findings"][0]["advice"]), (&json!("ok"), &Value::Null));
+    }
+}

@@ -1,0 +1,202 @@
+//! This machine: variables, the configuration file, folders. Values of variables are never told: they may be secrets.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory as _;
+use gatewright::likely::likely;
+use gatewright::webhook::WEBHOOK_SECRET_VARIABLE;
+use gatewright::whole_file::check_place;
+use gatewright::{API_KEY_VARIABLE, BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE, LOG_VARIABLE};
+use gatewright_checkkit::AGENT_PROGRAM_VARIABLE;
+#[cfg(feature = "server")]
+use gatewright_gateway::ConfigFile;
+
+use super::finding::{Finding, Verdict};
+use crate::state;
+
+/// What the names of our variables begin with.
+const OURS: &str = "GATEWRIGHT_";
+/// Most problems of a configuration file that are told.
+#[cfg(feature = "server")]
+const MOST_PROBLEMS: usize = 5;
+/// The configuration file that is looked for where no variable names one.
+const CONFIG_FILE: &str = "gatewright.toml";
+/// What the names of a gateway's own variables begin with. The program without the server does not know all of them.
+const SERVES: &str = "GATEWRIGHT_SERVE_";
+/// Variables of the gateway that are no flags, since they are secrets.
+const SECRETS: [&str; 5] = [
+    "GATEWRIGHT_SERVE_KEY",
+    "GATEWRIGHT_SERVE_ADMIN_KEY",
+    "GATEWRIGHT_SERVE_STORE_URL",
+    "GATEWRIGHT_SERVE_COUNTERS_URL",
+    "GATEWRIGHT_SERVE_PEPPER",
+];
+
+pub(super) fn examine() -> Vec<Finding> {
+    let names = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        (name.starts_with(OURS) && !value.is_empty()).then_some(name)
+    });
+    let (config, data) = configuration();
+    let mut findings = vec![variables(names.collect()), config];
+    findings.extend(data.map(|folder| writable("data folder", &folder)));
+    findings.push(match state::place() {
+        Some(folder) => writable("state folder", &folder),
+        None => Finding::new("state folder", Verdict::Warn, "there is no place for it")
+            .advise("set HOME; without it, conversations have no history"),
+    });
+    findings
+}
+
+/// Every variable that the program reads.
+fn known() -> BTreeSet<String> {
+    fn of(command: &clap::Command, known: &mut BTreeSet<String>) {
+        let named = command.get_arguments().filter_map(|argument| argument.get_env());
+        known.extend(named.filter_map(|name| name.to_str()).map(str::to_owned));
+        for below in command.get_subcommands() {
+            of(below, known);
+        }
+    }
+    let others = [
+        API_KEY_VARIABLE,
+        BASE_URL_VARIABLE,
+        CA_BUNDLE_VARIABLE,
+        LOG_VARIABLE,
+        WEBHOOK_SECRET_VARIABLE,
+        AGENT_PROGRAM_VARIABLE,
+    ];
+    let mut known: BTreeSet<String> = others.into_iter().chain(SECRETS).map(str::to_owned).collect();
+    of(&crate::Program::command(), &mut known);
+    known
+}
+
+/// The variable that another one is likely meant to be. What all of them begin with makes none like another.
+fn meant(name: &str, known: &BTreeSet<String>) -> Option<String> {
+    let prefix = match name.strip_prefix(SERVES) {
+        Some(_) if cfg!(feature = "server") => SERVES,
+        Some(_) => return None,
+        None => OURS,
+    };
+    let others = known.iter().filter(|known| known.starts_with(SERVES) == (prefix == SERVES));
+    let rest = likely(name.strip_prefix(prefix)?, others.filter_map(|known| known.strip_prefix(prefix)))?;
+    Some(format!("{prefix}{rest}"))
+}
+
+fn variables(set: BTreeSet<String>) -> Finding {
+    let known = known();
+    let (known_ones, unknown): (Vec<String>, Vec<String>) =
+        set.into_iter().partition(|name| known.contains(name));
+    let told = match known_ones.as_slice() {
+        [] => format!("none of {OURS}… is set"),
+        names => format!("set: {}", names.join(", ")),
+    };
+    // A configuration file may name variables of its own; one that is almost ours is a slip.
+    let slip = unknown.iter().find_map(|name| Some((name, meant(name, &known)?)));
+    match slip {
+        None => Finding::new("variables", Verdict::Ok, told),
+        Some((name, meant)) => {
+            Finding::new("variables", Verdict::Warn, format!("{told}; {name} is set, and nothing reads it"))
+                .advise(format!("if {meant} is meant, set that one"))
+        }
+    }
+}
+
+/// The configuration file of a gateway, if one is here, and the data folder that it or its variable names.
+fn configuration() -> (Finding, Option<PathBuf>) {
+    let of_variable =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = of_variable("GATEWRIGHT_SERVE_DATA");
+    let named = of_variable("GATEWRIGHT_SERVE_CONFIG");
+    let file = named.or_else(|| Some(PathBuf::from(CONFIG_FILE)).filter(|file| file.is_file()));
+    let Some(file) = file else {
+        let found = format!("no {CONFIG_FILE} here: `serve` would simulate a provider");
+        return (Finding::new("configuration", Verdict::Ok, found), data);
+    };
+    let (finding, of_file) = read(&file);
+    (finding, data.or(of_file))
+}
+
+/// This program has no gateway, and does not know what is right in its file.
+#[cfg(not(feature = "server"))]
+fn read(file: &Path) -> (Finding, Option<PathBuf>) {
+    let told = format!("{} is here; `gatewright config check` judges it", file.display());
+    (Finding::new("configuration", Verdict::Ok, told), None)
+}
+
+#[cfg(feature = "server")]
+fn read(file: &Path) -> (Finding, Option<PathBuf>) {
+    let shown = file.display();
+    match ConfigFile::check(file) {
+        Err(problems) => {
+            let problems: Vec<String> = problems.to_string().lines().map(str::to_owned).collect();
+            let mut told = problems[..problems.len().min(MOST_PROBLEMS)].join("\n");
+            if problems.len() > MOST_PROBLEMS {
+                told.push_str("\n…");
+            }
+            let advice = format!("mend {shown}; `gatewright config check` tells all that is wrong with it");
+            (Finding::new("configuration", Verdict::Fail, told).advise(advice), None)
+        }
+        Ok(read) => {
+            let (upstreams, models) = (read.config.upstreams.len(), read.config.models.len());
+            let told = format!("{shown} is right: {upstreams} upstream(s), {models} model(s)");
+            let finding = match read.warnings.first() {
+                None => Finding::new("configuration", Verdict::Ok, told),
+                Some(first) => Finding::new("configuration", Verdict::Warn, format!("{told}\n{first}"))
+                    .advise("`gatewright config check` tells all warnings"),
+            };
+            (finding, read.config.data)
+        }
+    }
+}
+
+/// Whether files can be made in a folder, or in the one in which it would be made.
+fn writable(name: &'static str, folder: &Path) -> Finding {
+    let shown = folder.display();
+    let there = folder.ancestors().find(|folder| folder.exists());
+    match there.map(|there| (there, check_place(&there.join("doctor")))) {
+        Some((there, Ok(()))) if there == folder => {
+            Finding::new(name, Verdict::Ok, format!("{shown} can be written to"))
+        }
+        Some((_, Ok(()))) => {
+            Finding::new(name, Verdict::Ok, format!("{shown} will be made when it is needed"))
+        }
+        Some((there, Err(error))) => {
+            Finding::new(name, Verdict::Fail, format!("{} cannot be written to: {error}", there.display()))
+                .advise("let this user write there, or name another folder")
+        }
+        None => Finding::new(name, Verdict::Ok, format!("{shown} will be made when it is needed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> Finding {
+        variables(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn a_variable_that_is_almost_ours_is_told() {
+        let finding = set(&["GATEWRIGHT_API_KEY", "GATEWRIGHT_BASEURL"]);
+        assert_eq!(finding.verdict, Verdict::Warn);
+        assert!(finding.advice.contains("GATEWRIGHT_BASE_URL"), "{finding:?}");
+        let finding =
+            set(&["GATEWRIGHT_API_KEY", "GATEWRIGHT_SERVE_MAX_BODY_BYTES", "GATEWRIGHT_SERVE_PEPPER"]);
+        assert_eq!(finding.verdict, Verdict::Ok, "{finding:?}");
+        assert!(finding.found.contains("GATEWRIGHT_SERVE_PEPPER"), "{finding:?}");
+    }
+
+    #[test]
+    fn a_folder_is_writable_if_it_or_the_one_above_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(writable("x", folder.path()).verdict, Verdict::Ok);
+        let missing = folder.path().join("a/b");
+        assert!(writable("x", &missing).found.ends_with("will be made when it is needed"));
+        assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0, "nothing is left over");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("written");
+        assert_eq!(writable("x", &file.join("below")).verdict, Verdict::Fail);
+    }
+}

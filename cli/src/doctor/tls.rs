@@ -1,0 +1,214 @@
+//! TLS: the chain of certificates, whether it is trusted, and how long it holds.
+
+use std::fmt::{self, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use gatewright::CA_BUNDLE_VARIABLE;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use url::Url;
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+use super::finding::{Finding, Verdict};
+use crate::amount;
+
+/// A certificate that expires earlier than this, in days, is told.
+const SOON_DAYS: i64 = 14;
+/// Most certificates of a chain, and most names of one, that are shown.
+const MOST: usize = 5;
+
+/// A handshake as a client does it, and what came of it.
+pub(super) async fn examine(
+    gateway: &Url,
+    stream: TcpStream,
+    bundle: Option<&Path>,
+    limit: Duration,
+) -> Finding {
+    let fail = |why: String| Finding::new("TLS", Verdict::Fail, why);
+    let host = gateway.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let Ok(name) = ServerName::try_from(host.clone()) else {
+        return fail(format!("{host} is no name that a certificate can have"));
+    };
+    let (watching, connector) = match connector(bundle) {
+        Ok(connector) => connector,
+        Err(why) => return fail(why),
+    };
+    let handshake = timeout(limit, connector.connect(name, stream)).await;
+    let chain = watching.chain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
+    match handshake {
+        Err(_) => fail(format!("the handshake was not done within {}", amount::time(limit)))
+            .advise("the port may not speak TLS: check the address"),
+        Ok(Err(error)) => {
+            let refused = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+            let told = format!("the handshake failed: {error}{}", shown(&chain, now));
+            fail(told).advise(advice(refused))
+        }
+        Ok(Ok(stream)) => {
+            let version = match stream.get_ref().1.protocol_version() {
+                Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
+                Some(rustls::ProtocolVersion::TLSv1_2) => "TLS 1.2",
+                _ => "TLS",
+            };
+            let told = format!("{version}, and the certificate is trusted{}", shown(&chain, now));
+            match days_left(&chain, now) {
+                Some(days) if days < SOON_DAYS => Finding::new("TLS", Verdict::Warn, told)
+                    .advise(format!("renew the certificate: calls fail in {days} days")),
+                _ => Finding::new("TLS", Verdict::Ok, told),
+            }
+        }
+    }
+}
+
+fn connector(bundle: Option<&Path>) -> Result<(Arc<Watching>, TlsConnector), String> {
+    let roots = gatewright_trust::roots(bundle).map_err(|error| error.to_string())?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let verifier = verifier.map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    let watching = Arc::new(Watching { verifier, chain: Mutex::default() });
+    // It refuses what the verifier of every client refuses, and only looks on.
+    let verifier: Arc<dyn ServerCertVerifier> = Arc::<Watching>::clone(&watching);
+    let config = gatewright_trust::client()?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok((watching, TlsConnector::from(Arc::new(config))))
+}
+
+/// What to do about a handshake that failed.
+fn advice(refused: Option<&Error>) -> String {
+    let Some(Error::InvalidCertificate(why)) = refused else {
+        return "the port may not speak TLS: check the address, and whether it begins with http or https"
+            .to_owned();
+    };
+    match why {
+        CertificateError::UnknownIssuer => {
+            format!(
+                "if you trust its authority, set {CA_BUNDLE_VARIABLE} to a PEM file with the authority's certificate"
+            )
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "renew the certificate of the gateway, or correct the clock of this machine".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "correct the clock of this machine, or wait until the certificate is valid".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "use a name of the certificate in the address, or give the gateway a certificate with this name"
+                .to_owned()
+        }
+        _ => "give the gateway another certificate".to_owned(),
+    }
+}
+
+/// The days until the first of the chain expires.
+fn days_left(chain: &[CertificateDer<'static>], now: i64) -> Option<i64> {
+    let ends = chain.iter().filter_map(|der| Some(parse(der)?.validity().not_after.timestamp()));
+    // The chain was accepted: nobody needs what has expired in it.
+    ends.filter(|end| *end > now).min().map(|end| (end - now).div_euclid(24 * 60 * 60))
+}
+
+/// A line for each certificate: whose it is, for which names, who issued it, and until when it holds.
+fn shown(chain: &[CertificateDer<'static>], now: i64) -> String {
+    let mut text = String::new();
+    for (at, der) in chain.iter().take(MOST).enumerate() {
+        let Some(certificate) = parse(der) else {
+            text.push_str("\na certificate that cannot be read");
+            continue;
+        };
+        let end = certificate.validity().not_after.timestamp();
+        let days = (end - now).div_euclid(24 * 60 * 60);
+        let until = match days {
+            ..0 => "expired".to_owned(),
+            0 => "expires today".to_owned(),
+            days => format!("expires in {days} days"),
+        };
+        let names = if at == 0 { names(&certificate) } else { String::new() };
+        let subject = certificate.subject().to_string();
+        let subject = if subject.is_empty() { "a certificate" } else { &subject };
+        _ = write!(text, "\n{subject}{names}, issued by {}; {until}", certificate.issuer());
+    }
+    text
+}
+
+fn names(certificate: &X509Certificate<'_>) -> String {
+    let Ok(Some(alternative)) = certificate.subject_alternative_name() else { return String::new() };
+    let names: Vec<String> = alternative
+        .value
+        .general_names
+        .iter()
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => match *bytes {
+                &[a, b, c, d] => Some(std::net::Ipv4Addr::new(a, b, c, d).to_string()),
+                bytes => {
+                    <[u8; 16]>::try_from(bytes).ok().map(|bytes| std::net::Ipv6Addr::from(bytes).to_string())
+                }
+            },
+            _ => None,
+        })
+        .take(MOST)
+        .collect();
+    if names.is_empty() { String::new() } else { format!(" for {}", names.join(", ")) }
+}
+
+fn parse<'a>(der: &'a CertificateDer<'static>) -> Option<X509Certificate<'a>> {
+    X509Certificate::from_der(der).ok().map(|(_, certificate)| certificate)
+}
+
+/// Verifies as clients do, and remembers the chain.
+struct Watching {
+    verifier: Arc<WebPkiServerVerifier>,
+    chain: Mutex<Vec<CertificateDer<'static>>>,
+}
+
+impl fmt::Debug for Watching {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Watching").finish_non_exhaustive()
+    }
+}
+
+impl ServerCertVerifier for Watching {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let sent = std::iter::once(end_entity).chain(intermediates).take(MOST);
+        let chain = sent.map(|certificate| certificate.clone().into_owned()).collect();
+        *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = chain;
+        self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,231 @@
+//! The examples in the help of each command. A test parses every line.
+
+use clap::Command;
+
+const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "gatewright serve --open",
+            "gatewright chat",
+            "gatewright doctor",
+            "gatewright check --base-url https://gateway.example",
+        ],
+    ),
+    (
+        "serve",
+        &[
+            "gatewright serve",
+            "gatewright serve --open",
+            "gatewright serve --config gatewright.toml --data data",
+            "gatewright serve --listen 0.0.0.0:8080 --log-format json -v",
+        ],
+    ),
+    ("config", &["gatewright config init", "gatewright config check"]),
+    ("config init", &["gatewright config init", "gatewright config init staging.toml"]),
+    ("config check", &["gatewright config check", "gatewright config check staging.toml"]),
+    ("config models", &["gatewright config models"]),
+    ("config schema", &["gatewright config schema"]),
+    ("keys", &["gatewright keys create app --data data", "gatewright keys list --data data"]),
+    (
+        "keys create",
+        &[
+            "gatewright keys create app --data data",
+            "gatewright keys create trial --expires-in 30d --tokens-per-day 100000 --data data",
+            "gatewright keys create ci --model 'model-*' --base-url https://gateway.example",
+        ],
+    ),
+    ("keys list", &["gatewright keys list --data data", "gatewright keys list --revoked --json --store"]),
+    ("keys show", &["gatewright keys show app --data data"]),
+    ("keys rotate", &["gatewright keys rotate app --overlap 1h --data data"]),
+    ("keys revoke", &["gatewright keys revoke app --data data"]),
+    (
+        "usage",
+        &[
+            "gatewright usage --data data",
+            "gatewright usage --by day,model --from 2026-07-01 --to 2026-07-31 --data data",
+            "gatewright usage --format csv --base-url https://gateway.example",
+        ],
+    ),
+    ("store", &["gatewright store check --data data", "gatewright store backup copy --data data"]),
+    ("store migrate", &["gatewright store migrate --store"]),
+    ("store check", &["gatewright store check --data data"]),
+    ("store backup", &["gatewright store backup copy --data data"]),
+    ("store export", &["gatewright store export rows.ndjson --data data"]),
+    ("store import", &["gatewright store import rows.ndjson --store"]),
+    (
+        "nodes",
+        &["gatewright nodes --data data", "gatewright nodes --json --base-url https://gateway.example"],
+    ),
+    ("webhooks", &["gatewright webhooks list --status dead --data data", "gatewright webhooks listen"]),
+    ("webhooks list", &["gatewright webhooks list --status dead --data data"]),
+    ("webhooks secret", &["gatewright webhooks secret --data data"]),
+    (
+        "webhooks redeliver",
+        &[
+            "gatewright webhooks redeliver msg_0123 --data data",
+            "gatewright webhooks redeliver --dead --base-url https://gateway.example",
+        ],
+    ),
+    ("webhooks listen", &["gatewright webhooks listen"]),
+    (
+        "check",
+        &[
+            "gatewright check --base-url https://gateway.example",
+            "gatewright check --base-url https://gateway.example --full --html report.html",
+            "gatewright check --only models_endpoint,model_access --out -",
+            "gatewright check --baseline last.json --annotations github",
+        ],
+    ),
+    ("import", &["gatewright import litellm config.yaml -o gatewright.toml"]),
+    ("import litellm", &["gatewright import litellm config.yaml -o gatewright.toml"]),
+    (
+        "report",
+        &["gatewright report validate report.json", "gatewright report html report.json -o report.html"],
+    ),
+    (
+        "report validate",
+        &[
+            "gatewright report validate report.json",
+            "gatewright report validate --format github reports/*.json",
+        ],
+    ),
+    ("report show", &["gatewright report show report.json"]),
+    ("report html", &["gatewright report html report.json -o report.html"]),
+    (
+        "report diff",
+        &[
+            "gatewright report diff last.json report.json",
+            "gatewright report diff last.json report.json --fail-on never",
+        ],
+    ),
+    ("report junit", &["gatewright report junit report.json -o junit.xml"]),
+    ("report trend", &["gatewright report trend reports/*.json -o trend.html"]),
+    ("report fmt", &["gatewright report fmt report.json", "gatewright report fmt --check reports/*.json"]),
+    ("report new", &["gatewright report new -o report.json"]),
+    ("report schema", &["gatewright report schema -o report.schema.json"]),
+    ("report explain", &["gatewright report explain", "gatewright report explain required"]),
+    (
+        "chat",
+        &[
+            "gatewright chat",
+            "gatewright chat 'What is a gateway?'",
+            "gatewright chat -m model-cedar -s 'Answer in one line.' 'What is a gateway?'",
+            "git diff | gatewright chat -s 'Review this change.'",
+        ],
+    ),
+    ("models", &["gatewright models", "gatewright models --json"]),
+    (
+        "image",
+        &[
+            "gatewright image 'A boat on a lake' -o boat.png",
+            "gatewright image 'A boat on a lake' -o boat.png --size 1024x1792 --quality hd",
+        ],
+    ),
+    (
+        "video",
+        &[
+            "gatewright video 'A wave breaks on a beach' -o wave.mp4",
+            "gatewright video 'A wave breaks on a beach' -o wave.mp4 --duration 5 --resolution 1080p",
+        ],
+    ),
+    (
+        "doctor",
+        &[
+            "gatewright doctor",
+            "gatewright doctor --call",
+            "gatewright doctor --output json --base-url https://gateway.example",
+        ],
+    ),
+    (
+        "completions",
+        &[
+            "gatewright completions bash > ~/.local/share/bash-completion/completions/gatewright",
+            "gatewright completions fish > ~/.config/fish/completions/gatewright.fish",
+        ],
+    ),
+    ("man", &["gatewright man man1"]),
+];
+
+/// The program with examples in the help of each command.
+pub(crate) fn with_examples(program: Command) -> Command {
+    add(program, "")
+}
+
+fn add(command: Command, path: &str) -> Command {
+    let command = match EXAMPLES.iter().find(|(known, _)| *known == path) {
+        Some((_, lines)) => show(command, lines),
+        None => command,
+    };
+    command.mut_subcommands(|below| {
+        let path = format!("{path} {}", below.get_name());
+        add(below, path.trim_start())
+    })
+}
+
+/// Puts examples before what else is below the flags.
+fn show(command: Command, lines: &[&str]) -> Command {
+    let head = command.get_styles().get_header();
+    let mut help = format!("{head}Examples:{head:#}");
+    for line in lines {
+        help.push_str("\n  ");
+        help.push_str(line);
+    }
+    if let Some(more) = command.get_after_help() {
+        help = format!("{help}\n\n{}", more.ansi());
+    }
+    command.after_help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program;
+
+    /// The words of a line as a shell cuts them: quotes hold words together.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        for letter in line.chars() {
+            match letter {
+                '\'' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                _ => words.last_mut().expect("a word").push(letter),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn every_example_is_understood() {
+        for (path, lines) in EXAMPLES {
+            for line in *lines {
+                let called = line.rsplit(" | ").next().expect("a command");
+                let called = called.split(" > ").next().expect("a command");
+                let parsed = program().try_get_matches_from(words(called));
+                if let Err(error) = parsed {
+                    // The address of the gateway may be left to the variable.
+                    assert!(error.to_string().contains("--base-url <URL>"), "{line}: {error}");
+                }
+                let command = format!("gatewright {path}");
+                assert!(called.starts_with(command.trim_end()), "{line} is no example of {command}");
+                assert!(line.len() <= 90, "{line} is too long");
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        fn walk(command: &Command, path: &str, missing: &mut Vec<String>) {
+            if !command.is_hide_set() && !EXAMPLES.iter().any(|(known, _)| *known == path) {
+                missing.push(path.to_owned());
+            }
+            for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+                walk(below, format!("{path} {}", below.get_name()).trim(), missing);
+            }
+        }
+        let mut missing = Vec::new();
+        walk(&program(), "", &mut missing);
+        assert_eq!(missing, [""; 0]);
+    }
+}

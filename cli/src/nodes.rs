@@ -1,0 +1,46 @@
+//! `gatewright nodes`: lists the gateways that share a store.
+
+use std::io::{self, Write as _};
+
+use clap::Args;
+use gatewright_gateway::Node;
+
+use crate::exit::Exit;
+use crate::operator::Place;
+use crate::table;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Exit {
+    let listed = arguments.place.open().await?.nodes().await?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&listed).expect("plain values"))?;
+    } else {
+        let heads = ["ID", "NAME", "VERSION", "STARTED", "SEEN", "ADDRESSES", "IN FLIGHT", "TASKS"]
+            .map(str::to_owned);
+        let row = |node: &Node| {
+            [
+                node.id.clone(),
+                node.name.clone(),
+                node.version.clone(),
+                table::instant(Some(node.started)),
+                table::instant(Some(node.seen)),
+                node.addresses.join(" "),
+                node.in_flight.to_string(),
+                node.leases.to_string(),
+            ]
+        };
+        let rows: Vec<_> = std::iter::once(heads).chain(listed.iter().map(row)).collect();
+        table::write(&mut out, &rows, 6..8)?;
+    }
+    out.flush()?;
+    Ok(0)
+}

@@ -1,0 +1,215 @@
+//! What `gatewright serve` prints when it is ready: where it is, what is on, and how to call it.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use gatewright::visible::visible;
+use gatewright::webhook::WEBHOOK_SECRET_VARIABLE;
+use gatewright_gateway::{Config, Gateway, Kind, ModelKind};
+
+use super::key::Origin;
+use crate::amount::bytes;
+use crate::terminal::{BOLD, DIM, Paint};
+
+/// Most names that a line lists.
+const MOST_NAMES: usize = 5;
+
+/// What a configuration turns on, for people; taken before the gateway has it.
+pub(super) struct Announcement {
+    provider: String,
+    /// What is on, a line each: a title and what there is to say.
+    on: Vec<(&'static str, String)>,
+    /// A model for the example; `None`: there is none for text.
+    model: Option<String>,
+    data: Option<PathBuf>,
+}
+
+/// Where the secrets of the gateway are from; `None`: they were made.
+pub(super) struct Origins {
+    pub(super) key: Option<Origin>,
+    pub(super) webhook_secret: Option<Origin>,
+}
+
+impl Announcement {
+    pub(super) fn of(config: &Config) -> Self {
+        let model = config.models.iter().find(|model| model.kind == ModelKind::Text);
+        Self {
+            provider: provider(config),
+            on: vec![
+                ("Upstreams", upstreams(config)),
+                ("Limits", limits(config)),
+                ("TLS", tls(config)),
+                ("Operators", operators(config)),
+            ],
+            model: model.map(|model| model.id.clone()),
+            data: config.data.clone(),
+        }
+    }
+
+    /// One JSON object, for programs. What is in the configuration file is not printed, and a secret that was made at an earlier
+    /// start neither.
+    pub(super) fn print_json(gateway: &Gateway, origins: &Origins) -> io::Result<()> {
+        let shown = |text, origin| (origin != Some(Origin::ConfigFile)).then_some(text);
+        let secret = gateway.webhook_secret().expose();
+        let is_told = origins.webhook_secret == Some(Origin::CommandLine) || gateway.webhook_secret_is_new();
+        let ready = serde_json::json!({
+            "listening": gateway.url(),
+            "key": shown(gateway.key().expose(), origins.key),
+            "webhook_secret": is_told.then_some(secret.as_str()),
+        });
+        let mut out = io::stdout().lock();
+        writeln!(out, "{ready}")?;
+        out.flush()
+    }
+
+    /// For people. A secret that came from somewhere is not printed.
+    pub(super) fn print(&self, gateway: &Gateway, origins: &Origins) -> io::Result<()> {
+        let stdout = io::stdout();
+        let paint = Paint::on(&stdout);
+        let mut out = stdout.lock();
+        let urls = gateway.urls().join(", ");
+        writeln!(out, "Gateway at {}, with {}. Ctrl-C stops it.\n", paint.paint(BOLD, urls), self.provider)?;
+        let keys = match origins.key {
+            None => "a key made for this run, below; `gatewright keys` makes others",
+            Some(Origin::ConfigFile) => "the key of the configuration file, and those of `gatewright keys`",
+            Some(Origin::CommandLine) => "the key that it was given, and those of `gatewright keys`",
+        };
+        let page = format!("{}/ in a browser", gateway.url());
+        let told = [("Keys", keys.to_owned()), ("Store", self.store(gateway)), ("Page", page)];
+        for (title, what) in told.iter().chain(&self.on) {
+            writeln!(out, "  {}  {}", paint.paint(DIM, format_args!("{title:9}")), visible(what))?;
+        }
+        self.print_call(&mut out, gateway, origins.key, paint)?;
+        if gateway.webhook_secret_is_new() {
+            let secret = gateway.webhook_secret().expose();
+            writeln!(out, "\n{}", paint.paint(BOLD, "To verify its webhooks:"))?;
+            writeln!(out, "  export {WEBHOOK_SECRET_VARIABLE}={secret}")?;
+        } else if origins.webhook_secret.is_none() {
+            writeln!(
+                out,
+                "\nThe secret of its webhooks is that of before; `gatewright webhooks secret` shows it."
+            )?;
+        }
+        writeln!(out)?;
+        out.flush()
+    }
+
+    fn store(&self, gateway: &Gateway) -> String {
+        match &self.data {
+            Some(folder) => {
+                format!("{}: keys, usage, stored responses, tasks and files last", folder.display())
+            }
+            None if gateway.lasts() => {
+                "a database that gateways share: keys, usage, stored responses and tasks last".to_owned()
+            }
+            None => {
+                "in memory: keys, usage, stored responses, tasks and files end with it; --data keeps them"
+                    .to_owned()
+            }
+        }
+    }
+
+    fn print_call(
+        &self,
+        out: &mut impl Write,
+        gateway: &Gateway,
+        key: Option<Origin>,
+        paint: Paint,
+    ) -> io::Result<()> {
+        let url = gateway.url();
+        writeln!(out, "\n{}", paint.paint(BOLD, "To call it:"))?;
+        write!(out, "  export GATEWRIGHT_BASE_URL={url}")?;
+        // A key that somebody gave is known to those who may know it.
+        match key {
+            None => writeln!(
+                out,
+                "
+  export GATEWRIGHT_API_KEY={}",
+                gateway.key().expose()
+            )?,
+            Some(_) => writeln!(out, "  # and GATEWRIGHT_API_KEY, the key")?,
+        }
+        if let Some(model) = &self.model {
+            let request = serde_json::json!({
+                "model": model,
+                "messages": [{"role": "user", "content": "Say hello"}],
+            });
+            let request = request.to_string().replace('\'', "\\u0027");
+            writeln!(out, "  curl {url}/v1/chat/completions \\")?;
+            writeln!(out, "    -H \"Authorization: Bearer $GATEWRIGHT_API_KEY\" \\")?;
+            writeln!(out, "    -H 'Content-Type: application/json' \\")?;
+            writeln!(out, "    -d '{}'", visible(&request))?;
+        }
+        writeln!(out, "\nBase URL of SDKs: {url}/v1\n  {url} where the SDK adds the version")
+    }
+}
+
+/// Who answers.
+fn provider(config: &Config) -> String {
+    if config.upstreams.iter().all(|upstream| upstream.kind == Kind::Simulator) {
+        return "a simulated provider".to_owned();
+    }
+    let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    match names.as_slice() {
+        [one] => format!("the upstream {one}"),
+        several => format!("the upstreams {}", list(several)),
+    }
+}
+
+fn upstreams(config: &Config) -> String {
+    let models = config.models.len();
+    let offered = match models {
+        1 => "1 model".to_owned(),
+        _ => format!("{models} models"),
+    };
+    let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    format!("{}; {offered}, which `gatewright models` lists", list(&names))
+}
+
+/// The first names, and how many there are more.
+fn list(names: &[&str]) -> String {
+    let shown = names[..names.len().min(MOST_NAMES)].join(", ");
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn limits(config: &Config) -> String {
+    let body = u64::try_from(config.max_body_bytes).unwrap_or(u64::MAX);
+    format!(
+        "{} connections, {} for an address, requests of {}",
+        config.max_connections,
+        config.max_connections_per_peer,
+        bytes(body)
+    )
+}
+
+fn tls(config: &Config) -> String {
+    match &config.tls {
+        Some(tls) => {
+            format!("on, at {}; the certificate is {}", tls.listen.join(", "), tls.certificate.display())
+        }
+        None => "off; a configuration file turns it on".to_owned(),
+    }
+}
+
+fn operators(config: &Config) -> String {
+    let admin = if config.admin_key.is_some() {
+        "/admin and /metrics with the admin key"
+    } else {
+        "/admin is off, it needs GATEWRIGHT_SERVE_ADMIN_KEY"
+    };
+    if config.open_metrics { format!("{admin}; /metrics is open to all") } else { admin.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_of_names_is_cut() {
+        assert_eq!(list(&["a", "b"]), "a, b");
+        assert_eq!(list(&["a", "b", "c", "d", "e", "f", "g"]), "a, b, c, d, e and 2 more");
+    }
+}

@@ -1,0 +1,134 @@
+//! The commands of a gateway, where the program comes without them: the Python and Node packages have none of the server's
+//! code, which is larger than all else. They start `gatewright-server`, which a package of its own brings.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+
+use clap::{Args, Subcommand};
+
+use crate::exit::{Exit, Failure};
+
+/// The program with all commands.
+const PROGRAM: &str = "gatewright-server";
+
+/// The commands that need the server.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a gateway (with the server's package)
+    Serve(Rest),
+    /// Work with the configuration file of a gateway (with the server's package)
+    Config(Rest),
+    /// Make, list, rotate and revoke keys of a gateway (with the server's package)
+    Keys(Rest),
+    /// Report the usage of a gateway (with the server's package)
+    Usage(Rest),
+    /// Look after what a gateway keeps (with the server's package)
+    Store(Rest),
+    /// List the gateways that share a store (with the server's package)
+    Nodes(Rest),
+    /// List, repeat or receive the notifications of a gateway (with the server's package)
+    Webhooks(Rest),
+    /// Make a configuration file of that of another gateway (with the server's package)
+    Import(Rest),
+}
+
+/// Whatever the other program takes.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    rest: Vec<OsString>,
+}
+
+/// Starts the server's program in place of this one. arguments: those of this program, without its name. folders: searched
+/// before PATH.
+#[cfg_attr(feature = "server", expect(dead_code, reason = "tests of the program with all commands"))]
+pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
+    let path = env::var_os("PATH").unwrap_or_default();
+    // Flags of the program may stand before it, such as --color never.
+    let is_command = |name: &&str| Command::has_subcommand(name);
+    let command = arguments.iter().filter_map(|argument| argument.to_str()).find(is_command);
+    let command = command.unwrap_or_default();
+    let program = find(folders.iter().cloned().chain(env::split_paths(&path))).ok_or_else(|| {
+        Failure::Usage(format!(
+            "`gatewright {command}` needs the program {PROGRAM}, which is not installed: pip install \
+             'gatewright[server]', or npm install @gatewright/server"
+        ))
+    })?;
+    start(&program, arguments)
+}
+
+fn find(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let name = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);
+    // An empty entry of PATH is the working folder, where a stranger may have put a program.
+    let mut places = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
+    places.find(|place| place.is_file())
+}
+
+/// Signals and the terminal are the other program's from here on.
+#[cfg(unix)]
+fn start(program: &Path, arguments: &[OsString]) -> Exit {
+    use std::os::unix::process::CommandExt as _;
+    Err(refused(program, &Process::new(program).args(arguments).exec()))
+}
+
+#[cfg(not(unix))]
+fn start(program: &Path, arguments: &[OsString]) -> Exit {
+    let ended = Process::new(program).args(arguments).status().map_err(|error| refused(program, &error))?;
+    Ok(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::exit::FAILED))
+}
+
+fn refused(program: &Path, error: &std::io::Error) -> Failure {
+    Failure::Usage(format!("{} cannot be started: {error}", program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    #[test]
+    fn a_command_of_the_server_is_taken_whatever_its_arguments_are() {
+        for arguments in [
+            &["serve"][..],
+            &["serve", "--help"],
+            &["keys", "create", "--model", "m", "name"],
+            &["store", "-v", "--", "--x"],
+        ] {
+            let parsed = Program::try_parse_from([&["gatewright"], arguments].concat());
+            assert!(parsed.is_ok(), "{arguments:?}: {parsed:?}");
+        }
+        assert!(Program::try_parse_from(["gatewright", "srve"]).is_err());
+    }
+
+    #[test]
+    fn the_program_is_found_in_the_folders_of_the_package_first_and_never_in_the_working_folder() {
+        let [beside, on_path] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let folders =
+            || [PathBuf::new(), PathBuf::from("."), beside.path().into(), on_path.path().into()].into_iter();
+        assert_eq!(find(folders()), None);
+        for folder in [&on_path, &beside] {
+            let place = folder.path().join(format!("{PROGRAM}{}", env::consts::EXE_SUFFIX));
+            fs::write(&place, "").expect("a file");
+            assert_eq!(find(folders()), Some(place));
+        }
+    }
+
+    #[test]
+    fn without_the_program_the_message_says_what_to_install() {
+        let empty = tempfile::tempdir().expect("a folder");
+        let failure = start(&empty.path().join(PROGRAM), &[]).expect_err("no program");
+        assert!(failure.message().contains("cannot be started"), "{}", failure.message());
+    }
+}

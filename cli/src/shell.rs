@@ -1,0 +1,43 @@
+//! `gatewright completions` and `gatewright man`: what shells and manuals need to know of the program.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use crate::exit::{Exit, Failure, say};
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Manual {
+    /// Folder for the pages, one for each command, such as man1; made if it is missing
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+pub(crate) fn completions(arguments: &Completions, mut program: Command) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut program, "gatewright", &mut script);
+    let mut out = io::stdout().lock();
+    out.write_all(&script)?;
+    out.flush()?;
+    Ok(0)
+}
+
+pub(crate) fn manual(arguments: &Manual, program: Command) -> Exit {
+    let folder = &arguments.folder;
+    // A page says on which release it is, not when it was made: it is the same each time.
+    let program = program.disable_help_subcommand(true);
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(program, folder))
+        .map_err(|error| Failure::Usage(format!("cannot write to {}: {error}", folder.display())))?;
+    say(&format!("the pages are in {}", folder.display()));
+    Ok(0)
+}

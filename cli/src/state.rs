@@ -1,0 +1,32 @@
+//! Where the program keeps what is its own: the history of conversations.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::path::PathBuf;
+
+/// The folder, made if it is missing; only its owner may look into it. Errors: there is no place for it.
+pub(crate) fn folder() -> io::Result<PathBuf> {
+    let folder = place().ok_or_else(|| io::Error::other("there is no home folder"))?;
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&folder)?;
+    Ok(folder)
+}
+
+/// Where the folder is, or would be.
+pub(crate) fn place() -> Option<PathBuf> {
+    const NAME: &str = "gatewright";
+    // A relative path counts as none: it would be another folder each time.
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(state) = absolute("XDG_STATE_HOME") {
+        return Some(state.join(NAME));
+    }
+    if cfg!(windows) {
+        return absolute("LOCALAPPDATA").map(|local| local.join(NAME));
+    }
+    let home = std::env::home_dir().filter(|home| home.is_absolute())?;
+    let state = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
+    Some(home.join(state).join(NAME))
+}

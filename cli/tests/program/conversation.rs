@@ -1,0 +1,219 @@
+//! A conversation with a model, on a terminal of its own.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use rexpect::session::{PtySession, spawn_command};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::gateway::Serving;
+
+/// Longest wait for something on the screen.
+const WAIT_MS: u64 = 30_000;
+
+struct Talk {
+    terminal: PtySession,
+    home: TempDir,
+}
+
+impl Talk {
+    fn begin(gateway: &Serving) -> Self {
+        Self::begin_at(gateway, tempfile::tempdir().expect("a folder"), &[])
+    }
+
+    fn begin_at(gateway: &Serving, home: TempDir, arguments: &[&str]) -> Self {
+        let mut command = gateway.command(&["chat", "--color", "never"]);
+        command.args(arguments).current_dir(&home).env("XDG_STATE_HOME", home.path().join("state"));
+        command.env("TERM", "xterm-256color");
+        // The terminal is its input, not what other tests give it.
+        let mut fresh = Command::new(command.get_program());
+        fresh.args(command.get_args()).current_dir(home.path());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => fresh.env(name, value),
+                None => fresh.env_remove(name),
+            };
+        }
+        let mut talk = Self { terminal: spawn_command(fresh, Some(WAIT_MS)).expect("it starts"), home };
+        talk.sees("/help lists commands");
+        talk
+    }
+
+    fn sees(&mut self, text: &str) -> String {
+        self.terminal.exp_string(text).unwrap_or_else(|error| panic!("{text:?} is not to be seen: {error}"))
+    }
+
+    /// Types a line, once it is asked for one: what is typed before may be lost to the change of the terminal's mode.
+    fn says(&mut self, line: &str) {
+        self.sees("> ");
+        self.terminal.send_line(line).expect("typed");
+        self.terminal.flush().expect("typed");
+    }
+
+    fn presses(&mut self, key: char) {
+        self.terminal.send_control(key).expect("typed");
+        self.terminal.flush().expect("typed");
+    }
+
+    /// Leaves at the prompt: only there is Ctrl-D a key that the editor reads.
+    fn leaves(mut self) -> TempDir {
+        self.sees("> ");
+        self.presses('d');
+        self.ends()
+    }
+
+    /// It ends by itself, with 0.
+    fn ends(mut self) -> TempDir {
+        self.terminal.exp_eof().expect("it ends");
+        let status = self.terminal.process().wait().expect("its end");
+        let status = format!("{status:?}");
+        assert!(status.contains("Exited") && status.ends_with(", 0)"), "{status}");
+        self.home
+    }
+}
+
+#[test]
+fn answers_stream_and_what_was_said_can_be_saved() {
+    let gateway = Serving::start(&[], None);
+    let mut talk = Talk::begin(&gateway);
+    talk.says("count to 4");
+    talk.sees("1, 2, 3, 4\r\n");
+    talk.says("/system Be brief.");
+    talk.sees("(the system instructions are set)");
+    talk.says("/model model-cedar");
+    talk.sees("(now talking to model-cedar)");
+    talk.says("count to 5");
+    talk.sees("1, 2, 3, 4, 5\r\n");
+    talk.says("/save talk.json");
+    talk.sees("(the conversation is in talk.json)");
+    talk.says("/save talk.json");
+    talk.sees("talk.json is there already");
+    talk.says("/clear");
+    talk.sees("(what was said is forgotten)");
+    talk.says("/save after.md");
+    talk.sees("(the conversation is in after.md)");
+    talk.says("/quit");
+    let home = talk.ends();
+    let saved = std::fs::read_to_string(home.path().join("talk.json")).expect("the file");
+    let saved: Value = serde_json::from_str(&saved).expect("JSON");
+    let said: Vec<(&str, &str)> = saved["messages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|message| (message["role"].as_str().expect("text"), message["content"].as_str().expect("text")))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("system", "Be brief."),
+            ("user", "count to 4"),
+            ("assistant", "1, 2, 3, 4"),
+            ("user", "count to 5"),
+            ("assistant", "1, 2, 3, 4, 5"),
+        ]
+    );
+    assert_eq!(saved["model"], "model-cedar");
+    let after = std::fs::read_to_string(home.path().join("after.md")).expect("the file");
+    assert_eq!(after, "# A conversation with model-cedar\n\n## system\n\nBe brief.\n");
+}
+
+#[test]
+fn an_interrupt_stops_the_answer_and_not_the_program() {
+    // Answers take their time, so that there is something to stop.
+    let gateway = Serving::start(&["--fault", "drip=1@create_chat_completion"], None);
+    let mut talk = Talk::begin(&gateway);
+    talk.says("count to 10000");
+    talk.sees("1, 2, 3, 4, 5, 6, 7");
+    talk.presses('c');
+    talk.sees("(stopped)");
+    talk.says("count to 3");
+    talk.sees("1, 2, 3\r\n");
+    talk.says("/save talk.md");
+    talk.sees("talk.md)");
+    let home = talk.leaves();
+    let saved = std::fs::read_to_string(home.path().join("talk.md")).expect("the file");
+    // What came before the interrupt is part of it.
+    assert!(saved.contains("## assistant\n\n1, 2, 3, 4, 5") && !saved.contains("9999, 10000"), "{saved}");
+}
+
+#[test]
+fn two_interrupts_at_the_prompt_leave() {
+    let gateway = Serving::start(&[], None);
+    let mut talk = Talk::begin(&gateway);
+    talk.sees("> ");
+    talk.presses('c');
+    talk.sees("(Ctrl-C again or Ctrl-D leaves)");
+    talk.says("count to 3");
+    talk.sees("1, 2, 3\r\n");
+    talk.sees("> ");
+    talk.presses('c');
+    talk.sees("(Ctrl-C again or Ctrl-D leaves)");
+    talk.sees("> ");
+    talk.presses('c');
+    talk.ends();
+}
+
+#[test]
+fn a_failure_is_told_and_the_conversation_goes_on() {
+    let gateway = Serving::start(&[], None);
+    let mut talk = Talk::begin(&gateway);
+    talk.says("/model model-slo");
+    talk.sees("(now talking to model-slo)");
+    talk.says("count to 3");
+    talk.sees("did you mean model-sol?");
+    talk.says("/modle");
+    talk.sees("did you mean /model?");
+    talk.says("/model");
+    talk.sees("  model-sol\r\n");
+    talk.says("/help");
+    talk.sees("/save FILE");
+    talk.says("/model model-sol");
+    talk.says("count to 3");
+    talk.sees("1, 2, 3\r\n");
+    talk.leaves();
+}
+
+#[test]
+fn history_is_kept_for_its_owner_alone_and_only_if_it_is_wanted() {
+    let gateway = Serving::start(&[], None);
+    let mut talk = Talk::begin(&gateway);
+    talk.says("count to 3");
+    talk.sees("1, 2, 3\r\n");
+    talk.says("say xxx");
+    talk.sees("\r\nxxx\r\n");
+    let home = talk.leaves();
+    let history = home.path().join("state/gatewright/chat-history");
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!((mode(&history), mode(history.parent().expect("a folder"))), (0o600, 0o700));
+    let kept = std::fs::read_to_string(&history).expect("text");
+    assert!(kept.contains("count to 3\n"), "{kept}");
+    // The line of before comes back with the key that goes up.
+    let mut talk = Talk::begin_at(&gateway, home, &[]);
+    talk.sees("> ");
+    talk.terminal.send("\u{1b}[A\u{1b}[A\n").expect("typed");
+    talk.terminal.flush().expect("typed");
+    talk.sees("1, 2, 3\r\n");
+    let home = talk.leaves();
+    std::fs::remove_file(&history).expect("removed");
+    let mut talk = Talk::begin_at(&gateway, home, &["--no-history"]);
+    talk.says("count to 3");
+    talk.sees("1, 2, 3\r\n");
+    let _home = talk.leaves();
+    assert!(!history.exists());
+}
+
+#[test]
+fn lines_go_on_after_a_backslash() {
+    let gateway = Serving::start(&[], None);
+    let mut talk = Talk::begin(&gateway);
+    talk.says("say a line\\");
+    talk.says("and another");
+    talk.sees("a line\r\n");
+    talk.says("/save talk.md");
+    talk.sees("talk.md)");
+    let home = talk.leaves();
+    let saved = std::fs::read_to_string(home.path().join("talk.md")).expect("the file");
+    assert!(saved.contains("## user\n\nsay a line\nand another\n"), "{saved}");
+}

@@ -1,0 +1,197 @@
+//! `gatewright doctor`, against gateways that work and ones that do not.
+
+use std::net::TcpListener;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::gateway::Serving;
+use crate::gatewright;
+
+/// What was found, by name: verdict, words and advice.
+fn examined(command: &mut Command) -> (Option<i32>, Value) {
+    let output = command.args(["--output", "json"]).output().expect("the program starts");
+    let document = String::from_utf8(output.stdout).expect("text");
+    (output.status.code(), serde_json::from_str(&document).expect("JSON"))
+}
+
+fn finding<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let findings = document["findings"].as_array().expect("a list");
+    findings.iter().find(|finding| finding["name"] == name).unwrap_or_else(|| panic!("{name}: {document:#}"))
+}
+
+/// The program in a folder of its own, so that nothing of this machine is found.
+fn doctor(url: &str, key: &str, home: &tempfile::TempDir) -> Command {
+    let mut command = gatewright();
+    command.args(["doctor", "--base-url", url, "--timeout", "2"]).current_dir(home);
+    command.env("GATEWRIGHT_API_KEY", key).env("XDG_STATE_HOME", home.path().join("state"));
+    command
+}
+
+fn text(output: &Output) -> String {
+    [output.stdout.as_slice(), &output.stderr].map(String::from_utf8_lossy).concat()
+}
+
+#[test]
+fn gateway_that_works_is_found_to_work() {
+    let gateway = Serving::start(&["--key", "canary-0123456789"], None);
+    let home = tempfile::tempdir().expect("a folder");
+    let (code, document) = examined(&mut doctor(&gateway.url, "canary-0123456789", &home));
+    assert_eq!((code, &document["verdict"]), (Some(0), &Value::from("ok")), "{document:#}");
+    assert_eq!(document["gateway"], gateway.url);
+    for name in [
+        "variables",
+        "configuration",
+        "state folder",
+        "address",
+        "proxy",
+        "connection",
+        "TLS",
+        "gateway",
+        "clock",
+        "key",
+        "models",
+    ] {
+        assert_eq!(finding(&document, name)["verdict"], "ok", "{name}: {document:#}");
+    }
+    assert_eq!(finding(&document, "protocols")["verdict"], "skip");
+    assert!(!document.to_string().contains("canary"));
+    let said = text(&doctor(&gateway.url, "canary-0123456789", &home).output().expect("it starts"));
+    assert!(said.ends_with("\nNothing is wrong.\n") && !said.contains("canary"), "{said}");
+}
+
+#[test]
+fn each_protocol_is_called_where_that_is_asked_for() {
+    let gateway = Serving::start(&["--key", "k"], None);
+    let home = tempfile::tempdir().expect("a folder");
+    let (code, document) = examined(doctor(&gateway.url, "k", &home).arg("--call"));
+    assert_eq!(code, Some(0), "{document:#}");
+    for protocol in ["chat", "responses", "messages", "native"] {
+        let found = finding(&document, protocol);
+        assert_eq!(found["verdict"], "ok", "{document:#}");
+        assert!(found["found"].as_str().expect("text").contains(" answers in "), "{found}");
+    }
+    // A model of a family that the responses protocol does not reach.
+    let (code, document) =
+        examined(doctor(&gateway.url, "k", &home).args(["--call", "--model", "model-cedar"]));
+    assert_eq!((code, &finding(&document, "responses")["verdict"]), (Some(1), &Value::from("fail")));
+    assert_eq!(finding(&document, "chat")["verdict"], "ok");
+}
+
+#[test]
+fn key_that_is_refused_is_told_with_what_to_do() {
+    let gateway = Serving::start(&["--key", "right"], None);
+    let home = tempfile::tempdir().expect("a folder");
+    let (code, document) = examined(&mut doctor(&gateway.url, "canary-wrong-0123456789", &home));
+    let found = finding(&document, "key");
+    assert_eq!((code, &found["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
+    assert!(found["advice"].as_str().expect("advice").contains("GATEWRIGHT_API_KEY"), "{found}");
+    assert!(!document.to_string().contains("canary"));
+    let mut command = doctor(&gateway.url, "", &home);
+    let (code, document) = examined(&mut command);
+    assert_eq!(
+        (code, &finding(&document, "key")["verdict"]),
+        (Some(1), &Value::from("fail")),
+        "{document:#}"
+    );
+}
+
+#[test]
+fn gateway_that_is_not_there_is_told_with_what_to_do() {
+    let home = tempfile::tempdir().expect("a folder");
+    for (url, name, advice) in [
+        ("http://127.0.0.1:9", "connection", "gatewright serve"),
+        ("http://no-such-host.invalid", "name", "check the name"),
+        ("ftp://127.0.0.1", "address", ""),
+    ] {
+        let (code, document) = examined(&mut doctor(url, "k", &home));
+        let found = finding(&document, name);
+        assert_eq!((code, &found["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
+        assert!(found["advice"].as_str().unwrap_or_default().contains(advice), "{found}");
+    }
+}
+
+/// A server that takes connections and says nothing.
+#[test]
+fn silence_takes_no_longer_than_each_step_may() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let home = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let began = Instant::now();
+    let (code, document) = examined(&mut doctor(&url, "k", &home));
+    assert_eq!(
+        (code, &finding(&document, "gateway")["verdict"]),
+        (Some(1), &Value::from("fail")),
+        "{document:#}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(20));
+    drop(listener);
+}
+
+#[test]
+fn what_is_wrong_on_this_machine_is_told() {
+    let gateway = Serving::start(&["--key", "k"], None);
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join("gatewright.toml"), "[server]\nlisen = [\"127.0.0.1:0\"]\n")
+        .expect("written");
+    let mut command = doctor(&gateway.url, "k", &home);
+    command.env("GATEWRIGHT_BASEURL", "x").env("GATEWRIGHT_CA_BUNDLE", home.path().join("missing.pem"));
+    command.env("GATEWRIGHT_SERVE_DATA", home.path().join("gatewright.toml").join("data"));
+    let (code, document) = examined(&mut command);
+    assert_eq!((code, &document["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
+    let verdicts = ["variables", "configuration", "data folder", "settings"]
+        .map(|name| &finding(&document, name)["verdict"]);
+    assert_eq!(verdicts, ["warn", "fail", "fail", "fail"], "{document:#}");
+    assert!(
+        finding(&document, "configuration")["found"].as_str().expect("text").contains("did you mean listen?")
+    );
+    assert!(
+        finding(&document, "variables")["advice"].as_str().expect("text").contains("GATEWRIGHT_BASE_URL")
+    );
+}
+
+/// A certificate of an authority that nobody knows, then with that authority, and one that ends soon.
+#[test]
+fn certificate_is_told_with_its_chain_and_its_end() {
+    use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+    let home = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| home.path().join(name);
+    let mut authority = CertificateParams::new(Vec::new()).expect("parameters");
+    authority.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "our own authority");
+    let authority =
+        CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("signed");
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(["localhost".to_owned()]).expect("parameters");
+    let certificate = params.signed_by(&key, &authority).expect("signed");
+    std::fs::write(at("ca.pem"), authority.pem()).expect("written");
+    std::fs::write(at("cert.pem"), certificate.pem()).expect("written");
+    std::fs::write(at("key.pem"), key.serialize_pem()).expect("written");
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    std::fs::write(
+        at("tls.toml"),
+        format!(
+            "[server.tls]\nlisten = [\"127.0.0.1:{port}\"]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n"
+        ),
+    )
+    .expect("written");
+    let config = at("tls.toml");
+    let _gateway = Serving::start(&["--config", config.to_str().expect("a path"), "--key", "k"], None);
+    let url = format!("https://localhost:{port}");
+    let (code, document) = examined(&mut doctor(&url, "k", &home));
+    let found = finding(&document, "TLS");
+    assert_eq!((code, &found["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
+    assert!(found["advice"].as_str().expect("advice").contains("GATEWRIGHT_CA_BUNDLE"), "{found}");
+    assert!(found["found"].as_str().expect("text").contains("our own authority"), "{found}");
+    let mut command = doctor(&url, "k", &home);
+    let (code, document) = examined(command.env("GATEWRIGHT_CA_BUNDLE", at("ca.pem")));
+    let found = finding(&document, "TLS");
+    assert_eq!((code, &found["verdict"]), (Some(0), &Value::from("ok")), "{document:#}");
+    let said = found["found"].as_str().expect("text");
+    assert!(
+        said.starts_with("TLS 1.3") && said.contains("for localhost") && said.contains("expires in"),
+        "{said}"
+    );
+}

@@ -1,0 +1,111 @@
+//! Several gateways in processes of their own, on one Postgres server. `cargo xtask test nodes` runs these.
+
+mod balancer;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use gatewright_test_stores::Postgres;
+use serde_json::Value;
+
+use crate::gateway::Serving;
+use crate::gatewright;
+use crate::webhooks::{Listening, SECRET, submission, wait_until};
+
+/// 32 bytes in base64.
+const PEPPER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const LEASE: Duration = Duration::from_secs(1);
+
+/// A gateway whose simulated videos take some time.
+fn node(folder: &Path, store: &Postgres, name: &str, video_time: &str) -> Serving {
+    let config = folder.join(format!("{name}.toml"));
+    let text = format!(
+        "[store]\nurl = {{ env = \"NODE_STORE\" }}\npepper = {{ env = \"NODE_PEPPER\" }}\n\
+         [videos]\nlease = \"{}ms\"\n[simulator]\nvideo_time = \"{video_time}\"\n\
+         [webhooks]\nallow_private = true\n",
+        LEASE.as_millis()
+    );
+    std::fs::write(&config, text).expect("written");
+    let url = store.url();
+    let variables =
+        [("NODE_STORE", url.as_str()), ("NODE_PEPPER", PEPPER), ("GATEWRIGHT_WEBHOOK_SECRET", SECRET)];
+    Serving::start_with(&["--config", config.to_str().expect("a path"), "--key", "k"], &variables)
+}
+
+/// A gateway takes a task on and hangs, and another one ends the task. Gives what the first one writes to its log when it comes
+/// back.
+fn comes_back(video_time: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Postgres::start();
+    let mut listening = Listening::of_all();
+    let hung = node(folder.path(), &store, "hung", video_time);
+    let mut body: Value = serde_json::from_str(&submission(&listening.url)).expect("JSON");
+    body["prompt"] = "[fail: nobody films this]".into();
+    let task = hung.call("POST", "/v1/videos/generations", &body.to_string());
+    hung.signal("-STOP");
+    let task = task["id"].as_str().expect("an id").to_owned();
+    let other = node(folder.path(), &store, "other", "50ms");
+    let path = format!("/v1/videos/generations/{task}");
+    wait_until("the end is told", || listening.has_told(&task));
+    let ended = other.call("GET", &path, "");
+    assert_eq!(ended["status"], "failed", "{ended}");
+
+    hung.signal("-CONT");
+    // Longer than it needs to try to end the task, and to renew its lease.
+    std::thread::sleep(2 * LEASE);
+    assert_eq!(hung.call("GET", &path, ""), ended);
+    let mut list = gatewright();
+    list.args(["webhooks", "list", "--json", "--store"]);
+    list.env("GATEWRIGHT_SERVE_STORE_URL", store.url()).env("GATEWRIGHT_SERVE_PEPPER", PEPPER);
+    let listed: Value = serde_json::from_slice(&list.output().expect("it runs").stdout).expect("JSON");
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    hung.log()
+}
+
+/// 3: a gateway that hangs loses its tasks to another one. It comes back and finds that.
+#[test]
+fn a_node_that_hangs_loses_its_lease_and_finds_that_it_did() {
+    let log = comes_back("1h");
+    assert!(log.contains("another gateway has taken the video task over"), "{log}");
+}
+
+/// 3: it may be about to end the task itself.
+#[test]
+fn a_node_that_comes_back_too_late_does_nothing_twice() {
+    let log = comes_back("500ms");
+    assert!(!log.contains("panicked"), "{log}");
+}
+
+/// A request that waited for a gateway that hung is judged by the keys of now.
+#[test]
+fn a_key_that_was_revoked_while_a_node_hung_is_refused_when_it_comes_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Postgres::start();
+    let node = node(folder.path(), &store, "node", "50ms");
+    let keys = |arguments: &[&str]| -> Value {
+        let mut keys = gatewright();
+        keys.arg("keys").args(arguments).args(["--json", "--store"]);
+        keys.env("GATEWRIGHT_SERVE_STORE_URL", store.url()).env("GATEWRIGHT_SERVE_PEPPER", PEPPER);
+        serde_json::from_slice(&keys.output().expect("it runs").stdout).expect("JSON")
+    };
+    for round in 0..3 {
+        let name = format!("ci-{round}");
+        let issued = keys(&["create", &name]);
+        let secret = issued["secret"].as_str().expect("a secret");
+        let models = || {
+            let mut models = gatewright();
+            models.args(["models"]).env("GATEWRIGHT_BASE_URL", &node.url).env("GATEWRIGHT_API_KEY", secret);
+            models.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+        };
+        wait_until("the key is known", || models().wait().expect("an end").success());
+        node.signal("-STOP");
+        keys(&["revoke", &name]);
+        let mut waiting: Vec<_> = (0..8).map(|_| models()).collect();
+        std::thread::sleep(Duration::from_secs(3));
+        node.signal("-CONT");
+        for request in &mut waiting {
+            assert!(!request.wait().expect("an end").success(), "round {round}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The configuration of `deploy/compose` at work: three gateways behind its load balancer. `cargo xtask test nodes` runs this.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use gatewright_test_stores::{Postgres, Redis};
+use serde_json::Value;
+
+use crate::gatewright;
+
+const NGINX: &str = "/usr/sbin/nginx";
+const COMPOSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/compose");
+const PATIENCE: Duration = Duration::from_mins(1);
+const CHAT: &str = r#"{"model": "model-sol", "messages": [{"role": "user", "content": "Say hi"}]}"#;
+
+/// A process that is killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+fn start(config: &Path, name: &str) -> (Running, String) {
+    let mut serve = gatewright();
+    serve.args(["serve", "--json", "--listen", "127.0.0.1:0", "--name", name, "--config"]).arg(config);
+    let mut child = Running(serve.stdout(Stdio::piped()).spawn().expect("the program starts"));
+    let (mut line, stdout) = (String::new(), child.0.stdout.as_mut().expect("a pipe"));
+    BufReader::new(stdout).read_line(&mut line).expect("its output");
+    let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
+    // What is in the configuration is not printed.
+    assert!(ready["key"].is_null() && ready["webhook_secret"].is_null(), "{line}");
+    let url = ready["listening"].as_str().expect("an address");
+    (child, url.trim_start_matches("http://").to_owned())
+}
+
+/// Status and body of an answer. `None`: there is none.
+fn call(address: &str, key: &str, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    let mut socket = TcpStream::connect(address).ok()?;
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).ok()?;
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn three_gateways_behind_the_load_balancer_are_one() {
+    let (store, counters) = (Postgres::start(), Redis::start());
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name);
+    let read =
+        |name: &str| fs::read_to_string(Path::new(COMPOSE).join(name)).expect("a file of deploy/compose");
+    let write = |name: &str, text: &str| fs::write(place(name), text).expect("written");
+    write("secrets.sh", &read("secrets.sh"));
+    assert!(Command::new("sh").arg(place("secrets.sh")).status().expect("a shell").success());
+    write("secrets/store_url", &store.url());
+    write("secrets/counters_url", &counters.url());
+    let secret = |name: &str| fs::read_to_string(place("secrets").join(name)).expect("a secret");
+
+    let config = read("gatewright.toml").replace("/run/secrets/", "secrets/");
+    // There is no bucket here: files are in memory.
+    let (before, bucket) = config.split_once("[files]").expect("a bucket");
+    let (_, after) = bucket.split_once("[webhooks]").expect("what follows it");
+    write("gatewright.toml", &format!("{before}[webhooks]{after}"));
+    let mut gateways: Vec<(Running, String)> =
+        (1..=3).map(|number| start(&place("gatewright.toml"), &format!("gateway-{number}"))).collect();
+
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+    let address = free.to_string();
+    let mut balancer = read("nginx.conf").replace("/tmp/", &format!("{}/", folder.path().display()));
+    for (number, (_, gateway)) in (1..=3).zip(&gateways) {
+        balancer = balancer.replace(&format!("gateway-{number}:8080"), gateway);
+    }
+    write("nginx.conf", &balancer.replace("listen 8080", &format!("listen {address}")));
+    let nginx = Command::new(NGINX)
+        .args(["-e", "stderr", "-g", "daemon off; user root;", "-c"])
+        .arg(place("nginx.conf"))
+        .spawn();
+    let _balancer = Running(nginx.expect("nginx is not installed: install Debian's package nginx-light"));
+    until("the load balancer answers", || {
+        call(&address, "", "GET", "/health/live", "").is_some_and(|(status, _)| status == 200)
+    });
+
+    let of_store = |arguments: &[&str]| {
+        let mut command = gatewright();
+        command.args(arguments).arg("--store").env("GATEWRIGHT_SERVE_STORE_URL", store.url());
+        command.env("GATEWRIGHT_SERVE_PEPPER", secret("pepper").trim());
+        let output = command.output().expect("the program starts");
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    let issued = of_store(&["keys", "create", "ci", "--requests-per-minute", "6", "--json"]);
+    let key = issued["secret"].as_str().expect("a secret").to_owned();
+    for (_, gateway) in &gateways {
+        until("a gateway knows the key", || {
+            call(gateway, &key, "GET", "/v1/models", "").is_some_and(|(status, _)| status == 200)
+        });
+        until("a gateway counts with the others", || {
+            call(gateway, "", "GET", "/health/ready", "").is_some_and(|(_, body)| body.contains("\"shared\""))
+        });
+    }
+    let begun = Instant::now();
+    let statuses: Vec<u16> = (0..30)
+        .map(|_| call(&address, &key, "POST", "/v1/chat/completions", CHAT).expect("an answer").0)
+        .collect();
+    let granted = statuses.iter().filter(|status| **status == 200).count();
+    // One comes back each ten seconds.
+    let most = 6 + usize::try_from(begun.elapsed().as_secs() / 10).expect("few") + 1;
+    assert!((6..=most).contains(&granted), "{statuses:?}");
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
+
+    let names = || {
+        let listed = of_store(&["nodes", "--json"]);
+        let listed = listed.as_array().expect("a list").clone();
+        listed.iter().map(|node| node["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    until("all gateways are listed", || names() == ["gateway-1", "gateway-2", "gateway-3"]);
+
+    // One is killed, and nobody notices.
+    gateways.remove(1);
+    for _ in 0..20 {
+        let answer = call(&address, &key, "GET", "/v1/models", "").expect("an answer");
+        assert_eq!(answer.0, 200, "{}", answer.1);
+    }
+}

@@ -41,6 +41,7 @@ export interface Attempt {
   readonly remainingMs: number;
   /** Why the previous attempt failed; null for the first. */
   readonly previous: ErrorKind | null;
+  /** HTTP method. */
   readonly method: string;
   /** The full URL, including the query. */
   readonly url: string;
@@ -56,6 +57,7 @@ export interface Outcome {
   readonly status: number | null;
   /** Response headers; null if there was no response. */
   readonly headers: Headers | null;
+  /** The gateway's id of the request; null if it named none. */
   readonly requestId: string | null;
   /** Text of the response, if it was read: null for a stream, truncated if the attempt failed. */
   readonly body: string | null;

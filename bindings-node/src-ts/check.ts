@@ -33,14 +33,18 @@ export type CheckReport = Report;
 
 /** What was expected and observed in a check that was run, without secrets. */
 export interface CheckEvidence {
+  /** The check. */
   readonly id: CheckId;
+  /** The model that was checked; null for the check of the model list. */
   readonly model: string | null;
+  /** What was expected and what was observed, in the order in which it was looked at. */
   readonly assertions: readonly {
     readonly what: string;
     readonly expected: string;
     readonly observed: string;
     readonly held: boolean;
   }[];
+  /** Request and response as they were on the wire; null if none was made. */
   readonly exchange: { readonly request: string; readonly response: string } | null;
 }
 
@@ -58,6 +62,7 @@ export class CheckResult {
   readonly #run: EngineCheckRun;
   /** The report as text, in canonical form. */
   readonly json: string;
+  /** The report as an object. */
   readonly report: CheckReport;
   /** The evidence of each check that was run, in order. */
   readonly evidence: readonly CheckEvidence[];

@@ -1,7 +1,4 @@
-/** Finds and types the engine, the compiled module; everything else in the package reaches it through here. */
-
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+/** Types the engine, the compiled module; everything else in the package reaches it through here. */
 
 import type { Callback } from "./callbacks";
 import type {
@@ -10,7 +7,7 @@ import type {
   EngineSaveOptions,
   EngineWaitOptions,
 } from "./generated/options";
-import { engineFile, platformName } from "./platform";
+import { loadEngine } from "./loading";
 
 /** A complete response. */
 export interface EngineResponse {
@@ -185,8 +182,11 @@ export interface EngineModule {
   verifyWebhook(body: Uint8Array, headers: string[], secrets: readonly string[] | string): string | null;
   /** JSON of the failure, if it fails. */
   checkWebhook(body: Uint8Array): string | null;
-  /** Runs the `gatewright` program with the arguments after its name; returns its exit code, or JSON of the failure. */
-  runProgram(args: string[]): number | string;
+  /**
+   * Runs the `gatewright` program with the arguments after its name; returns its exit code, or JSON of the failure.
+   * `folders`: where `gatewright-server` may be.
+   */
+  runProgram(args: string[], folders: string[]): number | string;
 }
 
 export interface EngineValidator {
@@ -285,15 +285,4 @@ export interface EngineValidatorOptions {
   maxFindings?: number;
 }
 
-function load(): EngineModule {
-  const path = join(__dirname, "..", engineFile());
-  if (!existsSync(path)) {
-    throw new Error(
-      `gatewright: no compiled module for this platform (${platformName()}, Node ${process.version}): ${path} does not exist. ` +
-        "Install the package on the platform it runs on, or build it there from source.",
-    );
-  }
-  return require(path) as EngineModule;
-}
-
-export const engine: EngineModule = load();
+export const engine = loadEngine() as EngineModule;

@@ -9,7 +9,9 @@ import type { RequestViolation } from "./generated/types";
 
 /** All members of an error besides its message. Members that do not apply are `undefined`. */
 export interface ErrorDetails {
+  /** The kind of failure. */
   readonly kind: ErrorKind;
+  /** What failed, in a sentence. */
   readonly message: string;
   /** `operationId` of the call, as in the specification. */
   readonly operation?: string | undefined;
@@ -17,6 +19,7 @@ export interface ErrorDetails {
   readonly status?: number | undefined;
   /** Headers of the response, if there was one. */
   readonly headers?: Headers | undefined;
+  /** The gateway's id of the request. */
   readonly requestId?: string | undefined;
   /** `code` of the error body. */
   readonly code?: string | undefined;
@@ -51,19 +54,33 @@ export interface ErrorDetails {
 export class GatewrightError extends Error {
   /** The kind of failure; one class for each. */
   declare readonly kind: ErrorKind;
+  /** `operationId` of the call, as in the specification. */
   declare readonly operation: string | undefined;
+  /** HTTP status of the response, if there was one. */
   declare readonly status: number | undefined;
+  /** Headers of the response, if there was one. */
   declare readonly headers: Headers | undefined;
+  /** The gateway's id of the request; name it when you ask its operator. */
   declare readonly requestId: string | undefined;
+  /** `code` of the error body. */
   declare readonly code: string | undefined;
+  /** `param` of the error body: the request member at fault. */
   declare readonly param: string | undefined;
+  /** `type` of the error body. */
   declare readonly type: string | undefined;
+  /** The time that the gateway asks clients to wait before the next attempt, in milliseconds. */
   declare readonly retryAfterMs: number | undefined;
+  /** Number of requests sent for the call; 0 if it failed before the first. */
   declare readonly attempts: number | undefined;
+  /** From the start of the call to the failure, in milliseconds. */
   declare readonly elapsedMs: number | undefined;
+  /** For a failed stream: the document that the events received so far add up to. */
   declare readonly partial: unknown;
+  /** For a failed stream: the number of events and of body bytes that arrived. */
   declare readonly received: { readonly events: number; readonly bytes: number } | undefined;
+  /** The response body or stream event that reported the error: parsed if it is JSON, else its text. */
   declare readonly body: unknown;
+  /** The rules that the request breaks, if it was validated before it was sent. */
   declare readonly violations: readonly RequestViolation[] | undefined;
   /** For a `check` ended by its signal: the result so far; cells that were not reached are marked `aborted:`. */
   declare readonly result: CheckResult | undefined;

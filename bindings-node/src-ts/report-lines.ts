@@ -10,6 +10,7 @@ import type { ReportPool } from "./report-pool";
 export interface JudgedLine {
   /** Number of the line, from 1. The locations in `outcome` are relative to the start of the line. */
   readonly line: number;
+  /** The verdict on the line. */
   readonly outcome: ValidationOutcome;
 }
 

@@ -50,6 +50,7 @@ export interface Violation {
 
 /** The verdict on a document. */
 export interface ValidationOutcome {
+  /** Whether the document is a valid report; with `strict`, also whether it has no advisories. */
   readonly valid: boolean;
   /** In document order: the first 1000, or `maxFindings`. */
   readonly violations: readonly Violation[];
@@ -61,6 +62,7 @@ export interface ValidationOutcome {
   readonly more_advisories: number;
 }
 
+/** How documents are validated. */
 export interface ValidateOptions {
   /** Whether advisories make a document invalid. Default: `false`. */
   strict?: boolean | undefined;
@@ -89,16 +91,19 @@ export interface Judged {
   readonly position: number;
   /** The document as it was passed. */
   readonly source: ReportSource;
+  /** The verdict; absent if the document could not be read. */
   readonly outcome?: ValidationOutcome;
   /** An `InternalError` is a defect of Gatewright. */
   readonly error?: FileError | InternalError;
 }
 
+/** How many documents are judged. */
 export interface ManyOptions {
   /** Whether results come in the order of the documents, or as they are ready. Default: `false`. */
   ordered?: boolean | undefined;
 }
 
+/** What the page of a report shows. */
 export interface PageOptions {
   /** Folder with the check kit's evidence, which the page shows in the cells and links to. */
   evidence?: string | undefined;
@@ -106,6 +111,7 @@ export interface PageOptions {
   page?: string | undefined;
 }
 
+/** What counts as slower or faster in a comparison. */
 export interface DiffOptions {
   /** A cell is slower if it takes longer by more than this, in percent of the old time, and … Default: 50. */
   slowerPercent?: number | undefined;
@@ -115,13 +121,17 @@ export interface DiffOptions {
 
 /** A cell of two reports: a check on a model, or on none. */
 export interface ComparedCell {
+  /** The check. */
   readonly id: string;
+  /** The model; null for the check of the model list. */
   readonly model: string | null;
 }
 
 /** A cell whose result changed. */
 export interface Turn extends ComparedCell {
+  /** The result in the old report. */
   readonly old: Status;
+  /** The result in the new report. */
   readonly new: Status;
   /** Why the new result is not a pass, or why the old one was not. */
   readonly explanation: string | null;
@@ -129,39 +139,53 @@ export interface Turn extends ComparedCell {
 
 /** A cell whose value differs. */
 export interface Reworded extends ComparedCell {
+  /** What the old report says. */
   readonly old: string;
+  /** What the new report says. */
   readonly new: string;
 }
 
 /** A cell whose duration changed. */
 export interface Timing extends ComparedCell {
+  /** Time in the old report, in milliseconds. */
   readonly old_ms: number;
+  /** Time in the new report, in milliseconds. */
   readonly new_ms: number;
 }
 
 /** One of two reports. */
 export interface Side {
+  /** Address of the tested service. */
   readonly endpoint: string;
+  /** When the report was made. */
   readonly generated_at: string;
+  /** Its verdict. */
   readonly overall_status: OverallStatus;
 }
 
 /** The changes from one report to another. A missing cell counts as skipped. */
 export interface Comparison {
+  /** The old report. */
   readonly old: Side;
+  /** The new report. */
   readonly new: Side;
   /** Settings that differ, by JSON Pointer. */
   readonly settings: readonly { readonly pointer: string; readonly old: unknown; readonly new: unknown }[];
+  /** Cells that did not pass and now do. */
   readonly better: readonly Turn[];
+  /** Cells that passed and no longer do, or were skipped and now fail. */
   readonly worse: readonly Turn[];
   /** Failed before, and was not run now. */
   readonly hidden: readonly Turn[];
   /** Fails in both, for different reasons. */
   readonly fails_otherwise: readonly Reworded[];
+  /** Cells with the same result that took longer. */
   readonly slower: readonly Timing[];
+  /** Cells with the same result that took less time. */
   readonly faster: readonly Timing[];
   /** The reported model differs. */
   readonly other_model: readonly Reworded[];
+  /** What counts as slower or faster. */
   readonly thresholds: { readonly percent: number; readonly ms: number };
 }
 

@@ -4,6 +4,7 @@ import type { EngineResponse } from "./engine";
 
 /** The HTTP metadata of a response. */
 export class ResponseInfo {
+  /** HTTP status. */
   readonly status: number;
   /** The gateway's id of the request. */
   readonly requestId: string | undefined;

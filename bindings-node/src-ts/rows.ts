@@ -8,6 +8,9 @@ import type { Ready } from "./ready";
 
 type Path = readonly (string | number)[];
 
+/** Levels of objects that are copied; events with more are parsed, without a stack that grows with them. */
+const MOST_LEVELS = 32;
+
 /** An event; or what is around the values of several events, where these are, and the values of one after the other. */
 type Row =
   | readonly [event: unknown]
@@ -162,7 +165,7 @@ function joined(parts: readonly string[], values: readonly string[]): string {
 
 /**
  * What copies of an event have of their own. `undefined` if the values are not all where the paths say: of two members
- * with one name, the last one counts, and a member called `__proto__` cannot be assigned.
+ * with one name, the last one counts, and a member called `__proto__` cannot be assigned. Nor if it is nested deep.
  */
 function ownOf(
   event: object,
@@ -172,6 +175,10 @@ function ownOf(
   let found = 0;
   const within = (holder: object, places: readonly number[], depth: number): Own[] => {
     const own: Own[] = [];
+    if (depth >= MOST_LEVELS) {
+      found = Number.NaN;
+      return own;
+    }
     for (const [key, member] of Object.entries(holder)) {
       const name = Array.isArray(holder) ? Number(key) : key;
       const here = places.filter((place) => paths[place]?.[depth] === name);

@@ -1,22 +1,24 @@
 //! The `gatewright` program, run inside the Node process.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::error::describe;
 
-/// Runs the program with the arguments after its name and returns its exit code, or the failure as JSON. Blocks until
-/// it is done. Signals have their default meaning from then on, unless the program handles them.
+/// Runs the program with the arguments after its name and returns its exit code, or the failure as JSON. folders: where the
+/// server's package may have put its program. Blocks until it is done. Signals have their default meaning from then on, unless the program handles them.
 #[napi]
-pub(crate) fn run_program(arguments: Vec<String>) -> Either<u8, String> {
+pub(crate) fn run_program(arguments: Vec<String>, folders: Vec<String>) -> Either<u8, String> {
     reset_signals();
     let name = std::iter::once(OsString::from("gatewright"));
     let code = gatewright::contain(|| {
         #[cfg(debug_assertions)]
         gatewright::on_purpose::reach(gatewright::on_purpose::Place::Program);
-        Ok(gatewright_cli::main(name.chain(arguments.into_iter().map(OsString::from))))
+        let folders = || folders.into_iter().map(PathBuf::from).collect();
+        Ok(gatewright_cli::main_beside(name.chain(arguments.into_iter().map(OsString::from)), folders))
     });
     code.map_or_else(|broke| Either::B(describe(&broke)), Either::A)
 }

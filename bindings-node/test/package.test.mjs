@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -54,17 +54,86 @@ test("a signal stops the gateway that the program runs", async () => {
   assert.ok(Date.now() - sent < 5000);
 });
 
-test("without a compiled module for the platform, the message names the platform", (t) => {
+/** A folder into which the package is installed without its engine, and a way to load it there. */
+function installed(t) {
   const folder = mkdtempSync(join(tmpdir(), "gatewright-"));
   t.after(() => rmSync(folder, { recursive: true }));
-  mkdirSync(join(folder, "dist"));
-  cpSync(join(ROOT, "dist"), join(folder, "dist"), { recursive: true });
-  cpSync(join(ROOT, "package.json"), join(folder, "package.json"));
-  const loading = spawnSync(process.execPath, ["-e", "require('./dist')"], { cwd: folder, encoding: "utf8" });
+  const place = join(folder, "node_modules/gatewright");
+  mkdirSync(place, { recursive: true });
+  cpSync(join(ROOT, "dist"), join(place, "dist"), { recursive: true });
+  for (const file of ["package.json", "platforms.json", "browser.js"])
+    cpSync(join(ROOT, file), join(place, file));
+  const load = (before = "") =>
+    spawnSync(process.execPath, ["-e", `${before}; console.log(typeof require("gatewright").Client)`], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+  return { folder, load };
+}
+
+/** Installs the package of this platform's engine, in a version. */
+function installEngine(folder, version) {
+  const { engineFile, enginePackage, platformName } = require(join(ROOT, "dist/platform.js"));
+  const place = join(folder, "node_modules", enginePackage(platformName()));
+  mkdirSync(place, { recursive: true });
+  cpSync(join(ROOT, engineFile()), join(place, engineFile()));
+  const manifest = { name: enginePackage(platformName()), version, main: engineFile() };
+  writeFileSync(join(place, "package.json"), JSON.stringify(manifest));
+  return manifest;
+}
+
+const { version: VERSION } = require("gatewright/package.json");
+
+test("without the package of the platform's engine, the message names it and how to install it", (t) => {
+  const loading = installed(t).load();
   assert.notEqual(loading.status, 0);
-  assert.match(
+  const { platformName } = require(join(ROOT, "dist/platform.js"));
+  assert.ok(
+    loading.stderr.includes(`no compiled module for this platform (${platformName()}`),
     loading.stderr,
-    new RegExp(`no compiled module for this platform \\(${process.platform}-${process.arch}`),
+  );
+  assert.ok(loading.stderr.includes(`npm install @gatewright/${platformName()}@${VERSION}`), loading.stderr);
+});
+
+test("on a platform without a package, the message names those that there are", (t) => {
+  const loading = installed(t).load(`Object.defineProperty(process, "platform", { value: "sunos" })`);
+  assert.notEqual(loading.status, 0);
+  assert.match(loading.stderr, /no compiled module for this platform \(sunos-/);
+  for (const platform of Object.keys(require(join(ROOT, "platforms.json")))) {
+    assert.ok(loading.stderr.includes(platform), platform);
+  }
+});
+
+test("the engine is loaded from the package of its platform", (t) => {
+  const { folder, load } = installed(t);
+  installEngine(folder, VERSION);
+  const { stdout, stderr } = load();
+  assert.equal(stdout, "function\n", stderr);
+});
+
+test("an engine of another version is refused, and both versions are named", (t) => {
+  const { folder, load } = installed(t);
+  const { name } = installEngine(folder, "0.0.1");
+  const loading = load();
+  assert.notEqual(loading.status, 0);
+  assert.ok(loading.stderr.includes(`${name} has version 0.0.1, and gatewright ${VERSION}`), loading.stderr);
+});
+
+test("an engine that cannot be loaded is named, with the reason", (t) => {
+  const { folder, load } = installed(t);
+  const { name, main } = installEngine(folder, VERSION);
+  writeFileSync(join(folder, "node_modules", name, main), "not a compiled module");
+  const loading = load();
+  assert.notEqual(loading.status, 0);
+  assert.ok(loading.stderr.includes(`the compiled module ${name} cannot be loaded`), loading.stderr);
+});
+
+test("a bundle for browsers says that the package is not for browsers", () => {
+  const { exports } = require("gatewright/package.json");
+  assert.equal(Object.keys(exports["."])[0], "browser", "the first condition that fits is taken");
+  assert.throws(
+    () => require(join(ROOT, exports["."].browser.default)),
+    /gatewright does not run in a browser/,
   );
 });
 

@@ -88,3 +88,33 @@ test("documents that are passed on after the first events have all digits of the
   );
   assert.equal(lines.filter((line) => line.endsWith(":12345678901234567890}")).length, TEXTS.length - 3);
 });
+
+test("members whose names are written with escapes are what JSON.parse makes of them", async (t) => {
+  for (const written of [
+    '"cont\\u0065nt"',
+    '"\\u0063hoices"',
+    '"a\\"b\\\\"',
+    '"\\ud83d\\ude42"',
+    '"\\u005f_proto__"',
+  ]) {
+    const documents = chunks(TEXTS, `,"extra":{${written}:{"a":1},"z":[{${written}:2}]},${written}:[]`);
+    assert.deepEqual(
+      await collect(await open(t, documents)),
+      documents.map((document) => JSON.parse(document)),
+      written,
+    );
+  }
+});
+
+test("members may be nested as deep as JSON.parse reads them", async (t) => {
+  const deep = `${'{"a":['.repeat(20_000)}1${"]}".repeat(20_000)}`;
+  const documents = chunks(TEXTS, `,"extra":${deep}`);
+  const events = await collect(await open(t, documents));
+  assert.equal(events.length, documents.length);
+  for (const [index, event] of events.slice(0, -1).entries()) {
+    assert.equal(event.choices[0].delta.content, JSON.parse(TEXTS[index]));
+    let levels = 0;
+    for (let inner = event.extra; typeof inner === "object"; inner = inner.a?.[0]) levels += 1;
+    assert.equal(levels, 20_000);
+  }
+});

@@ -112,6 +112,18 @@ pub(crate) fn visit<T>(visit: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     Python::try_attach(visit)
 }
 
+/// Like [`visit`], for what is dropped: Python also drops values while an exception is on its way, and nothing that `work`
+/// calls may see or lose that.
+pub(crate) fn visit_in_passing(work: impl FnOnce(Python<'_>)) {
+    visit(|py| {
+        let on_its_way = PyErr::take(py);
+        work(py);
+        if let Some(error) = on_its_way {
+            error.restore(py);
+        }
+    });
+}
+
 /// Runs `work` with the interpreter attached, on a thread inside `detached`.
 pub(crate) fn reattached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
     let pass = Pass::take_or_stay();

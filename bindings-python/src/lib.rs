@@ -35,15 +35,17 @@ mod watch;
 mod webhook;
 
 use pyo3::prelude::*;
-use pyo3::types::PyMapping;
 
-#[pymodule]
+// A free-threaded Python keeps its lock beside this module: nothing here was tried without it (decision 0062).
+#[pymodule(gil_used = true)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     own_process::watch_forks(py)?;
     module.add_class::<record::Record>()?;
-    // To isinstance() and to match statements a record is a mapping.
-    PyMapping::register::<record::Record>(py)?;
+    // To isinstance() and to match statements a record is a mapping. `collections.abc` has this class from here, and imports
+    // much else.
+    let mapping = py.import("_collections_abc")?.getattr("Mapping")?;
+    mapping.call_method1("register", (py.get_type::<record::Record>(),))?;
     module.add_class::<response::ResponseInfo>()?;
     module.add_class::<raw_event::RawEvent>()?;
     module.add_class::<not_given::NotGiven>()?;

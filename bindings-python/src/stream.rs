@@ -181,7 +181,12 @@ impl Drop for EngineStream {
             mem::forget(self.stream.take());
             return;
         }
-        interpreter::visit(|py| self.unwatch(py));
+        let stream = self.stream.take();
+        interpreter::visit_in_passing(|py| {
+            self.unwatch(py);
+            // Its end settles the futures of those who wait.
+            drop(stream);
+        });
     }
 }
 

@@ -271,7 +271,7 @@ def test_a_panic_in_work_on_reports_is_an_error_of_it(panic_at: Callable[[str], 
 def test_a_panic_of_the_program_is_an_error(panic_at: Callable[[str], None]) -> None:
     panic_at("program")
     with raises():
-        _engine.run_program(["gatewright", "--version"])
+        _engine.run_program(["gatewright", "--version"], list)
 
 
 def test_a_panic_in_work_on_webhooks_is_an_error_of_it(panic_at: Callable[[str], None]) -> None:

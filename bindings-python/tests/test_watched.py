@@ -520,3 +520,25 @@ def test_many_threads_ask_at_once_over_connections_used_before(gateway: Gateway)
     for thread in threads:
         thread.join(20)
     assert len(answers) == 160
+
+
+def test_a_stream_that_is_dropped_while_an_exception_is_on_its_way_leaves_it_alone(serve: Serve) -> None:
+    server = Hanging()
+
+    async def main() -> None:
+        stream = await open_async(base_url)
+        await anext(stream)
+        # The loop watches the connection from here on.
+        waiting = stream._engine.readable(asyncio.get_running_loop())
+        engines = [stream._engine]
+        del stream._engine
+        # The future that brought the stream is gone with the turn in which it did.
+        await asyncio.sleep(0)
+        with pytest.raises(ZeroDivisionError):
+            # The interpreter frees the left operand while the exception is set.
+            engines.pop() + 1 // 0  # type: ignore[operator]
+        waiting.cancel()
+        assert await asyncio.to_thread(server.closed.wait, 10)
+
+    base_url = serve(server)
+    asyncio.run(main())

@@ -138,6 +138,7 @@ export class ChatCompletionsResource extends Resource {
 
 /** `client.chat` */
 export class ChatResource extends Resource {
+  /** The operations of `client.chat.completions`. */
   readonly completions: ChatCompletionsResource = new ChatCompletionsResource(this.connection);
 }
 
@@ -159,6 +160,7 @@ export class ResponsesInputItemsResource extends Resource {
 
 /** `client.responses` */
 export class ResponsesResource extends Resource {
+  /** The operations of `client.responses.inputItems`. */
   readonly inputItems: ResponsesInputItemsResource = new ResponsesInputItemsResource(this.connection);
 
   /**
@@ -325,6 +327,7 @@ export class NativeModelsResource extends Resource {
 
 /** `client.native` */
 export class NativeResource extends Resource {
+  /** The operations of `client.native.models`. */
   readonly models: NativeModelsResource = new NativeModelsResource(this.connection);
 
   /**
@@ -390,6 +393,7 @@ export class VideosGenerationsResource extends Resource {
 
 /** `client.videos` */
 export class VideosResource extends Resource {
+  /** The operations of `client.videos.generations`. */
   readonly generations: VideosGenerationsResource = new VideosGenerationsResource(this.connection);
 }
 
@@ -409,11 +413,18 @@ export class ImagesResource extends Resource {
 
 /** Everything a client offers; `Client` adds how it is made. */
 export class ClientResources extends Resource {
+  /** The operations of `client.chat`. */
   readonly chat: ChatResource = new ChatResource(this.connection);
+  /** The operations of `client.responses`. */
   readonly responses: ResponsesResource = new ResponsesResource(this.connection);
+  /** The operations of `client.messages`. */
   readonly messages: MessagesResource = new MessagesResource(this.connection);
+  /** The operations of `client.models`. */
   readonly models: ModelsResource = new ModelsResource(this.connection);
+  /** The operations of `client.native`. */
   readonly native: NativeResource = new NativeResource(this.connection);
+  /** The operations of `client.videos`. */
   readonly videos: VideosResource = new VideosResource(this.connection);
+  /** The operations of `client.images`. */
   readonly images: ImagesResource = new ImagesResource(this.connection);
 }

@@ -3052,6 +3052,10 @@ export interface Model {
   created: number;
   /** The provider family. */
   owned_by: string;
+  /** What it makes: text, image or video. Not every server says it. */
+  kind?: string;
+  /** The protocols that serve it, of chat, responses, messages, native and media. Not every server says it. */
+  protocols?: string[];
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 _Parameters: TypeAlias = tuple[dict[str, Any] | None, dict[str, Any] | None, dict[str, Any] | None]
@@ -294,5 +294,8 @@ __version__: str
 def is_secret_name(name: str) -> bool:
     """Whether a header or query parameter of this name is treated as a secret."""
 
-def run_program(arguments: list[str]) -> int:
-    """Runs the program `gatewright`; the first argument is its own name. Returns the exit code."""
+def run_program(arguments: list[str], folders: Callable[[], list[str]]) -> int:
+    """Runs the program `gatewright`; the first argument is its own name. Returns the exit code.
+
+    folders: called for the folders of programs, if a command needs that of `gatewright-server`.
+    """

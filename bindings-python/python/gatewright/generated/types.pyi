@@ -2673,6 +2673,14 @@ class Model(Record):
     @property
     def owned_by(self) -> str:
         """The provider family."""
+    @property
+    def kind(self) -> str | None:
+        """What it makes: text, image or video. Not every server says it."""
+    @property
+    def protocols(self) -> list[str] | None:
+        """The protocols that serve it, of chat, responses, messages, native and media. Not every
+        server says it.
+        """
 
 class GenerateContentRequest(TypedDict, total=False):
     """Native generate-content request. The source shows contents; the other fields are ours. (2.5)"""

@@ -42,7 +42,7 @@ pub struct Violation {
     pub expected: Option<String>,
     /// The actual value: the document's own text, truncated to 64 characters.
     pub found: Option<String>,
-    /// One line for people: location, problem, section.
+    /// One line for people: location and problem.
     pub message: String,
     /// Section of the specification the rule comes from; `ours` for a rule it does not state.
     pub section: &'static str,
@@ -103,7 +103,7 @@ pub(crate) fn place(findings: Vec<(usize, Finding)>, document: &[u8]) -> Vec<Vio
                 pointer => pointer + ": ",
             };
             Violation {
-                message: [&*place, &*finding.message, " (", finding.section, ")"].concat(),
+                message: [&*place, &*finding.message].concat(),
                 pointer: finding.pointer,
                 line: cursor.line,
                 column: cursor.column,

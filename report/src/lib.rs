@@ -5,7 +5,7 @@
 //! assert!(!outcome.valid);
 //! let first = &outcome.violations[0];
 //! assert_eq!((first.line, first.column, first.rule), (1, 1, "required"));
-//! assert_eq!(first.message, "kit is missing (2.12)");
+//! assert_eq!(first.message, "kit is missing");
 //! ```
 //!
 //! Processing of a document: bytes → `sure`, which decides most reports while it reads them (`scan`, and the checker in
@@ -67,7 +67,7 @@ pub use model::{
     Retries, Status, Summary, Usage,
 };
 pub use ndjson::{Line, Lines, Splitter, is_blank_line};
-pub use page::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, Trend, html};
+pub use page::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, PAGE_STYLE, Trend, html};
 pub use pool::{Judged, Pool, Source};
 pub use profile::{MAX_PROFILE_MODELS, Profile};
 pub use read::MAX_DEPTH;

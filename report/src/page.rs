@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::model::{OverallStatus, Status};
+use crate::model::{CheckId, OverallStatus, Status};
 use gatewright_safe::visible::visible;
 
 pub use report::html;
@@ -21,12 +21,13 @@ pub use trend::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, Trend};
 
 const STYLE: &str = include_str!("page/style.css");
 
-/// The hash of `STYLE` that the page's policy allows; a test recomputes it.
-const STYLE_SOURCE: &str = "'sha256-EcutlPUUnDxB1lps8tkx3Xqgye1C1peunFHAsg5HB28='";
+/// What allows the style of the pages in a `Content-Security-Policy`: its hash, which a test recomputes. A page that is
+/// shown in a frame also needs it in the policy of the page around it.
+pub const PAGE_STYLE: &str = "'sha256-JVxphBVxC/2d7fyfu/a+Iujx1nbZxl3a9Z09pbqpx7o='";
 
 /// A whole page. `title` is text.
 fn page(title: &str, body: &Markup) -> String {
-    let policy = format!("default-src 'none'; style-src {STYLE_SOURCE}; base-uri 'none'; form-action 'none'");
+    let policy = format!("default-src 'none'; style-src {PAGE_STYLE}; base-uri 'none'; form-action 'none'");
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -86,6 +87,18 @@ fn text(value: &str) -> Markup {
     html! { (shown(value)) }
 }
 
+/// The name of a check. A line may end after each of its underscores, and nowhere else.
+fn check_name(id: CheckId) -> Markup {
+    html! {
+        code {
+            @for (index, word) in id.name().split('_').enumerate() {
+                @if index > 0 { "_" wbr; }
+                (word)
+            }
+        }
+    }
+}
+
 fn code(value: &str) -> Markup {
     html! { code { (shown(value)) } }
 }
@@ -100,7 +113,7 @@ mod tests {
     #[test]
     fn policy_allows_the_style_of_the_page() {
         let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(STYLE));
-        assert_eq!(STYLE_SOURCE, format!("'sha256-{digest}'"));
+        assert_eq!(PAGE_STYLE, format!("'sha256-{digest}'"));
     }
 
     /// The browser hashes the text between the tags, so it must stay unchanged.

@@ -36,6 +36,8 @@ enum Step {
 
 struct Reader<'a, 'n> {
     text: &'a str,
+    /// The number of bytes of the document, which may have more than the text.
+    bytes: usize,
     at: usize,
     path: Vec<Step>,
     /// Members and items of the objects and arrays that are being read, the innermost last: each gets a list of its exact
@@ -76,6 +78,7 @@ pub(crate) fn read_unsure<'a, 'n>(
         }
     };
     let mut reader = Reader::new(text, findings, cut, sure);
+    reader.bytes = bytes.len();
     match reader.document() {
         Ok(root) if reader.findings.is_empty() => Ok((root, reader.sure)),
         _ => Err(reader.findings),
@@ -85,7 +88,7 @@ pub(crate) fn read_unsure<'a, 'n>(
 impl<'a, 'n> Reader<'a, 'n> {
     fn new(text: &'a str, findings: Findings, cut: bool, sure: SureObjects<'n>) -> Self {
         let (path, members, items) = (Vec::new(), Vec::new(), Vec::new());
-        Self { text, at: 0, path, members, items, findings, cut, sure }
+        Self { text, bytes: text.len(), at: 0, path, members, items, findings, cut, sure }
     }
 
     fn document(&mut self) -> Result<Node<'a>, Stop> {
@@ -181,7 +184,8 @@ impl<'a, 'n> Reader<'a, 'n> {
             }
             _ => return None,
         };
-        let (length, cell) = self.sure.read(object, self.text.as_bytes().get(self.at..)?)?;
+        let (rest, left) = (self.text.as_bytes().get(self.at..)?, self.bytes - self.at);
+        let (length, cell) = self.sure.read(object, rest, left)?;
         self.at += length;
         Some(Value::Sound(cell))
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::Value as Json;
 
 /// The JSON Schema of reports (section 2.12), draft 2020-12, as published in `spec/`.
-pub const SCHEMA: &str = include_str!("../../spec/report.schema.json");
+pub const SCHEMA: &str = include_str!("report.schema.json");
 /// Section of the specification that describes the report.
 pub(crate) const SECTION: &str = "2.12";
 /// Section given to rules that the specification does not state.
@@ -67,13 +67,12 @@ impl Rule {
     pub fn to_text(&self) -> String {
         let kind = match self.kind {
             RuleKind::Reading => "a document that breaks it cannot be read as a report at all",
-            RuleKind::Schema => "a rule of section 2.12",
-            RuleKind::Advisory => "an advisory: section 2.12 allows it; --strict counts it",
+            RuleKind::Schema => "a rule of the report's schema",
+            RuleKind::Advisory => "an advisory: the schema allows it; --strict counts it",
         };
         let place = if self.pointer.is_empty() { "document" } else { self.pointer };
-        let section = self.section;
         let mut text = format!(
-            "{}: {}\n({kind}; section: {section})\n\n{}\n\n  wrong  {place}: {}\n  right  {place}: {}\n",
+            "{}: {}\n({kind})\n\n{}\n\n  wrong  {place}: {}\n  right  {place}: {}\n",
             self.name, self.summary, self.explanation, self.wrong, self.right,
         );
         let places = self.places();

@@ -9,10 +9,15 @@ use crate::model::{CheckId, Layer, Status};
 use crate::scan::{MAX_WORDS, UniqueWords};
 use crate::tree::Cell;
 
-/// Whether the document surely has no violations and no advisories.
-pub(crate) fn is_sound(document: &[u8], names: &Names) -> bool {
+/// Decides whether the document surely has no violations and no advisories. Err: it may have some, and the objects that
+/// were read up to there are sound.
+pub(crate) fn decide_document<'n>(document: &[u8], names: &'n Names) -> Result<(), Box<SureObjects<'n>>> {
     let mut plausibility = Plausibility::default();
-    decide(document, names, &mut plausibility).is_some() && plausibility.holds()
+    if decide(document, names, &mut plausibility).is_some() && plausibility.holds() {
+        return Ok(());
+    }
+    plausibility.read.is_complete = true;
+    Err(Box::new(SureObjects { names: Some(names), plausibility, taken: 0 }))
 }
 
 /// Objects of a document that is not sound as a whole. One of them that the checker is sure of needs no tree.
@@ -21,19 +26,25 @@ pub(crate) struct SureObjects<'n> {
     /// `None`: the checker is sure of nothing.
     names: Option<&'n Names>,
     plausibility: Plausibility,
+    /// Of those that were read, how many the reader has come across.
+    taken: usize,
 }
 
 impl<'n> SureObjects<'n> {
     pub(crate) fn new(names: Option<&'n Names>) -> Self {
-        Self { names, plausibility: Plausibility::default() }
+        Self { names, plausibility: Plausibility::default(), taken: 0 }
     }
 
-    /// The object at the beginning of a text: its length, and of a check its cell, which no earlier one has.
-    pub(crate) fn read(&mut self, object: Object, text: &[u8]) -> Option<(usize, Cell)> {
+    /// The object at the beginning of a text: its length, and of a check its cell, which no earlier one has. All objects of
+    /// a document are to be asked about, in their order. left: the number of bytes of the document from here on.
+    pub(crate) fn read(&mut self, object: Object, text: &[u8], left: usize) -> Option<(usize, Cell)> {
+        if let Some(known) = self.plausibility.read.get(self.taken) {
+            self.taken += 1;
+            let length = left.checked_sub(usize::try_from(known.left).ok()?)?;
+            return (length <= text.len()).then_some((length, known.cell));
+        }
         let length = decide_object(text, object, self.names?, &mut self.plausibility)?;
-        let Plausibility { id, model, .. } = self.plausibility;
-        let index = |index| u16::try_from(index).expect("words are at most 1024");
-        Some((length, Cell { id: index(id), model: index(model) }))
+        Some((length, self.plausibility.cell()))
     }
 
     /// Id and model of a check that was read here.
@@ -72,6 +83,51 @@ struct Plausibility {
     /// Checks by status, and what the summary says of them.
     counted: [i64; Status::ALL.len()],
     stated: [i64; Status::ALL.len()],
+    read: ObjectsRead,
+}
+
+/// Objects that were read, in the order of the document: those that the reader asks about, of which as many as fit here are
+/// not read again.
+#[derive(Debug)]
+struct ObjectsRead {
+    objects: [ObjectRead; MOST_OBJECTS],
+    count: usize,
+    /// Whether the attempt to find the document sound is over.
+    is_complete: bool,
+}
+
+/// Enough for the checks of some twenty models. An array, so that sound documents allocate nothing.
+const MOST_OBJECTS: usize = 128;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct ObjectRead {
+    /// The number of bytes behind it.
+    left: u32,
+    /// Of a check.
+    cell: Cell,
+}
+
+impl Default for ObjectsRead {
+    fn default() -> Self {
+        Self { objects: [ObjectRead::default(); MOST_OBJECTS], count: 0, is_complete: false }
+    }
+}
+
+impl ObjectsRead {
+    #[inline]
+    fn put(&mut self, left: usize, cell: Cell) {
+        if !self.is_complete
+            && let Some(place) = self.objects.get_mut(self.count)
+            && let Ok(left) = u32::try_from(left)
+        {
+            *place = ObjectRead { left, cell };
+            self.count += 1;
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<ObjectRead> {
+        self.objects[..self.count].get(index).copied()
+    }
 }
 
 /// Stands for no model.
@@ -111,7 +167,10 @@ impl Watch for Plausibility {
     }
 
     #[inline]
-    fn end(&mut self, object: Object) -> Option<()> {
+    fn end(&mut self, object: Object, left: usize) -> Option<()> {
+        if matches!(object, Object::Kit | Object::Environment) {
+            self.read.put(left, Cell::default());
+        }
         if object == Object::Check {
             let is_agents = self.id == CheckId::AgentCliSmoke as usize;
             let due = if is_agents { Layer::Agent } else { Layer::Api };
@@ -120,12 +179,20 @@ impl Watch for Plausibility {
             }
             self.cells.get_mut(self.id)?.add(self.model)?;
             *self.counted.get_mut(self.status)? += 1;
+            self.read.put(left, self.cell());
         }
         Some(())
     }
 }
 
 impl Plausibility {
+    /// Of the present check.
+    #[inline]
+    fn cell(&self) -> Cell {
+        let index = |index| u16::try_from(index).expect("words are at most 1024");
+        Cell { id: index(self.id), model: index(self.model) }
+    }
+
     fn holds(&self) -> bool {
         self.counted == self.stated && self.models.are_among(&self.cells[CheckId::ModelAccess as usize])
     }

@@ -1,9 +1,10 @@
 //! A report in a terminal: verdict, matrix, and what went wrong.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::matrix::{Headline, Matrix, duration, model_name, participle, tally};
-use crate::model::{Check, Report, Status};
+use crate::model::{Check, CheckId, Report, Status};
 use gatewright_safe::visible::visible;
 
 const RED: &str = "\x1b[1;31m";
@@ -15,8 +16,8 @@ const RESET: &str = "\x1b[0m";
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// The report as text: verdict and address, the matrix of checks and models, every failure with its reason, and the
-/// reasons of skipped checks.
+/// The report as text: verdict and address, the matrix of checks and models, each cause of failures with the cells that it
+/// is the cause of, and a line for what was skipped.
 ///
 /// colour: whether to add terminal escapes. The text contains no other control characters, whatever the report
 /// contains.
@@ -109,22 +110,97 @@ fn result(check: &Check) -> String {
     }
 }
 
+/// Most reasons of skipped cells that are told.
+const MOST_REASONS: usize = 4;
+
 fn explanations(text: &mut String, report: &Report, colour: bool) {
-    for status in [Status::Fail, Status::Skip] {
-        let mut checks = report.checks.iter().filter(|check| check.status == status).peekable();
-        if checks.peek().is_some() {
+    let failed = causes(report, Status::Fail);
+    if !failed.is_empty() {
+        text.push('\n');
+    }
+    for cause in failed {
+        told(text, Status::Fail, &cause.cells(), &cause.explanation, colour);
+    }
+    let skipped = causes(report, Status::Skip);
+    let count: usize = skipped.iter().map(|cause| cause.checks.len()).sum();
+    match skipped.as_slice() {
+        [] => {}
+        [cause] if count == 1 => {
             text.push('\n');
+            told(text, Status::Skip, &cause.cells(), &cause.explanation, colour);
         }
-        for check in checks {
-            writeln!(
-                text,
-                "{} {} {}: {}",
-                paint(word(status), code_of(status), colour),
-                check.id,
-                visible(model_name(check.model.as_deref())),
-                visible(&check.explanation().unwrap_or_default()),
-            )
-            .expect("writing to a string succeeds");
+        several => {
+            let reason = |cause: &Cause<'_>| match several.len() {
+                1 => cause.explanation.clone(),
+                _ => format!("{} ({})", cause.explanation, cause.checks.len()),
+            };
+            let mut reasons: Vec<String> = several.iter().take(MOST_REASONS).map(reason).collect();
+            if several.len() > MOST_REASONS {
+                reasons.push("…".to_owned());
+            }
+            text.push('\n');
+            told(text, Status::Skip, &format!("{count} cells"), &reasons.join(", "), colour);
         }
     }
+}
+
+fn told(text: &mut String, status: Status, cells: &str, explanation: &str, colour: bool) {
+    let word = paint(word(status), code_of(status), colour);
+    writeln!(text, "{word} {cells}: {explanation}").expect("writing to a string succeeds");
+}
+
+/// Cells with one explanation.
+struct Cause<'r> {
+    explanation: String,
+    checks: Vec<&'r Check>,
+}
+
+impl Cause<'_> {
+    /// `responses_text model-sol, model-terra; responses_stream model-sol`.
+    fn cells(&self) -> String {
+        let mut text = String::new();
+        let mut last = None;
+        for check in &self.checks {
+            if last == Some(check.id) {
+                text.push_str(", ");
+            } else {
+                let between = if last.is_some() { "; " } else { "" };
+                write!(text, "{between}{} ", check.id).expect("writing to a string succeeds");
+            }
+            last = Some(check.id);
+            text.push_str(&visible(model_name(check.model.as_deref())));
+        }
+        text
+    }
+}
+
+/// The cells of a status by their explanation, in the order of the report. One that differs only in the model's name is
+/// the same.
+fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
+    let mut causes: Vec<Cause<'_>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for check in report.checks.iter().filter(|check| check.status == status) {
+        let explanation = check.explanation().unwrap_or_default();
+        let general = match check.model.as_deref() {
+            Some(model) if !model.is_empty() => explanation.replace(model, "the model"),
+            _ => explanation.clone(),
+        };
+        let place = *places.entry(general.clone()).or_insert(causes.len());
+        match causes.get_mut(place) {
+            None => {
+                causes.push(Cause { explanation: visible(&explanation).into_owned(), checks: vec![check] });
+            }
+            Some(cause) => {
+                if cause.checks[0].model != check.model {
+                    cause.explanation = visible(&general).into_owned();
+                }
+                cause.checks.push(check);
+            }
+        }
+    }
+    // Cells of one check stand together.
+    for cause in &mut causes {
+        cause.checks.sort_by_key(|check| CheckId::ALL.iter().position(|id| *id == check.id));
+    }
+    causes
 }

@@ -28,7 +28,7 @@ pub(crate) enum Value<'a> {
 }
 
 /// The id and the model of a check, by their indices.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cell {
     pub(crate) id: u16,
     pub(crate) model: u16,

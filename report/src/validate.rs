@@ -33,6 +33,14 @@ const CANONICAL_GROWTH: usize = 8;
 static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
 
 /// Validates reports against section 2.12. Cheap to clone. Keep it: building one compiles the schema.
+///
+/// ```
+/// use gatewright_report::Validator;
+///
+/// let outcome = Validator::default().validate(br#"{"schema_version": "1.0"}"#);
+/// assert!(!outcome.valid);
+/// println!("{}", outcome.violations[0].message);
+/// ```
 #[derive(Clone)]
 pub struct Validator {
     schema: Arc<Json>,
@@ -118,7 +126,7 @@ impl Validator {
     /// Whether the checker that reads once is sure of the document; for tests and measurements.
     #[doc(hidden)]
     pub fn is_surely_sound(&self, document: &[u8]) -> bool {
-        self.sound(document, false).is_some()
+        self.sound(document, false).is_ok()
     }
 
     /// [`Self::validate`] by the tree, which is made of documents that the checker is not sure of; for tests and
@@ -178,19 +186,21 @@ impl Validator {
     }
 
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
-        let unsound = || self.explained(document, wanted, SureObjects::new(self.names.as_ref().as_ref()));
-        self.sound(document, wanted).unwrap_or_else(unsound)
+        match self.sound(document, wanted) {
+            Ok(outcome) => outcome,
+            Err(sure) => self.explained(document, wanted, *sure),
+        }
     }
 
-    /// The verdict on a document that is surely sound, which most are: no tree is made of it.
-    fn sound(&self, document: &[u8], wanted: bool) -> Option<Outcome> {
-        let names = self.names.as_ref().as_ref().filter(|_| document.len() <= self.max_bytes)?;
-        if !sure::is_sound(document, names) {
-            return None;
-        }
-        let report = if wanted { Some(serde_json::from_slice(document).ok()?) } else { None };
+    /// The verdict on a document that is surely sound, which most are: no tree is made of it. Err: what is sound of another.
+    fn sound(&self, document: &[u8], wanted: bool) -> Result<Outcome, Box<SureObjects<'_>>> {
+        let names = self.names.as_ref().as_ref();
+        let unsure = || Box::new(SureObjects::new(names));
+        let judged = names.filter(|_| document.len() <= self.max_bytes);
+        sure::decide_document(document, judged.ok_or_else(unsure)?)?;
+        let report = wanted.then(|| serde_json::from_slice(document)).transpose().map_err(|_| unsure())?;
         let none = Vec::new;
-        Some(Outcome {
+        Ok(Outcome {
             valid: true,
             violations: none(),
             advisories: none(),

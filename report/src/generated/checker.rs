@@ -54,8 +54,8 @@ pub(crate) trait Watch {
     fn integer(&mut self, place: Place, integer: i64) -> Option<()>;
     /// Null, where there could be a word or an integer.
     fn null(&mut self, place: Place) -> Option<()>;
-    /// The end of an object that follows the schema.
-    fn end(&mut self, object: Object) -> Option<()>;
+    /// The end of an object that follows the schema, and the number of bytes behind it.
+    fn end(&mut self, object: Object, left: usize) -> Option<()>;
 }
 
 /// Reads a document, which follows the schema if this is something.
@@ -122,7 +122,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Kit)?;
+        self.watch.end(Object::Kit, self.scan.remaining())?;
         Some(members)
     }
 
@@ -158,7 +158,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Retries)?;
+        self.watch.end(Object::Retries, self.scan.remaining())?;
         Some(members)
     }
 
@@ -215,7 +215,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Configuration)?;
+        self.watch.end(Object::Configuration, self.scan.remaining())?;
         Some(members)
     }
 
@@ -261,7 +261,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Environment)?;
+        self.watch.end(Object::Environment, self.scan.remaining())?;
         Some(members)
     }
 
@@ -325,7 +325,7 @@ impl<W: Watch> Checker<'_, '_, W> {
             }
             more = self.scan.more(b'}')?;
         }
-        self.watch.end(Object::ResponseHeaders)?;
+        self.watch.end(Object::ResponseHeaders, self.scan.remaining())?;
         Some(members)
     }
 
@@ -373,7 +373,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Usage)?;
+        self.watch.end(Object::Usage, self.scan.remaining())?;
         Some(members)
     }
 
@@ -418,7 +418,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::CheckError)?;
+        self.watch.end(Object::CheckError, self.scan.remaining())?;
         Some(members)
     }
 
@@ -583,7 +583,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Check)?;
+        self.watch.end(Object::Check, self.scan.remaining())?;
         Some(members)
     }
 
@@ -621,7 +621,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Summary)?;
+        self.watch.end(Object::Summary, self.scan.remaining())?;
         Some(members)
     }
 
@@ -694,7 +694,7 @@ impl<W: Watch> Checker<'_, '_, W> {
         if !holds {
             return None;
         }
-        self.watch.end(Object::Report)?;
+        self.watch.end(Object::Report, self.scan.remaining())?;
         Some(members)
     }
 

@@ -238,22 +238,24 @@ pub struct Check {
 /// Which check this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CheckId {
-    /// `models_endpoint`
+    /// `models_endpoint`: The service lists its models, each with an id.
     #[serde(rename = "models_endpoint")]
     ModelsEndpoint,
-    /// `model_access`
+    /// `model_access`: The model is in that list.
     #[serde(rename = "model_access")]
     ModelAccess,
-    /// `responses_text`
+    /// `responses_text`: A prompt is answered with a completed response of this model that holds the text
+    /// asked for.
     #[serde(rename = "responses_text")]
     ResponsesText,
-    /// `responses_stream`
+    /// `responses_stream`: The same as a stream: its events are complete, in order, and add up to the final
+    /// text.
     #[serde(rename = "responses_stream")]
     ResponsesStream,
-    /// `responses_function_tool`
+    /// `responses_function_tool`: A forced function call comes back once, with the right name and arguments.
     #[serde(rename = "responses_function_tool")]
     ResponsesFunctionTool,
-    /// `agent_cli_smoke`
+    /// `agent_cli_smoke`: A coding agent answers one prompt through the service, and does nothing else.
     #[serde(rename = "agent_cli_smoke")]
     AgentCliSmoke,
 }
@@ -271,6 +273,18 @@ impl CheckId {
             Self::ResponsesStream => "responses_stream",
             Self::ResponsesFunctionTool => "responses_function_tool",
             Self::AgentCliSmoke => "agent_cli_smoke",
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::ModelsEndpoint => "The service lists its models, each with an id.",
+            Self::ModelAccess => "The model is in that list.",
+            Self::ResponsesText => "A prompt is answered with a completed response of this model that holds the text asked for.",
+            Self::ResponsesStream => "The same as a stream: its events are complete, in order, and add up to the final text.",
+            Self::ResponsesFunctionTool => "A forced function call comes back once, with the right name and arguments.",
+            Self::AgentCliSmoke => "A coding agent answers one prompt through the service, and does nothing else.",
         }
     }
 }

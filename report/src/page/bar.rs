@@ -2,6 +2,9 @@
 
 use maud::{Markup, html};
 
+use crate::matrix::participle;
+use crate::model::Status;
+
 /// Width of a bar's picture in its own units.
 const WIDTH: u64 = 200;
 const HEIGHT: u64 = 14;
@@ -12,6 +15,41 @@ pub(super) fn bar(value: u64, most: u64, class: &str) -> Markup {
         svg.bar viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" aria-hidden="true" focusable="false" {
             rect.track width=(WIDTH) height=(HEIGHT) {}
             rect class=(class) width=(scaled(value, most, WIDTH)) height=(HEIGHT) {}
+        }
+    }
+}
+
+/// The results of a report as one bar, with a key below. Each key has its number: the colours only repeat it.
+pub(super) fn results(counts: [(Status, usize); 3]) -> Markup {
+    let total = counts.iter().map(|(_, count)| *count as u64).sum();
+    let mut from = 0;
+    let parts = counts.map(|(status, count)| {
+        let start = scaled(from, total, WIDTH);
+        from += count as u64;
+        (participle(status), start, scaled(from, total, WIDTH) - start)
+    });
+    html! {
+        figure {
+            svg.results viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" aria-hidden="true"
+                focusable="false" {
+                rect.track width=(WIDTH) height=(HEIGHT) {}
+                @for (class, start, width) in parts { rect class=(class) x=(start) width=(width) height=(HEIGHT) {} }
+            }
+            figcaption {
+                ul.keys { @for (status, count) in counts { (key(participle(status), participle(status), &count.to_string())) } }
+            }
+        }
+    }
+}
+
+/// The meaning of a colour, and its value.
+pub(super) fn key(class: &str, name: &str, value: &str) -> Markup {
+    html! {
+        li {
+            svg.key viewBox="0 0 30 10" aria-hidden="true" focusable="false" {
+                rect class=(class) width="30" height="10" {}
+            }
+            (name) ": " (value)
         }
     }
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::bar::bar;
-use super::{page, shown, status, verdict};
+use super::{check_name, page, shown, status, verdict};
 use crate::diff::{Diff, Setting, Side, Timing, Turn, Words};
 use crate::matrix::{duration, model_name};
 use crate::model::CheckId;
@@ -44,10 +44,12 @@ impl Diff {
         ];
         html! {
             @if self.is_empty() { p { "No cell changed." } } @else {
-                table {
-                    caption { "Cells that changed" }
-                    thead { tr { @for (name, _) in counts { th.number scope="col" { (name) } } } }
-                    tbody { tr { @for (_, count) in counts { td.number { (count) } } } }
+                div.wide tabindex="0" role="region" aria-label="Cells that changed" {
+                    table {
+                        caption { "Cells that changed" }
+                        thead { tr { @for (name, _) in counts { th.number scope="col" { (name) } } } }
+                        tbody { tr { @for (_, count) in counts { td.number { (count) } } } }
+                    }
                 }
             }
         }
@@ -67,7 +69,7 @@ fn sides(old: &Side, new: &Side) -> Markup {
                         tr {
                             th scope="row" { (name) }
                             td { (verdict(side.overall_status)) }
-                            td { code { (shown(&side.endpoint)) } }
+                            td.value { code { (shown(&side.endpoint)) } }
                             td { (shown(&side.generated_at)) }
                         }
                     }
@@ -87,7 +89,7 @@ fn settings(settings: &[Setting]) -> Markup {
                     @for Setting { pointer, old, new } in settings {
                         tr {
                             th scope="row" { code { (pointer) } }
-                            @for value in [old, new] { td { code { (shown(&value.to_string())) } } }
+                            @for value in [old, new] { td.value { code { (shown(&value.to_string())) } } }
                         }
                     }
                 }))
@@ -108,7 +110,7 @@ fn turns(id: &str, title: &str, turns: &[Turn]) -> Markup {
                         (cell(turn.id, turn.model.as_deref()))
                         td { (status(turn.old)) }
                         td { (status(turn.new)) }
-                        td { (shown(turn.explanation.as_deref().unwrap_or_default())) }
+                        td.value { (shown(turn.explanation.as_deref().unwrap_or_default())) }
                     }
                 }
             }))
@@ -126,8 +128,8 @@ fn words(id: &str, title: &str, words: &[Words]) -> Markup {
                 @for one in words {
                     tr {
                         (cell(one.id, one.model.as_deref()))
-                        td { (shown(&one.old)) }
-                        td { (shown(&one.new)) }
+                        td.value { (shown(&one.old)) }
+                        td.value { (shown(&one.new)) }
                     }
                 }
             }))
@@ -177,5 +179,5 @@ fn table(labelled_by: &str, columns: &[&str], rows: &Markup) -> Markup {
 }
 
 fn cell(id: CheckId, model: Option<&str>) -> Markup {
-    html! { th scope="row" { code { (id) } } td { (shown(model_name(model))) } }
+    html! { th scope="row" { (check_name(id)) } td { (shown(model_name(model))) } }
 }

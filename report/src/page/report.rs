@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::bar::bar;
-use super::{code, facts, page, shown, shown_lines, status, text};
+use super::bar::{bar, results};
+use super::{check_name, code, facts, page, shown, shown_lines, status, text};
 use crate::evidence::{Assertion, Evidence, EvidenceFile};
-use crate::matrix::{Headline, Matrix, duration, model_name, participle, tally};
+use crate::matrix::{Headline, Matrix, Row, duration, model_name, participle, tally};
 use crate::model::{Check, CheckError, CheckId, Report, Status, Usage};
 
 /// Characters that stay unescaped in the path of a link.
@@ -60,10 +60,11 @@ fn html_of(report: &Report, drawn: &Report, evidence: &[EvidenceFile]) -> String
                     (counts(report)) ". " (shown(&report.kit.name)) " " (shown(&report.kit.version)) ", "
                     time datetime=(shown(&report.generated_at)) { (shown(&report.generated_at)) } "."
                 }
+                (results(tally(report)))
             }
             main {
                 @if left_out > 0 { p.warn { "The first " (drawn.checks.len()) " checks; " (left_out) " are left out." } }
-                section aria-labelledby="matrix" { h2 #matrix { "Checks and models" } (matrix(drawn)) }
+                section aria-labelledby="matrix" { h2 #matrix { "Checks and models" } (matrix(drawn)) (meanings(drawn)) }
                 (failures(drawn))
                 (times(drawn))
                 (tokens(drawn))
@@ -90,7 +91,7 @@ fn matrix(report: &Report) -> Markup {
     let matrix = Matrix::of(report);
     html! {
         div.wide tabindex="0" role="region" aria-labelledby="matrix" {
-            table {
+            table.matrix {
                 caption { "Each result leads to its cell below." }
                 thead {
                     tr {
@@ -101,7 +102,7 @@ fn matrix(report: &Report) -> Markup {
                 tbody {
                     @for row in &matrix.rows {
                         tr {
-                            th scope="row" { code { (row.id) } }
+                            th scope="row" { (check_name(row.id)) }
                             @for cell in &row.cells {
                                 @if cell.is_empty() {
                                     td.none { span.hidden { "no such cell" } }
@@ -114,6 +115,18 @@ fn matrix(report: &Report) -> Markup {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// What each check of the report asks, in a line.
+fn meanings(report: &Report) -> Markup {
+    html! {
+        dl.checks {
+            @for Row { id, .. } in Matrix::of(report).rows {
+                dt { (check_name(id)) }
+                dd { (id.meaning()) }
             }
         }
     }
@@ -136,7 +149,7 @@ fn failures(report: &Report) -> Markup {
                     @for (index, check) in failed() {
                         li {
                             a href={ "#cell-" (index) } {
-                                code { (check.id) } " " (shown(model_name(check.model.as_deref())))
+                                (check_name(check.id)) " " (shown(model_name(check.model.as_deref())))
                             }
                             @if let Some(why) = check.explanation() { ": " (shown(&why)) }
                         }
@@ -172,7 +185,7 @@ fn times(report: &Report) -> Markup {
                         tbody {
                             @for (check, ms) in &timed {
                                 tr {
-                                    th scope="row" { code { (check.id) } }
+                                    th scope="row" { (check_name(check.id)) }
                                     td { (shown(model_name(check.model.as_deref()))) }
                                     td { (check.layer) }
                                     td.number { (duration(*ms)) }
@@ -208,7 +221,7 @@ fn tokens(report: &Report) -> Markup {
                         tbody {
                             @for (check, usage) in &used {
                                 tr {
-                                    th scope="row" { code { (check.id) } }
+                                    th scope="row" { (check_name(check.id)) }
                                     td { (shown(model_name(check.model.as_deref()))) }
                                     @for (_, count) in parts(usage) { td.number { (number(count)) } }
                                 }
@@ -253,18 +266,27 @@ fn run(report: &Report) -> Markup {
     ])
 }
 
+/// A cell: what failed is open, the rest is a line until somebody asks. Browsers open a closed cell whose article a link
+/// leads to.
 fn cell(index: usize, check: &Check, evidence: Option<&EvidenceFile>) -> Markup {
     let id = format!("cell-{index}");
     let name = format!("{id}-name");
     html! {
-        article id=(id) aria-labelledby=(name) {
-            h3 id=(name) {
-                (status(check.status)) " " code { (check.id) } " " (shown(model_name(check.model.as_deref())))
+        details.cell open[check.status == Status::Fail] {
+            summary {
+                h3 id=(name) {
+                    (status(check.status)) " " (check_name(check.id)) " "
+                    (shown(model_name(check.model.as_deref())))
+                }
+                @if let Some(ms) = check.duration_ms { " " span.soft { (duration(ms)) } }
             }
-            @if let Some(reason) = &check.reason { p { (shown(reason)) } }
-            @if let Some(error) = &check.error { (failure(error)) }
-            (observed(check))
-            @if let Some(file) = evidence { (evidence_of(file)) }
+            article id=(id) aria-labelledby=(name) {
+                p.soft { (check.id.meaning()) }
+                @if let Some(reason) = &check.reason { p { (shown(reason)) } }
+                @if let Some(error) = &check.error { (failure(error)) }
+                (observed(check))
+                @if let Some(file) = evidence { (evidence_of(file)) }
+            }
         }
     }
 }
@@ -325,7 +347,7 @@ fn observed(check: &Check) -> Markup {
                     caption { "Response headers" }
                     tbody {
                         @for (name, value) in headers {
-                            tr { th scope="row" { code { (shown(name)) } } td { code { (shown(value)) } } }
+                            tr { th scope="row" { code { (shown(name)) } } td.value { code { (shown(value)) } } }
                         }
                     }
                 }
@@ -370,8 +392,8 @@ fn held(assertion: &Assertion) -> Markup {
         tr {
             td { (status(if *held { Status::Pass } else { Status::Fail })) }
             th scope="row" { (shown(what)) }
-            td { code { (shown(expected)) } }
-            td { code { (shown(observed)) } }
+            td.value { code { (shown(expected)) } }
+            td.value { code { (shown(observed)) } }
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::bar::scaled;
-use super::{page, shown, status, verdict};
+use super::bar::{bar, key, results, scaled};
+use super::{check_name, page, shown, status, verdict};
 use crate::clock::instant;
 use crate::finding::brief;
 use crate::matrix::{duration, model_name, participle, tally};
@@ -172,11 +172,49 @@ fn part(index: usize, address: &str, points: &[&Point]) -> Markup {
             @if let [first, .., last] = points {
                 p.soft { "From " (shown(&first.generated_at)) " to " (shown(&last.generated_at)) "." }
             }
-            (passes(points))
-            (times(points))
-            (tokens(points))
-            (history(points))
+            @if let [only] = points {
+                (alone(only))
+            } @else {
+                (passes(points))
+                (times(points))
+                (tokens(points))
+                (history(points))
+            }
             (list(points))
+        }
+    }
+}
+
+/// What there is to see of one report: a curve needs two.
+fn alone(point: &Point) -> Markup {
+    let times: Vec<(CheckId, u64)> =
+        CheckId::ALL.into_iter().filter_map(|id| Some((id, median(point, id)?))).collect();
+    let most = times.iter().map(|(_, ms)| *ms).max().unwrap_or(0);
+    html! {
+        p.soft { "One report so far: curves begin with the second." }
+        h3 { "Results" }
+        (results(point.counts))
+        @if !times.is_empty() {
+            h3 { "Times" }
+            div.wide tabindex="0" role="region" aria-label="The median over the models of the report" {
+                table {
+                    caption { "The median over the models of the report." }
+                    thead { tr { th scope="col" { "check" } th.number scope="col" { "time" } td { } } }
+                    tbody {
+                        @for (id, ms) in &times {
+                            tr {
+                                th scope="row" { (check_name(*id)) }
+                                td.number { (duration(*ms)) }
+                                td { (bar(*ms, most, "first")) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if point.tokens != [0, 0] {
+            h3 { "Tokens" }
+            p { (point.tokens[0]) " in, " (point.tokens[1]) " out." }
         }
     }
 }
@@ -329,7 +367,7 @@ fn history(points: &[&Point]) -> Markup {
                     @for ((id, model), results) in &strips {
                         @let run: Vec<Status> = results.iter().flatten().copied().collect();
                         tr {
-                            th scope="row" { code { (id) } }
+                            th scope="row" { (check_name(*id)) }
                             td { (shown(model_name(*model))) }
                             td {
                                 svg.bar viewBox={ "0 0 " (width) " 10" } preserveAspectRatio="none" aria-hidden="true"
@@ -432,18 +470,6 @@ fn figure(
             svg.chart viewBox={ "0 0 " (columns as u64 * COLUMN) " " (HEIGHT) } role="img" aria-label=(description)
                 preserveAspectRatio="none" { (content) }
             figcaption { ul.keys { (keys) } }
-        }
-    }
-}
-
-/// The meaning of a colour, and its newest value.
-fn key(class: &str, name: &str, newest: &str) -> Markup {
-    html! {
-        li {
-            svg.key viewBox="0 0 30 10" aria-hidden="true" focusable="false" {
-                rect class=(class) width="30" height="10" {}
-            }
-            (name) ": " (newest)
         }
     }
 }

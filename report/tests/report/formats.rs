@@ -14,6 +14,32 @@ fn terminal_shows_the_matrix_and_what_went_wrong() {
 }
 
 #[test]
+fn a_cause_is_told_once_for_all_its_cells_and_what_was_skipped_in_a_line() {
+    let mut report = bases::report("full");
+    let mut failed = report.checks[0].clone();
+    failed.status = Status::Fail;
+    failed.error = Some(report.checks.iter().find_map(|check| check.error.clone()).expect("a failure"));
+    let skipped = report.checks.iter().find(|check| check.status == Status::Skip).expect("one").clone();
+    let on = |check: &gatewright_report::Check, model: &str, message: &str| {
+        let mut check = gatewright_report::Check { model: Some(model.to_owned()), ..check.clone() };
+        if let Some(error) = &mut check.error {
+            error.message = message.to_owned();
+        }
+        check
+    };
+    report.checks = vec![
+        on(&failed, "model-a", "model-a is not in the list"),
+        on(&failed, "model-b", "model-b is not in the list"),
+        on(&failed, "model-c", "another cause"),
+        on(&skipped, "model-a", ""),
+        on(&skipped, "model-b", ""),
+    ];
+    let text = terminal(&report, false);
+    let told = text.split_once("\n\n").and_then(|(_, rest)| rest.split_once("\n\n")).expect("explanations").1;
+    assert_snapshot!(told);
+}
+
+#[test]
 fn report_cannot_act_on_the_terminal() {
     let mut full = bases::report("full");
     full.kit.version = "\u{1b}[31m\u{202e}".to_owned();
@@ -73,7 +99,7 @@ fn findings_become_annotations() {
     assert_eq!(
         last,
         "::error file=odd%2C name%3A 50%25.json,line=1,col=20,title=const::\
-         /schema_version: \"1,1:%25\" is not \"1.0\" (2.12)"
+         /schema_version: \"1,1:%25\" is not \"1.0\""
     );
     let advice = bases::text("minimal").replacen("\"passed\": 2", "\"passed\": 3", 1);
     assert!(validate(advice.as_bytes()).to_annotations("a.json").starts_with("::warning file=a.json,line="));

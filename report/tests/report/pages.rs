@@ -73,6 +73,8 @@ fn pages(text: &str) -> [String; 3] {
     let mut trend = Trend::default();
     trend.add(&format!("a.json{text}"), &old);
     trend.add("b.json", &new);
+    // A second one of the first address: one alone has no curve.
+    trend.add(&format!("d.json{text}"), &old);
     trend.refuse(&format!("c.json{text}"), &format!("no report{text}"));
     [html(&old, &evidence(text)), Diff::of(&old, &new, Thresholds::default()).to_html(), trend.to_html()]
 }
@@ -212,6 +214,23 @@ fn every_cell_of_the_matrix_leads_to_its_article() {
         let id = address.strip_prefix('#').expect("a place in the page");
         assert_eq!(page.matches(&format!("<article id=\"{id}\"")).count(), 1, "{id}");
     }
+}
+
+#[test]
+fn only_cells_that_failed_are_open() {
+    let report = bases::report("full");
+    let failed = report.checks.iter().filter(|check| check.status == Status::Fail).count();
+    let page = html(&report, &[]);
+    assert!(failed > 0);
+    assert_eq!(page.matches("<details class=\"cell\" open>").count(), failed);
+    assert_eq!(page.matches("<details class=\"cell\"").count(), report.checks.len());
+}
+
+#[test]
+fn trend_of_one_report_draws_no_curve() {
+    let mut trend = Trend::default();
+    trend.add("a.json", &bases::report("full"));
+    assert_snapshot!(body(&trend.to_html()));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod json;
 use std::sync::LazyLock;
 
 use gatewright::ApiKey;
+use gatewright::likely::likely;
 use gatewright::report::{Profile, SCHEMA};
 use serde_json::Value;
 use url::Url;
@@ -87,8 +88,9 @@ impl Options {
         for (index, model) in self.models.iter().enumerate() {
             if !known.contains(model) {
                 problems.push(format!(
-                    "models: {model:?} is none of {}; other ids need a profile",
-                    known.join(", ")
+                    "models: {model:?} is none of {}{}; other ids need a profile",
+                    known.join(", "),
+                    likely(model, known).map(|known| format!(" (did you mean {known}?)")).unwrap_or_default(),
                 ));
             } else if self.models[..index].contains(model) {
                 problems.push(format!("models: {model:?} is listed twice"));

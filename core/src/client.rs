@@ -42,6 +42,19 @@ pub struct Client {
 
 impl Client {
     /// A builder. Options that are not set come from the environment, then from the defaults.
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), gatewright::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let client = gatewright::Client::builder()
+    ///     .base_url("https://gateway.example")
+    ///     .timeout(Duration::from_secs(60))
+    ///     .max_retries(4)
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -54,6 +67,14 @@ impl Client {
     }
 
     /// A client with other options over the same connections. Options that are not set stay as they are.
+    ///
+    /// ```no_run
+    /// # fn example(client: gatewright::Client) {
+    /// use gatewright::RequestOptions;
+    ///
+    /// let once = client.with_options(RequestOptions { max_retries: Some(0), ..RequestOptions::default() });
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_options(&self, options: RequestOptions) -> Self {
         let options = Arc::new(options.over(&self.options));

@@ -74,6 +74,9 @@ pub use crate::stream::{Accumulator, EventStream, RawStream};
 #[cfg(feature = "client")]
 pub use crate::transport::clock::{Clock, LONGEST_TIME, SystemClock, time_of_seconds};
 #[cfg(feature = "client")]
+#[doc(hidden)]
+pub use crate::transport::connecting::environment_proxy;
+#[cfg(feature = "client")]
 pub use crate::transport::generated::options::{
     API_KEY_VARIABLE, BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE, DEFAULT_BASE_URL, DEFAULT_CONNECT_TIMEOUT,
     DEFAULT_EVENT_TIMEOUT, DEFAULT_IDLE_CONNECTION_TIMEOUT, DEFAULT_IDLE_TIMEOUT, DEFAULT_MAX_BODY_BYTES,
@@ -106,7 +109,7 @@ pub use crate::wire::{limits, redact, sse, webhook};
 pub use futures_util::future::BoxFuture;
 #[cfg(feature = "report")]
 pub use gatewright_report as report;
-pub use gatewright_safe::{visible, whole_file};
+pub use gatewright_safe::{likely, visible, whole_file};
 
 /// The Rust code of docs/guides, as tests; they need a gateway, which `cargo xtask test guides` starts.
 #[cfg(all(doctest, guides))]
@@ -117,4 +120,8 @@ mod guides {
     struct Production;
     #[doc = include_str!("../../docs/guides/long-work.md")]
     struct LongWork;
+    #[doc = include_str!("../../docs/tutorial.md")]
+    struct Tutorial;
+    #[doc = include_str!("../../docs/reference/rust.md")]
+    struct Reference;
 }

@@ -2,7 +2,7 @@
 //
 // Usage: node --expose-gc soak.mjs REQUESTS EVENTS
 import assert from "node:assert/strict";
-import { Client } from "../../bindings-node/index.mjs";
+import { Client } from "../../bindings-node/dist/index.mjs";
 
 /** Calls that are under way at once. */
 const AT_ONCE = 8;

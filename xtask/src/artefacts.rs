@@ -67,7 +67,8 @@ pub(crate) fn build_all(examples: Examples) -> Result<()> {
     step("set up the Node package", set_up_node)
 }
 
-fn set_up_python() -> Result<()> {
+/// The venv of this checkout, with what tests, linters and packages need.
+pub(crate) fn install_python_tools() -> Result<()> {
     create_venv(&venv(&root()))?;
     run(python().args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args([
         "-r",
@@ -76,7 +77,11 @@ fn set_up_python() -> Result<()> {
         "tests/tools/requirements.txt",
         "-r",
         "tests/peers/requirements.txt",
-    ]))?;
+    ]))
+}
+
+fn set_up_python() -> Result<()> {
+    install_python_tools()?;
     let package = root().join("bindings-python/python/gatewright");
     place_engine(&target().join("debug/lib_engine.so"), &package)?;
     // An editable install: the venv finds the package in the working tree.

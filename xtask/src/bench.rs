@@ -8,6 +8,7 @@ mod figures;
 mod gateway;
 mod installs;
 mod measured;
+mod nodes;
 mod page;
 mod peers;
 mod picture;
@@ -32,6 +33,8 @@ pub(crate) enum Subject {
     Start,
     /// What the gateway adds to a request
     Gateway,
+    /// What requests and tasks cost one to three gateways that share a store
+    Nodes,
 }
 
 impl Subject {
@@ -43,6 +46,7 @@ impl Subject {
             Self::Validate => "validate",
             Self::Start => "start",
             Self::Gateway => "gateway",
+            Self::Nodes => "nodes",
         }
     }
 }
@@ -77,6 +81,7 @@ pub(crate) struct Settings {
 pub(crate) fn run_bench(subject: Subject, settings: &Settings) -> Result<()> {
     match subject {
         Subject::Gateway => gateway::run_gateway(settings.peers, settings.rounds),
+        Subject::Nodes => nodes::run_nodes(),
         _ => rounds::run_rounds(subject, settings),
     }
 }

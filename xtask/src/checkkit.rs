@@ -44,7 +44,7 @@ pub(crate) fn check_with_others() -> Result<()> {
     eprintln!("    another maker's server");
     let other = OtherServer::start("server.mjs", &MODELS)?;
     let mut check = check_command(&reports, "other");
-    check.args(["--full", "--endpoint", &other.address]).env("GATEWRIGHT_API_KEY", "any-key");
+    check.args(["--full", "--base-url", &other.address]).env("GATEWRIGHT_API_KEY", "any-key");
     run(&mut check)?;
     expect_passes(&reports.join("other.json"), 13)?;
     eprintln!("    the reports of the tests");
@@ -96,7 +96,7 @@ fn expect_nothing_read(reports: &Path) -> Result<()> {
     let mut check = command(program());
     check.args(["check", "--only", "agent_cli_smoke", "--agent-mode", "one-model", "--agent-program"]);
     check.arg(agent()).arg("--out").arg(reports.join("agent-hostile.json"));
-    check.args(["--endpoint", &service.address]).env("GATEWRIGHT_API_KEY", "any-key");
+    check.args(["--base-url", &service.address]).env("GATEWRIGHT_API_KEY", "any-key");
     let status = check.stdout(Stdio::null()).status()?;
     let asked = service.asked();
     if asked.len() < HostileService::ORDERS {

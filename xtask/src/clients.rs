@@ -12,8 +12,10 @@ use anyhow::{Context, Result, bail};
 
 use self::outcomes::Outcomes;
 use self::upstreams::Upstreams;
-use crate::artefacts::{self, npm_ci, python, target};
-use crate::process::{command, missing, root, run, shown, step};
+use crate::artefacts::{self, npm_ci, python, target, venv};
+use crate::local_gateway::LocalGateway;
+use crate::process::{command, files_of, missing, root, run, shown, step};
+use crate::walkthrough::{Surroundings, run_page};
 
 /// A program that plays the scenarios with several clients, one after another.
 struct Player {
@@ -33,7 +35,10 @@ const PLAYERS: [Player; 3] = [
 /// Plays every scenario with every client against every upstream, and prints which passed.
 pub(crate) fn serve_them() -> Result<()> {
     let folder = root().join("tests/clients");
-    step("install the clients", || install(&folder))?;
+    step("install the clients", || {
+        install(&folder)?;
+        litellm::install()
+    })?;
     let upstreams = Upstreams::start(&PLAYERS.map(|player| player.name))?;
     step("the official SDKs of the native protocol, in depth", || {
         let reach = |mut program: Command, script: &str| {
@@ -60,16 +65,62 @@ pub(crate) fn serve_them() -> Result<()> {
     outcomes.judge()
 }
 
+/// Runs the pages of docs/clients, each with the clients of its environment.
+pub(crate) fn run_pages() -> Result<()> {
+    let folder = root().join("tests/clients");
+    step("install the clients", || install(&folder))?;
+    let agents = agents_venv();
+    artefacts::create_venv(&agents)?;
+    run(&mut in_venv(&agents, &folder.join("requirements-agents.txt")))?;
+    let gateway = LocalGateway::start()?;
+    for page in files_of(&root().join("docs/clients"), "md")? {
+        let text = std::fs::read_to_string(&page)?;
+        let environment = text.lines().next().and_then(|line| line.strip_prefix("<!-- environment: "));
+        let environment = match environment.and_then(|rest| rest.strip_suffix(" -->")) {
+            Some("frameworks") => frameworks(),
+            Some("agents") => agents.clone(),
+            Some(other) => bail!("{}: there is no environment {other:?}", page.display()),
+            None => venv(&root()),
+        };
+        let surroundings = Surroundings {
+            programs: vec![
+                environment.join("bin"),
+                folder.join("agents/node_modules/.bin"),
+                root().join("tests/agent/node_modules/.bin"),
+            ],
+            packages: Some(folder.join("node_modules")),
+            // The prices of models, and newer releases, are looked for elsewhere otherwise.
+            variables: vec![
+                ("LITELLM_LOCAL_MODEL_COST_MAP", "True".to_owned()),
+                ("DISABLE_AUTOUPDATER", "1".to_owned()),
+            ],
+        };
+        run_page(&page, &surroundings, Some(&gateway))?;
+    }
+    Ok(())
+}
+
 fn install(folder: &Path) -> Result<()> {
     artefacts::pip_install(&folder.join("requirements.txt"))?;
-    let venv = frameworks();
-    artefacts::create_venv(&venv)?;
-    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
-    run(command(venv.join("bin/python")).args(quietly).arg(folder.join("requirements-frameworks.txt")))?;
-    litellm::install()?;
+    let frameworks = frameworks();
+    artefacts::create_venv(&frameworks)?;
+    run(&mut in_venv(&frameworks, &folder.join("requirements-frameworks.txt")))?;
     npm_ci(folder)?;
     npm_ci(&folder.join("agents"))?;
     npm_ci(&root().join("tests/agent"))
+}
+
+/// The command that installs what a requirements file names into a venv.
+fn in_venv(venv: &Path, requirements: &Path) -> Command {
+    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
+    let mut pip = command(venv.join("bin/python"));
+    pip.args(quietly).arg(requirements);
+    pip
+}
+
+/// The venv of agent SDKs and of frameworks that take the newest official SDKs.
+fn agents_venv() -> PathBuf {
+    target().join("agents-venv")
 }
 
 /// The venv of the frameworks: they need older releases of the official SDKs than we test.

@@ -97,6 +97,7 @@ fn generate(sources: &Sources) -> Result<Output> {
         emit::report::emit(&api)?,
         emit::routes::emit(&api),
         emit::docs::emit(&api),
+        emit::languages::emit(&api, &signatures),
         emit::python::emit(&api),
         emit::typescript::emit(&api),
         emit::options::emit(&api),

@@ -3,7 +3,8 @@
 //! The Python blocks of a guide form one script, which runs from top to bottom against a local gateway; so do its
 //! JavaScript blocks. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
 //! gateway.
-//! `migrating.md` quotes scripts that its own step runs, see migration.rs.
+//! `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook and the cookbook are
+//! walked through, see walkthrough.rs; so are the pages about other clients, by their own step.
 
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::artefacts::{self, python, target};
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, files_of, output, root, run};
+use crate::walkthrough::{Surroundings, run_page};
 
 /// A fenced block of a guide.
 pub(crate) struct Block {
@@ -59,6 +61,11 @@ pub(crate) fn run_guides() -> Result<()> {
         let guide = std::fs::read_to_string(&path)?;
         run_blocks(&gateway, &work, name, &guide)?;
     }
+    for name in ["python", "node"] {
+        let page = std::fs::read_to_string(root().join(format!("docs/reference/{name}.md")))?;
+        run_blocks(&gateway, &work, &format!("reference-{name}"), &page)?;
+    }
+    run_walkthroughs(&gateway)?;
     // A plain `cargo test --doc` has no gateway and omits these tests.
     run(gateway.reach_from(cargo().env("RUSTDOCFLAGS", "--cfg guides").args([
         "test",
@@ -67,6 +74,19 @@ pub(crate) fn run_guides() -> Result<()> {
         "--all-features",
         "guides",
     ])))
+}
+
+/// Runs the pages that are walked through from top to bottom.
+fn run_walkthroughs(gateway: &LocalGateway) -> Result<()> {
+    let ours = Surroundings::ours()?;
+    run_page(&root().join("docs/tutorial.md"), &ours, None)?;
+    for page in files_of(&root().join("docs/handbook"), "md")? {
+        run_page(&page, &ours, None)?;
+    }
+    for page in files_of(&root().join("docs/cookbook"), "md")? {
+        run_page(&page, &ours, Some(gateway))?;
+    }
+    Ok(())
 }
 
 fn run_blocks(gateway: &LocalGateway, work: &Path, name: &str, guide: &str) -> Result<()> {

@@ -4,10 +4,13 @@
 
 mod artefacts;
 mod bench;
+mod book;
 mod building;
+mod changed;
 mod checkkit;
 mod clients;
 mod codegen;
+mod console;
 mod demo;
 mod deny;
 mod deploy;
@@ -20,13 +23,19 @@ mod migration;
 mod other_api;
 mod other_server;
 mod package;
+mod pages;
 mod process;
 mod promise;
 mod readme;
+mod release;
 mod rooms;
 mod runtimes;
+mod setup;
 mod soak;
 mod test;
+mod torture;
+mod walkthrough;
+mod workflows;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +60,17 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         root: Option<PathBuf>,
     },
+    /// Install what a fresh machine lacks
+    Setup,
+    /// Make the files of the gateway's console of console/app
+    Console {
+        /// Write nothing; fail and list the files that differ from what would be made
+        #[arg(long, conflicts_with = "pictures")]
+        check: bool,
+        /// Take the pictures of docs/pictures instead
+        #[arg(long)]
+        pictures: bool,
+    },
     /// Build everything, start a gateway, and tell the same story from Rust, Python and Node
     Demo,
     /// Run every test, in all three languages
@@ -58,6 +78,10 @@ enum Command {
         /// Steps to run instead of all; an unknown name lists them
         #[arg(value_name = "STEP")]
         steps: Vec<String>,
+        /// Only the steps that the changes since a commit or branch can break
+        #[arg(long, value_name = "BASE", num_args = 0..=1, default_missing_value = "origin/main")]
+        #[arg(conflicts_with = "steps")]
+        changed: Option<String>,
     },
     /// Fuzz the parsers for a bounded time
     Fuzz {
@@ -85,19 +109,63 @@ enum Command {
         #[command(flatten)]
         settings: bench::Settings,
     },
-    /// Write the optimised wheel and npm tarball to dist/
-    Package,
+    /// Write the optimised wheel and npm tarballs to dist/
+    Package {
+        /// Target to build for, instead of that of this machine: TRIPLE of bindings-node/platforms.json
+        #[arg(long, value_name = "TRIPLE")]
+        target: Option<String>,
+        /// The source distribution and the crates instead, each built from its archive alone
+        #[arg(long, conflicts_with = "target")]
+        source: bool,
+    },
+    /// Give all packages a new version, date the changelog, commit and tag
+    Release {
+        version: semver::Version,
+        /// Say what would be done, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Build the documentation as a site, and check its links
+    Book {
+        /// Open it in the browser
+        #[arg(long)]
+        open: bool,
+    },
+    /// Take the pictures of docs/pictures anew, in Debian's chromium
+    Pictures,
+    /// Kill, stop and starve gateways under load, and check what their clients were told
+    Torture {
+        /// How long there are faults
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// The number that faults and load follow from, to repeat a run. Default: any
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Judge the history of a run again, instead
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "seed"])]
+        history: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Codegen { check, root } => codegen::run(&root.unwrap_or_else(process::root), check),
+        Command::Console { pictures: true, .. } => console::take_pictures(),
+        Command::Console { check, .. } => console::generate(check),
         Command::Demo => demo::run_demo(),
-        Command::Test { steps } => test::run_tests(&steps),
+        Command::Setup => setup::run_setup(),
+        Command::Test { changed: Some(base), .. } => test::run_changed(&base),
+        Command::Test { steps, changed: None } => test::run_tests(&steps),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
         Command::Bench { subject, settings } => bench::run_bench(subject, &settings),
-        Command::Package => package::run_package(),
+        Command::Package { source: true, .. } => package::run_source(),
+        Command::Package { target, source: false } => package::run_package(target.as_deref()),
+        Command::Release { version, dry_run } => release::release(&process::root(), &version, dry_run),
+        Command::Book { open } => book::run_book(open),
+        Command::Pictures => pages::take_pictures(),
+        Command::Torture { history: Some(history), .. } => torture::check(&history),
+        Command::Torture { seconds, seed, history: None } => torture::run_torture(seconds, seed),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

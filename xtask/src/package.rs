@@ -1,39 +1,96 @@
-//! `cargo xtask package`: the wheel and the npm tarball, and the test that installs both into clean environments.
+//! `cargo xtask package`: what the registries get. The wheel and the npm tarballs for a target, or the source distribution
+//! and the crates; and the test that installs them into clean environments.
+
+mod crates;
+mod included;
+mod node;
+mod python;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 
-use crate::artefacts::{self, Examples, build_node_package, create_venv, node_package, target, venv};
+use crate::artefacts::{self, Examples, create_venv, install_python_tools, target, venv};
 use crate::building;
 use crate::process::{cargo, command, files_of, host, root, run, step};
 
-/// Writes `dist/*.whl` and `dist/*.tgz`, optimised.
-pub(crate) fn run_package() -> Result<()> {
-    create_venv(&venv(&root()))?;
-    run(artefacts::python()
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(["-r", "bindings-python/requirements-dev.txt"]))?;
-    let dist = root().join("dist");
-    build_to_publish(&dist)?;
-    for path in files_of(&dist, "whl")?.into_iter().chain(files_of(&dist, "tgz")?) {
-        eprintln!("    {} ({} KiB)", path.display(), path.metadata()?.len() / 1024);
+/// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimised.
+pub(crate) fn run_package(target: Option<&str>) -> Result<()> {
+    install_python_tools()?;
+    let made = empty_folder("packages")?;
+    build_to_publish(target, &made)?;
+    step("lint the tarballs", || node::lint(&made))?;
+    hand_over(&made)?;
+    check_sizes(&made)
+}
+
+/// What a wheel or a tarball of the client takes at most, in bytes. Whoever makes calls downloads no gateway.
+const LARGEST: u64 = 6_000_000;
+
+fn check_sizes(made: &Path) -> Result<()> {
+    let mut too_large = Vec::new();
+    for path in files_of(made, "whl")?.into_iter().chain(files_of(made, "tgz")?) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.metadata()?.len() > LARGEST && !name.contains("server") {
+            too_large.push(name.into_owned());
+        }
+    }
+    if !too_large.is_empty() {
+        let list = too_large.join(", ");
+        bail!("{list}: more than {LARGEST} bytes; see what takes the room (docs/decisions/0061)");
     }
     Ok(())
 }
 
-/// Packages with the debug profile, installs both into a clean venv and a clean folder, and runs the vectors there.
-pub(crate) fn check_installed() -> Result<()> {
-    let place = target().join("package-check");
+/// Writes `dist/*.tar.gz` and `dist/*.crate`, and builds each from its archive alone.
+pub(crate) fn run_source() -> Result<()> {
+    install_python_tools()?;
+    let made = empty_folder("packages")?;
+    step("pack the source distribution", || python::write_sdist(&made))?;
+    step("build it in a clean environment", || python::build_sdist(&made))?;
+    step("build the crates from their archives", || crates::build_each(&made))?;
+    hand_over(&made)
+}
+
+fn empty_folder(name: &str) -> Result<PathBuf> {
+    let place = target().join(name);
     if place.exists() {
         std::fs::remove_dir_all(&place)?;
     }
     std::fs::create_dir_all(&place)?;
-    build_as_tested(&place)?;
+    Ok(place)
+}
 
+/// Copies what was made to `dist`.
+fn hand_over(made: &Path) -> Result<()> {
+    let dist = root().join("dist");
+    std::fs::create_dir_all(&dist)?;
+    for entry in std::fs::read_dir(made)? {
+        let path = entry?.path();
+        let place = dist.join(path.file_name().unwrap_or_default());
+        std::fs::copy(&path, &place)?;
+        eprintln!("    {} ({} KiB)", place.display(), place.metadata()?.len() / 1024);
+    }
+    Ok(())
+}
+
+/// Packages with the debug profile, checks the archives, installs both packages into a clean venv and a clean folder, and
+/// runs the vectors there.
+pub(crate) fn check_installed() -> Result<()> {
+    let place = empty_folder("package-check")?;
+    step("check the crates' archives", crates::check)?;
+    build_as_tested(&place)?;
+    step("pack the source distribution", || python::write_sdist(&place))?;
+    step("check the Python archives", || python::check(&place))?;
+    step("lint the tarballs", || node::lint(&place))?;
+    step("use the installed wheel", || use_wheel(&place))?;
+    step("use the installed tarballs", || use_tarballs(&place))
+}
+
+fn use_wheel(place: &Path) -> Result<()> {
     let clean = place.join("venv");
     create_venv(&clean)?;
     let pip = || {
@@ -41,22 +98,29 @@ pub(crate) fn check_installed() -> Result<()> {
         pip.args(["install", "--quiet", "--disable-pip-version-check"]);
         pip
     };
-    run(pip().arg("--no-index").arg(only(&place, "whl")?))?;
+    run(pip().arg("--no-index").arg(python::only(place, "whl")?))?;
     run(pip().args(["pytest==9.2.0", "pytest-asyncio==1.5.0"]))?;
-    run(command(clean.join("bin/python")).current_dir(&place).args(["-c", INSTALLED]).arg(&clean))?;
+    run(command(clean.join("bin/python")).current_dir(place).args(["-c", INSTALLED]).arg(&clean))?;
     run(command(clean.join("bin/python"))
-        .current_dir(&place)
+        .current_dir(place)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .arg(root().join("bindings-python/tests/test_vectors.py")))?;
-    run(command(clean.join("bin/gatewright")).current_dir(&place).arg("--version"))?;
+    run(command(clean.join("bin/gatewright")).current_dir(place).arg("--version"))?;
+    check_manual(&clean.join("share/man/man1/gatewright.1"))
+}
 
+fn use_tarballs(place: &Path) -> Result<()> {
     let folder = place.join("node");
     std::fs::create_dir_all(folder.join("test/support"))?;
     std::fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
+    let (main, platforms) = node::tarballs(place)?;
+    // The packages of other platforms are not there, and optional.
     run(command("npm")
         .current_dir(&folder)
         .args(["install", "--silent", "--no-audit", "--no-fund", "--offline"])
-        .arg(only(&place, "tgz")?))?;
+        .arg(main)
+        .args(platforms))?;
+    check_manual(&folder.join("node_modules/gatewright/man/gatewright.1"))?;
     for name in ["vectors.test.mjs", "report.test.mjs", "support/vectors.mjs", "support/server.mjs"] {
         std::fs::copy(root().join("bindings-node/test").join(name), folder.join("test").join(name))?;
     }
@@ -64,6 +128,7 @@ pub(crate) fn check_installed() -> Result<()> {
         .current_dir(&folder)
         .env("GATEWRIGHT_VECTORS", root().join("tests/vectors"))
         .args(["--test", "test/vectors.test.mjs", "test/report.test.mjs"]))?;
+    node::refuse_browsers(&folder)?;
     run(command("npx").current_dir(&folder).args(["--no-install", "gatewright", "--version"]))
 }
 
@@ -74,63 +139,99 @@ const INSTALLED: &str =
 /// The oldest glibc that published packages run with: that of manylinux2014.
 const OLDEST_GLIBC: &str = "2.17";
 
-/// Builds both optimised, linked against an old glibc, so that they work on other machines.
-fn build_to_publish(into: &Path) -> Result<()> {
-    let zig = Zig::new()?;
+/// Builds both optimised, linked against an old C library, so that they work on other machines.
+fn build_to_publish(target: Option<&str>, into: &Path) -> Result<()> {
+    write_manual()?;
+    let zig = Zig::new(target.map_or_else(host, |target| Ok(target.to_owned()))?)?;
+    let platform = node::platform_of(&zig.target)?;
     step("package the wheel", || {
-        let compatible = ["--compatibility", "manylinux2014", "--target", &zig.target];
-        building::build(zig.links(maturin("dist", into).args(compatible))?)
+        let compatible = ["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target];
+        building::build(zig.links(python::maturin("build", python::CLIENT, into).args(compatible))?)
     })?;
-    step("package the tarball", || {
+    step("package the tarballs", || {
         // The wheel's build has built the dependencies, with the same features.
         let mut addon = cargo();
         addon.args(["build", "-p", "gatewright-node", "--profile", "dist", "--target", &zig.target]);
         building::build(zig.links(&mut addon)?)?;
-        pack(&format!("{}/dist", zig.target), into)
+        node::pack(&format!("{}/dist", zig.target), &platform, into)
+    })?;
+    step("package the server", || {
+        let mut wheel = python::maturin("build", python::SERVER, into);
+        wheel.args(["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target]);
+        building::build(zig.links(&mut wheel)?)?;
+        node::pack_server(&artefacts::target().join(&zig.target).join("dist"), &platform, into)
     })
 }
 
 /// Builds both from the artefacts of the tests.
 fn build_as_tested(into: &Path) -> Result<()> {
-    step("package the wheel", || building::build(maturin("dev", into).arg("--all-features")))?;
-    step("package the tarball", || {
+    write_manual()?;
+    step("package the wheel", || {
+        building::build(python::maturin("build", python::CLIENT, into).args([
+            "--profile",
+            "dev",
+            "--all-features",
+        ]))
+    })?;
+    step("package the tarballs", || {
         artefacts::build_engines(&root(), Examples::All)?;
-        pack("debug", into)
+        node::pack("debug", &node::platform_of(&host()?)?, into)
     })
 }
 
-fn maturin(profile: &str, into: &Path) -> Command {
-    let mut maturin = command(venv(&root()).join("bin/maturin"));
-    maturin.args(["build", "--manifest-path", "bindings-python/Cargo.toml", "--profile", profile, "--out"]);
-    maturin.arg(into);
-    maturin
+/// The folders from which the wheel and the tarball take the manual pages.
+const MANUALS: [&str; 2] = ["bindings-python/gatewright.data/data/share/man/man1", "bindings-node/man"];
+
+/// Has the program write its manual where the packages expect it.
+fn write_manual() -> Result<()> {
+    step("write the manual", || {
+        building::build(cargo().args(["build", "--all-features", "-p", "gatewright-cli"]))?;
+        for folder in MANUALS {
+            let folder = root().join(folder);
+            if folder.exists() {
+                std::fs::remove_dir_all(&folder)?;
+            }
+            run(command(artefacts::program()).arg("man").arg(folder))?;
+        }
+        Ok(())
+    })
 }
 
-/// folder: that of the built addon, below the target folder.
-fn pack(folder: &str, into: &Path) -> Result<()> {
-    build_node_package(&root().join("bindings-node"), folder)?;
-    run(node_package("npm").args(["pack", "--silent", "--pack-destination"]).arg(into))
+/// Fails unless the manual is among what was installed.
+fn check_manual(page: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(page).with_context(|| format!("no manual page {}", page.display()))?;
+    if !text.contains("gatewright") {
+        bail!("{} is no manual page of the program", page.display());
+    }
+    Ok(())
 }
 
-/// The C compiler and linker for old releases of glibc. Wheel and addon use the same names: a build script with another
+/// The C compiler and linker for old C libraries. Wheel and addon use the same names: a build script with another
 /// compiler would run again, and everything that depends on it would be built again.
 struct Zig {
-    /// The triple of this machine, from rustc.
     target: String,
+    /// What the wheel promises of the C library.
+    policy: &'static str,
     folder: PathBuf,
 }
 
 impl Zig {
-    fn new() -> Result<Self> {
-        let target = host()?;
-        let Some(processor) = target.strip_suffix("-unknown-linux-gnu") else {
-            bail!("packages are made on Linux with glibc, and this is {target}");
+    /// target: the triple that is built for.
+    fn new(target: String) -> Result<Self> {
+        let Some((processor, library)) = target.split_once("-unknown-linux-") else {
+            bail!(
+                "on Linux, packages are made for Linux, and not for {target}; see .github/workflows/release.yml"
+            );
         };
-        let folder = artefacts::target().join("zig");
+        let (policy, version) = match library {
+            "gnu" => ("manylinux2014", format!(".{OLDEST_GLIBC}")),
+            _ => ("musllinux_1_2", String::new()),
+        };
+        let folder = artefacts::target().join("zig").join(library);
         std::fs::create_dir_all(&folder)?;
         let maturin = venv(&root()).join("bin/maturin");
-        let glibc = format!("-g -fno-sanitize=all -target {processor}-linux-gnu.{OLDEST_GLIBC}");
-        for (name, call) in [("cc", format!("cc -- {glibc}")), ("c++", format!("c++ -- {glibc}"))] {
+        let flags = format!("-g -fno-sanitize=all -target {processor}-linux-{library}{version}");
+        for (name, call) in [("cc", format!("cc -- {flags}")), ("c++", format!("c++ -- {flags}"))] {
             let place = folder.join(name);
             let script = format!("#!/bin/sh\nexec '{}' zig {call} \"$@\"\n", maturin.display());
             if std::fs::read_to_string(&place).is_ok_and(|there| there == script) {
@@ -139,11 +240,18 @@ impl Zig {
             std::fs::write(&place, script)?;
             std::fs::set_permissions(&place, Permissions::from_mode(0o755))?;
         }
-        Ok(Self { target, folder })
+        Ok(Self { target, policy, folder })
     }
 
     fn links<'a>(&self, command: &'a mut Command) -> Result<&'a mut Command> {
         let name = self.target.replace('-', "_");
+        if self.target.ends_with("-musl") {
+            // What is loaded into another program cannot bring a C library of its own.
+            command.env(
+                format!("CARGO_TARGET_{}_RUSTFLAGS", name.to_uppercase()),
+                "-Ctarget-feature=-crt-static",
+            );
+        }
         command
             .env(format!("CC_{name}"), self.folder.join("cc"))
             .env(format!("CXX_{name}"), self.folder.join("c++"))
@@ -154,9 +262,4 @@ impl Zig {
         let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?;
         Ok(command.env("PATH", path))
     }
-}
-
-fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
-    let files = files_of(folder, extension)?;
-    files.into_iter().next().with_context(|| format!("no .{extension} in {}", folder.display()))
 }

@@ -23,6 +23,7 @@ const CRATES: &[&str] = &[
     "report/src",
     "core/src",
     "checkkit/src",
+    "console/src",
     "gateway/src",
     "cli/src",
     "xtask/src",

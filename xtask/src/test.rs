@@ -9,11 +9,12 @@ use crate::building::build;
 use crate::checkkit;
 use crate::clients;
 use crate::codegen;
+use crate::console;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
 use crate::{
-    demo, deny, deploy, fuzz, generated_requests, guides, migration, other_api, package, promise, readme,
-    rooms, runtimes, soak,
+    book, changed, demo, deny, deploy, fuzz, generated_requests, guides, migration, other_api, package,
+    pages, promise, readme, rooms, runtimes, soak, torture, workflows,
 };
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
@@ -25,9 +26,10 @@ const STEPS: &[Step] = &[
     ("build", "the program and both packages build", || artefacts::build_all(Examples::All)),
     ("spec", "spec/ passes the public linters", lint_spec),
     ("clippy", "no lint fires", clippy),
-    ("features", "the core builds without its client", check_features),
+    ("features", "the core builds without its client, and the program without the gateway", check_features),
     ("rust", "Rust tests", rust_tests),
     ("nodes", "several gateways share a store on a server", tests_of_nodes),
+    ("torture", "gateways that are killed, stopped and starved lose nothing", torture::run_short),
     ("doc", "Rust documentation builds and its examples run", rust_documentation),
     ("python", "Python tests, types and lints", python_tests),
     ("node", "Node tests, types and lints", node_tests),
@@ -49,10 +51,15 @@ const STEPS: &[Step] = &[
     ("story", "three languages tell the same story", demo::compare_stories),
     ("readme", "the README quotes the examples", readme::check_readme),
     ("guides", "the code of the guides runs", guides::run_guides),
+    ("book", "the site builds, and no link in it is dead", || book::build_book().map(drop)),
+    ("pages", "pages of reports lie well in a browser", pages::test_pages),
     ("migration", "a script of the official SDK runs here with two lines changed", migration::compare),
     ("clients", "clients that others wrote work, whatever the upstream speaks", clients::serve_them),
+    ("console", "the console works in a browser, for everybody", console::test),
+    ("client-pages", "the pages about clients that others wrote run", clients::run_pages),
     ("requests", "generated requests get answers that the specification allows", generated_requests::send),
-    ("deploy", "the unit and the container file pass their linters", deploy::lint),
+    ("workflows", "workflows and shell scripts pass their linters", workflows::check),
+    ("deploy", "the unit, the container file, compose and the manifests pass their linters", deploy::lint),
     ("soak", "memory stays flat over many calls and events", soak::run_short),
     ("deny", "every dependency is allowed and used", deny::check),
     ("fuzz", "no input breaks a fuzz target", fuzz::run_short),
@@ -60,16 +67,31 @@ const STEPS: &[Step] = &[
     ("promise", "a change of spec/ reaches three languages and the gateway", promise::keep),
 ];
 
+/// The names of all steps, in their order.
+pub(crate) fn names() -> Vec<&'static str> {
+    STEPS.iter().map(|step| step.0).collect()
+}
+
+/// Runs the steps that the changes since a commit or branch can break.
+pub(crate) fn run_changed(base: &str) -> Result<()> {
+    let steps = changed::steps_since(base, &names())?;
+    if steps.is_empty() {
+        eprintln!("no step depends on them");
+        return Ok(());
+    }
+    eprintln!("steps: {}", steps.join(", "));
+    run_tests(&steps.into_iter().map(str::to_owned).collect::<Vec<_>>())
+}
+
 /// Runs the named steps, or all, until the first failure.
-pub(crate) fn run_tests(names: &[String]) -> Result<()> {
-    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.0 != name.as_str())) {
-        let known: Vec<_> = STEPS.iter().map(|step| step.0).collect();
-        bail!("there is no step {unknown:?}; the steps are {}", known.join(", "));
+pub(crate) fn run_tests(wanted: &[String]) -> Result<()> {
+    if let Some(unknown) = wanted.iter().find(|name| STEPS.iter().all(|step| step.0 != name.as_str())) {
+        bail!("there is no step {unknown:?}; the steps are {}", names().join(", "));
     }
     let started = Instant::now();
     let mut passed = 0;
     for (name, title, body) in STEPS {
-        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
             step(&format!("{name}: {title}"), body)?;
             passed += 1;
         }
@@ -111,8 +133,10 @@ fn lint_spec() -> Result<()> {
     ]))
 }
 
-/// The code that the gateway and the kit share with the clients builds without an HTTP library.
+/// The code that the gateway and the kit share with the clients builds without an HTTP library, and the program without the
+/// gateway.
 fn check_features() -> Result<()> {
+    build(cargo().args(["check", "--package", "gatewright-cli", "--no-default-features"]))?;
     for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "report"]] {
         build(cargo().args(["check", "--package", "gatewright"]).args(features))?;
     }
@@ -140,7 +164,11 @@ fn rust_tests() -> Result<()> {
 fn tests_of_nodes() -> Result<()> {
     let nextest = ["nextest", "run", "--workspace", "--all-features"];
     build(cargo().args(nextest).arg("--no-run"))?;
-    run(cargo().args(nextest).args(["--ignore-default-filter", "-E", "test(/(^|::)(postgres|nodes)::/)"]))
+    run(cargo().args(nextest).args([
+        "--ignore-default-filter",
+        "-E",
+        "test(/(^|::)(postgres|redis|nodes)::/)",
+    ]))
 }
 
 fn rust_documentation() -> Result<()> {
@@ -186,6 +214,8 @@ fn node_tests() -> Result<()> {
         "../tests/migration",
         "../tests/clients",
         "../tests/other-api",
+        "../tests/tools",
+        "../tests/pages",
         "../bench/node",
     ]))?;
     for script in ["lint", "typecheck", "test"] {

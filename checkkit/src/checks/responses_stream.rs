@@ -30,7 +30,7 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
         if failure.category == Category::Timeout && stream.completed.is_some() {
             failure.message.push_str(", though its completed event had come");
         } else if stream.completed.is_none() {
-            failure.message = format!("{}; {}", failure.message, stream.progress());
+            failure.message = format!("the stream was cut off: {}; {}", failure.message, stream.progress());
         }
         cell.fail("end of the stream", "the service ends it", failure.message.clone(), failure);
     }
@@ -76,9 +76,7 @@ fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec
     }
     if let Some(rest) = decoder.finish() {
         stream.unterminated = true;
-        if whole {
-            cell.assert(Category::Protocol, "framing", "a blank line after the last event", rest.data, false);
-        }
+        stream.rest = whole.then_some(rest.data);
     }
     events
 }
@@ -104,6 +102,8 @@ struct Stream {
     followed: bool,
     done: bool,
     unterminated: bool,
+    /// What no blank line ended, if the stream ended by itself.
+    rest: Option<String>,
 }
 
 impl Stream {
@@ -213,6 +213,9 @@ impl Stream {
         cell.check.completed_event = Some(completed);
         cell.check.terminal_completed_event = Some(terminal);
         self.assert_completed(cell);
+        if let Some(rest) = self.rest {
+            cell.assert(Category::Protocol, "framing", "a blank line after the last event", rest, false);
+        }
         let deltas = self.delta_events;
         cell.assert(Category::Protocol, "text deltas", "at least 1", deltas.to_string(), deltas > 0);
         let found = match (self.completed_events, terminal) {

@@ -137,7 +137,10 @@ async fn configuration_and_environment_stand_in_the_report() {
         "runtime_version": "v3.11.7", "platform": std::env::consts::OS,
     });
     assert_eq!(document["environment"], expected);
-    assert_eq!(document["kit"], serde_json::json!({ "name": "gatewright-checkkit", "version": "0.1.0" }));
+    assert_eq!(
+        document["kit"],
+        serde_json::json!({ "name": "gatewright-checkkit", "version": env!("CARGO_PKG_VERSION") })
+    );
     let lines: Vec<String> = server.requests().into_iter().map(|request| request.line).collect();
     assert_eq!(lines, ["POST /gate/api/v2/responses HTTP/1.1"; 2]);
 }

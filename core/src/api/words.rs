@@ -28,7 +28,8 @@ macro_rules! closed_words {
         }
 
         impl $name {
-            const ALL: &[Self] = &[$(Self::$variant),+];
+            /// Every word.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
             const WORDS: &[&str] = &[$($word),+];
 
             /// The word.

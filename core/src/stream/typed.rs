@@ -19,6 +19,19 @@ use crate::wire::sse::Frame;
 /// A stream of typed items: a [`futures_util::Stream`] of `Result<T, Error>` that ends when the response is complete.
 ///
 /// Dropping it closes the connection.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+/// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+///
+/// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+/// let mut chunks = client.chat().completions().stream(&request).await?;
+/// while let Some(chunk) = chunks.try_next().await? {
+///     print!("{}", chunk.choices[0].delta.content.as_deref().unwrap_or_default());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct EventStream<T> {
     raw: RawStream,
     item: PhantomData<fn() -> T>,

@@ -157,6 +157,21 @@ impl fmt::Debug for ProxyUrl {
     }
 }
 
+/// The proxy that stands before an address, as the variables of the environment say and as a client follows them; without
+/// the name and password that it may need. For those who explain a connection.
+#[doc(hidden)]
+pub fn environment_proxy(target: &Url) -> Option<Url> {
+    if is_this_machine(target) {
+        return None;
+    }
+    let server = target[..Position::BeforePath].parse::<Uri>().ok()?;
+    let mut proxy = Url::parse(&Matcher::from_system().intercept(&server)?.uri().to_string()).ok()?;
+    // Neither fails on an address that has a host.
+    _ = proxy.set_username("");
+    _ = proxy.set_password(None);
+    Some(proxy)
+}
+
 /// Whether the host in a URL explicitly means this machine: `localhost` and its subdomains, 127.0.0.0/8, ::1.
 pub(crate) fn is_this_machine(url: &Url) -> bool {
     match url.host() {

@@ -24,6 +24,18 @@ pub(crate) use crate::api::generated::error_kinds::ErrorKind;
 /// A failed call: the kind of failure, the operation, and everything the gateway said about it.
 ///
 /// One pointer wide, so that a `Result` stays small on the stack.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) {
+/// use gatewright::ErrorKind;
+///
+/// match client.models().retrieve("no-such-model").await {
+///     Ok(model) => println!("{}", model.id),
+///     Err(error) if error.kind() == ErrorKind::NotFound => println!("there is none: {error}"),
+///     Err(error) => println!("{error}; again in {:?}", error.retry_after()),
+/// }
+/// # }
+/// ```
 pub struct Error {
     inner: Box<Inner>,
 }

@@ -149,8 +149,12 @@ impl Ours {
             cargo
         };
         step(&format!("build {}, release", self.name), || {
-            let packages = ["gatewright-cli", "gatewright-python", "gatewright-node", "gatewright-bench"];
-            build(cargo().args(packages.iter().flat_map(|package| ["-p", package])))
+            // Apart: beside the program, the packages would be built with the gateway, which they come without.
+            let apart =
+                [&["gatewright-python", "gatewright-node"][..], &["gatewright-cli", "gatewright-bench"]];
+            apart.iter().try_for_each(|packages| {
+                build(cargo().args(packages.iter().flat_map(|package| ["-p", package])))
+            })
         })?;
         step(&format!("install {}", self.name), || {
             self.stage_python()?;
@@ -161,7 +165,11 @@ impl Ours {
     fn stage_python(&self) -> Result<()> {
         let package = self.python().join("gatewright");
         copy_tree(&self.checkout.join("bindings-python/python/gatewright"), &package, &["py", "typed"])?;
-        place_engine(&self.program("lib_engine.so"), &package)
+        place_engine(&self.program("lib_engine.so"), &package)?;
+        // As pip does when it installs: the environment may forbid programs to write bytecode, and each would compile anew.
+        let venv = Registry::Python.folder();
+        create_venv(&venv)?;
+        run(command(venv.join("bin/python")).args(["-m", "compileall", "-q", "-f"]).arg(&package))
     }
 
     fn stage_node(&self) -> Result<()> {
@@ -170,10 +178,13 @@ impl Ours {
         run(command("npm").current_dir(&source).args(["run", "--silent", "build"]))?;
         let package = self.node().join("node_modules/gatewright");
         for part in ["bin", "dist"] {
-            copy_tree(&source.join(part), &package.join(part), &["js", "json"])?;
+            copy_tree(&source.join(part), &package.join(part), &["js", "json", "mjs"])?;
         }
-        for file in ["index.mjs", "package.json"] {
-            fs::copy(source.join(file), package.join(file))?;
+        fs::copy(source.join("package.json"), package.join("package.json"))?;
+        // Earlier commits have it beside their build.
+        let modules = source.join("index.mjs");
+        if modules.exists() {
+            fs::copy(modules, package.join("index.mjs"))?;
         }
         let name = output(
             command("node").current_dir(&package).args(["-p", "require('./dist/platform').engineFile()"]),

@@ -9,13 +9,14 @@ use std::collections::HashSet;
 
 use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::load::{self, Document, METHODS, Sources, child, schema_name, text};
 use super::model::{
-    Additional, Api, Constraints, Conversation, ErrorStyle, Field, Final, HttpMethod, Kind, Location,
-    ModelKind, Object, Operation, Parameter, Protocol, Schema, Stream, StreamMode, StringEnum, Type, Union,
-    Webhook,
+    Additional, Api, Constraints, Conversation, Earlier, ErrorStyle, Field, Final, HttpMethod, Kind,
+    Location, ModelKind, Object, Operation, Parameter, Protocol, Schema, Stream, StreamMode, StringEnum,
+    Type, Union, Webhook,
 };
 use super::names;
 use super::schema::{is_null, merge_all_of, only_form, types, variants};
@@ -35,6 +36,17 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
             let at = child(&child("/paths", path), method);
             let operation = builder.operation(path, method, item, node);
             operations.push(operation.with_context(|| format!("spec/openapi.yaml#{at}"))?);
+        }
+    }
+    for operation in &operations {
+        let Some(earlier) = &operation.earlier else { continue };
+        let first = operations.iter().find(|known| known.id == earlier.operation);
+        if first.is_none_or(|first| first.earlier.is_some()) {
+            let Earlier { argument, operation: named, .. } = earlier;
+            bail!(
+                "{}: x-example-from of {argument} names {named}; name an operation with an example of its own",
+                operation.id
+            );
         }
     }
     let mut webhooks = Vec::new();
@@ -154,8 +166,10 @@ impl Builder<'_> {
         }
         for (key, open) in [("enum", false), ("x-extensible-enum", true)] {
             if let Some(values) = node.get(key).and_then(Value::as_array) {
-                let values = values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
-                return Ok(Type::Enum(StringEnum { values, open }));
+                let values: Vec<String> =
+                    values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
+                let meanings = meanings(node, &values).with_context(|| name.to_owned())?;
+                return Ok(Type::Enum(StringEnum { values, meanings, open }));
             }
         }
         if node.get("oneOf").is_some() {
@@ -221,10 +235,15 @@ impl Builder<'_> {
         let mut parameters = Vec::new();
         let body = node.pointer("/requestBody/content/application~1json");
         let mut example = serde_json::Map::new();
+        let mut earlier = None;
         for (_, parameter) in self.document.parameters(item, node) {
             parameters.push(self.parameter(parameter, id, source)?);
             if let Some(value) = parameter.get("example") {
                 example.insert(text(parameter, "name").to_owned(), value.clone());
+            }
+            if let Some(from) = parameter.get("x-example-from") {
+                let from = Earlier::deserialize(from).context("x-example-from has operation and member")?;
+                earlier = Some(Earlier { argument: text(parameter, "name").to_owned(), ..from });
             }
         }
         if let Some(members) = body.and_then(|body| body.get("example")).and_then(Value::as_object) {
@@ -297,6 +316,7 @@ impl Builder<'_> {
             description: text(node, "description").to_owned(),
             source: source.to_owned(),
             example,
+            earlier,
         })
     }
 
@@ -431,4 +451,17 @@ fn references(ty: &Type, names: &mut Vec<String>) {
         | Type::Const(_)
         | Type::Enum(_) => {}
     }
+}
+
+/// `x-meanings`: what each value of an enum means, in the order of the values.
+fn meanings(node: &Value, values: &[String]) -> Result<Vec<String>> {
+    let Some(meanings) = node.get("x-meanings").and_then(Value::as_object) else { return Ok(Vec::new()) };
+    if let Some(unknown) = meanings.keys().find(|name| !values.contains(name)) {
+        bail!("x-meanings explains {unknown}, which is not a value; correct the name");
+    }
+    let meaning = |value: &String| {
+        let text = meanings.get(value).and_then(Value::as_str);
+        text.map(str::to_owned).with_context(|| format!("x-meanings lacks {value}; say what it means"))
+    };
+    values.iter().map(meaning).collect()
 }

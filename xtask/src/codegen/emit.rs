@@ -7,6 +7,7 @@ pub(super) mod conveniences;
 pub(super) mod docs;
 pub(super) mod error_kinds;
 pub(super) mod forms;
+pub(super) mod languages;
 pub(super) mod openapi;
 pub(super) mod operations;
 pub(super) mod options;
@@ -18,6 +19,7 @@ pub(super) mod routes;
 pub(super) mod rust;
 #[cfg(test)]
 mod tests;
+mod told;
 pub(super) mod typescript;
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};

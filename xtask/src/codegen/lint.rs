@@ -136,6 +136,7 @@ const PARAMETER: &[&str] = &[
     "example",
     "deprecated",
     "x-source",
+    "x-example-from",
     "x-slashes",
 ];
 const BODY: &[&str] = &["$ref", "description", "required", "content", "x-source"];

@@ -86,6 +86,21 @@ pub(crate) struct Operation {
     pub source: String,
     /// Arguments of an example call for the documentation, by wire name; empty if the specification has none.
     pub example: serde_json::Map<String, Value>,
+    /// `x-example-from` of a parameter: the earlier call whose answer the example takes it from.
+    pub earlier: Option<Earlier>,
+}
+
+/// The call that an example has to make first.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Earlier {
+    /// Wire name of the parameter; that of the document is beside it.
+    #[serde(skip)]
+    pub argument: String,
+    /// Id of the operation that is called first.
+    pub operation: String,
+    /// The member of its answer.
+    pub member: String,
 }
 
 impl Operation {
@@ -411,6 +426,8 @@ pub(crate) enum Additional {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StringEnum {
     pub values: Vec<String>,
+    /// `x-meanings`: a line for each value, in the same order; empty if the schema has none.
+    pub meanings: Vec<String>,
     pub open: bool,
 }
 
@@ -572,6 +589,11 @@ impl Api {
     /// The member of an operation's response whose items iteration over the response yields.
     pub(crate) fn iterable(&self, operation: &Operation) -> Option<&str> {
         self.object(operation.response.as_ref()?)?.iterable.as_deref()
+    }
+
+    /// The operation with an id; the loader has found the ids that the specification names.
+    pub(crate) fn operation(&self, id: &str) -> &Operation {
+        self.operations.iter().find(|operation| operation.id == id).expect("the loader has found it")
     }
 
     /// The fields of an operation's request body; empty if it has none.

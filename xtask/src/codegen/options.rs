@@ -96,6 +96,9 @@ pub(crate) struct Entry {
     /// The name of the flag's value in the program; empty for a switch. `None` if the program has no such flag.
     #[serde(default)]
     pub flag: Option<String>,
+    /// What the flag is called where that is not the option's name, which stays its alias.
+    #[serde(default)]
+    pub flag_name: Option<String>,
     /// Whether the flag has a short form, its first letter.
     #[serde(default)]
     pub short: bool,
@@ -273,7 +276,9 @@ impl Entry {
             Language::Rust | Language::Python => self.name.clone(),
             Language::Node if self.kind == Some(Kind::Time) => format!("{}Ms", names::camel(&self.name)),
             Language::Node => names::camel(&self.name),
-            Language::Program => format!("--{}", self.name.replace('_', "-")),
+            Language::Program => {
+                format!("--{}", self.flag_name.as_ref().unwrap_or(&self.name).replace('_', "-"))
+            }
         }
     }
 

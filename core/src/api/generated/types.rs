@@ -2614,6 +2614,12 @@ pub struct Model {
     pub created: i64,
     /// The provider family.
     pub owned_by: String,
+    /// What it makes: text, image or video. Not every server says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The protocols that serve it, of chat, responses, messages, native and media. Not every server says it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protocols: Vec<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

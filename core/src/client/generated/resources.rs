@@ -72,6 +72,23 @@ impl ChatCompletions<'_> {
     /// response arrives as server-sent events, one chunk per data line, and ends with \[DONE\].
     ///
     /// Source: 4, 2.1, 2.2, 2.3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "messages": [
+    ///     {
+    ///       "role": "user",
+    ///       "content": "Say hello."
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let answer = client.chat().completions().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create(&self, body: &types::ChatCompletionRequest) -> Result<Response<types::ChatCompletion>, Error> {
         TypedCall::new(self.client, &operations::CREATE_CHAT_COMPLETION).body(body).value().await
     }
@@ -100,6 +117,18 @@ impl Responses<'_> {
     /// completions for the others (4 rule 1). With stream true the response arrives as named events.
     ///
     /// Source: 4, 2.4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "input": "Say hello."
+    /// }))?;
+    /// let answer = client.responses().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create(&self, body: &types::ResponseRequest) -> Result<Response<types::Response>, Error> {
         TypedCall::new(self.client, &operations::CREATE_RESPONSE).body(body).value().await
     }
@@ -121,6 +150,18 @@ impl Responses<'_> {
     /// input.
     ///
     /// Source: 4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "input": "A long conversation."
+    /// }))?;
+    /// let answer = client.responses().compact(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn compact(&self, body: &types::CompactRequest) -> Result<Response<types::CompactedResponse>, Error> {
         TypedCall::new(self.client, &operations::COMPACT_RESPONSE).body(body).value().await
     }
@@ -132,6 +173,19 @@ impl Responses<'_> {
     /// response_id: The id of the response.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "input": "Say hello."
+    /// }))?;
+    /// let earlier = client.responses().create(&body).await?;
+    /// let answer = client.responses().retrieve(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn retrieve(&self, response_id: &str) -> Result<Response<types::Response>, Error> {
         TypedCall::new(self.client, &operations::RETRIEVE_RESPONSE).path("response_id", &response_id).value().await
     }
@@ -143,6 +197,19 @@ impl Responses<'_> {
     /// response_id: The id of the response.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "input": "Say hello."
+    /// }))?;
+    /// let earlier = client.responses().create(&body).await?;
+    /// let answer = client.responses().delete(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete(&self, response_id: &str) -> Result<Response<types::DeletedResponse>, Error> {
         TypedCall::new(self.client, &operations::DELETE_RESPONSE).path("response_id", &response_id).value().await
     }
@@ -176,6 +243,19 @@ impl ResponsesInputItems<'_> {
     /// before: Id of the item that the page goes up to.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "input": "Say hello."
+    /// }))?;
+    /// let earlier = client.responses().create(&body).await?;
+    /// let answer = client.responses().input_items().list(&earlier.id, None, None, None, None).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list(&self, response_id: &str, after: Option<&str>, before: Option<&str>, limit: Option<i64>, order: Option<types::ListResponseInputItemsOrder>) -> Result<Response<types::ResponseItemList>, Error> {
         TypedCall::new(self.client, &operations::LIST_RESPONSE_INPUT_ITEMS).path("response_id", &response_id).query("limit", &limit).query("order", &order).query("after", &after).query("before", &before).value().await
     }
@@ -194,6 +274,24 @@ impl Messages<'_> {
     /// family. With stream true the response arrives as named events, and ends with message_stop.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-breeze",
+    ///   "max_tokens": 64,
+    ///   "messages": [
+    ///     {
+    ///       "role": "user",
+    ///       "content": "Say hello."
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let answer = client.messages().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create(&self, body: &types::MessageRequest) -> Result<Response<types::Message>, Error> {
         TypedCall::new(self.client, &operations::CREATE_MESSAGE).body(body).value().await
     }
@@ -213,6 +311,23 @@ impl Messages<'_> {
     /// Counts the tokens that a conversation in the messages protocol takes as input of the model.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-breeze",
+    ///   "messages": [
+    ///     {
+    ///       "role": "user",
+    ///       "content": "How long is this?"
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let answer = client.messages().count_tokens(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn count_tokens(&self, body: &types::CountMessageTokensRequest) -> Result<Response<types::CountMessageTokensResponse>, Error> {
         TypedCall::new(self.client, &operations::COUNT_MESSAGE_TOKENS).body(body).value().await
     }
@@ -230,6 +345,14 @@ impl Models<'_> {
     /// The models that the key gives access to.
     ///
     /// Source: 4, 2.4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = client.models().list().await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list(&self) -> Result<Response<types::ModelList>, Error> {
         TypedCall::new(self.client, &operations::LIST_MODELS).value().await
     }
@@ -241,6 +364,14 @@ impl Models<'_> {
     /// model: The model id, as the list has it.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = client.models().retrieve("model-luna").await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn retrieve(&self, model: &str) -> Result<Response<types::Model>, Error> {
         TypedCall::new(self.client, &operations::RETRIEVE_MODEL).path("model", &model).value().await
     }
@@ -260,6 +391,25 @@ impl Native<'_> {
     /// model: The model id.
     ///
     /// Source: 4, 2.5.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "contents": [
+    ///     {
+    ///       "parts": [
+    ///         {
+    ///           "text": "Say hello."
+    ///         }
+    ///       ]
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let answer = client.native().generate_content("model-luna", &body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn generate_content(&self, model: &str, body: &types::GenerateContentRequest) -> Result<Response<types::GenerateContentResponse>, Error> {
         TypedCall::new(self.client, &operations::GENERATE_CONTENT).path("model", &model).body(body).value().await
     }
@@ -272,6 +422,27 @@ impl Native<'_> {
     /// model: The model id.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "contents": [
+    ///     {
+    ///       "parts": [
+    ///         {
+    ///           "text": "Say hello."
+    ///         }
+    ///       ]
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let mut events = client.native().stream_generate_content("model-luna", &body).await?;
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn stream_generate_content(&self, model: &str, body: &types::GenerateContentRequest) -> Result<EventStream<types::GenerateContentResponse>, Error> {
         TypedCall::new(self.client, &operations::STREAM_GENERATE_CONTENT).path("model", &model).body(body).stream().await
     }
@@ -283,6 +454,25 @@ impl Native<'_> {
     /// model: The model id.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "contents": [
+    ///     {
+    ///       "parts": [
+    ///         {
+    ///           "text": "How long is this?"
+    ///         }
+    ///       ]
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let answer = client.native().count_tokens("model-luna", &body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn count_tokens(&self, model: &str, body: &types::CountTokensRequest) -> Result<Response<types::CountTokensResponse>, Error> {
         TypedCall::new(self.client, &operations::COUNT_TOKENS).path("model", &model).body(body).value().await
     }
@@ -309,6 +499,14 @@ impl NativeModels<'_> {
     /// page_token: nextPageToken of the page before.
     ///
     /// Source: 4, 2.5.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = client.native().models().list(None, None).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list(&self, page_size: Option<i64>, page_token: Option<&str>) -> Result<Response<types::NativeModelList>, Error> {
         TypedCall::new(self.client, &operations::LIST_NATIVE_MODELS).query("pageSize", &page_size).query("pageToken", &page_token).value().await
     }
@@ -320,6 +518,14 @@ impl NativeModels<'_> {
     /// model: The model id, as the list has it.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = client.native().models().get("model-luna").await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get(&self, model: &str) -> Result<Response<types::NativeModel>, Error> {
         TypedCall::new(self.client, &operations::RETRIEVE_NATIVE_MODEL).path("model", &model).value().await
     }
@@ -351,6 +557,19 @@ impl VideosGenerations<'_> {
     /// or set a webhook_url. Preview (1).
     ///
     /// Source: 4, 2.6, 3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "video_model_1",
+    ///   "prompt": "Waves on a beach.",
+    ///   "duration": 3
+    /// }))?;
+    /// let answer = client.videos().generations().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create(&self, body: &types::VideoGenerationRequest) -> Result<Response<types::VideoTask>, Error> {
         TypedCall::new(self.client, &operations::CREATE_VIDEO).body(body).value().await
     }
@@ -362,6 +581,20 @@ impl VideosGenerations<'_> {
     /// task_id: The id from submission.
     ///
     /// Source: 4, 2.7, 3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "video_model_1",
+    ///   "prompt": "Waves on a beach.",
+    ///   "duration": 3
+    /// }))?;
+    /// let earlier = client.videos().generations().create(&body).await?;
+    /// let answer = client.videos().generations().retrieve(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn retrieve(&self, task_id: &str) -> Result<Response<types::VideoTask>, Error> {
         TypedCall::new(self.client, &operations::RETRIEVE_VIDEO).path("task_id", &task_id).value().await
     }
@@ -379,6 +612,19 @@ impl Images<'_> {
     /// Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview (1).
     ///
     /// Source: 4, 2.8.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "image_model_2",
+    ///   "prompt": "A boat.",
+    ///   "size": "256x256"
+    /// }))?;
+    /// let answer = client.images().generate(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn generate(&self, body: &types::ImageGenerationRequest) -> Result<Response<types::ImageGenerationResponse>, Error> {
         TypedCall::new(self.client, &operations::CREATE_IMAGE).body(body).value().await
     }

@@ -54,8 +54,8 @@ pub(crate) trait Watch {
     fn integer(&mut self, place: Place, integer: i64) -> Option<()>;
     /// Null, where there could be a word or an integer.
     fn null(&mut self, place: Place) -> Option<()>;
-    /// The end of an object that follows the schema.
-    fn end(&mut self, object: Object) -> Option<()>;
+    /// The end of an object that follows the schema, and the number of bytes behind it.
+    fn end(&mut self, object: Object, left: usize) -> Option<()>;
 }
 ";
 
@@ -163,7 +163,7 @@ fn object(name: &str, form: &ObjectForm) -> String {
     }
     _ = write!(
         code,
-        "        self.watch.end(Object::{})?;\n        Some(members)\n    }}\n",
+        "        self.watch.end(Object::{}, self.scan.remaining())?;\n        Some(members)\n    }}\n",
         names::pascal(name)
     );
     code

@@ -274,7 +274,7 @@ fn report_page(api: &Api) -> String {
 }
 
 /// A type in words, named types as links.
-fn link(ty: &Type) -> String {
+pub(super) fn link(ty: &Type) -> String {
     match ty {
         Type::Any => "any".to_owned(),
         Type::String => "string".to_owned(),
@@ -298,12 +298,12 @@ fn link(ty: &Type) -> String {
 }
 
 /// Text for a cell of a table.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
 /// Words with a capital letter in front.
-fn sentence(words: &str) -> String {
+pub(super) fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }

@@ -10,6 +10,7 @@
 mod conveniences;
 mod errors;
 mod fields;
+mod reference;
 mod report;
 mod resources;
 mod streams;
@@ -34,6 +35,8 @@ const KEYWORDS: &[&str] = &[
     "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
+
+pub(crate) use self::reference::told;
 
 /// Files of our own Python package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {

@@ -146,8 +146,10 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         "\n{}#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]\npub enum {name} {{\n",
         doc(&schema.description, "")
     );
-    for word in &words.values {
-        _ = write!(code, "    /// `{word}`\n    #[serde(rename = {word:?})]\n    {},\n", variants[word]);
+    for (index, word) in words.values.iter().enumerate() {
+        let about = words.meanings.get(index).map_or_else(String::new, |meaning| format!(": {meaning}"));
+        code.push_str(&doc(&format!("`{word}`{about}"), "    "));
+        _ = write!(code, "    #[serde(rename = {word:?})]\n    {},\n", variants[word]);
     }
     _ = write!(
         code,
@@ -160,9 +162,19 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
     for word in &words.values {
         _ = writeln!(code, "            Self::{} => {word:?},", variants[word]);
     }
+    code.push_str("        }\n    }\n");
+    if !words.meanings.is_empty() {
+        code.push_str(
+            "\n    /// What it means, in a sentence.\n    pub const fn meaning(self) -> &'static str {\n        match self {\n",
+        );
+        for (word, meaning) in words.values.iter().zip(&words.meanings) {
+            _ = writeln!(code, "            Self::{} => {meaning:?},", variants[word]);
+        }
+        code.push_str("        }\n    }\n");
+    }
     _ = write!(
         code,
-        "        }}\n    }}\n}}\n\nimpl fmt::Display for {name} {{\n    \
+        "}}\n\nimpl fmt::Display for {name} {{\n    \
          fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {{\n        f.pad(self.name())\n    }}\n}}\n"
     );
     code

@@ -1,11 +1,15 @@
 //! Emits the Rust facade: a struct per resource, a method per operation, thin over the transport.
 
+mod reference;
+
 use std::fmt::Write as _;
 
 use super::rust::{Signature, Signatures};
 use super::{comment, header};
 use crate::codegen::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
 use crate::codegen::names;
+
+pub(crate) use self::reference::told;
 
 /// The root of another API: its resources on a client.
 const ROOT: &str = "
@@ -44,7 +48,7 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
     }
     code.push_str("}\n");
     for child in &root.children {
-        resource(&mut code, signatures, child);
+        resource(&mut code, api, signatures, child);
     }
     vec![File { path: format!("{}/resources.rs", api.home.rust_client), contents: code }]
 }
@@ -86,7 +90,7 @@ fn accessors(code: &mut String, parent: &Resource<'_>, client: &str) {
     }
 }
 
-fn resource(code: &mut String, signatures: &Signatures, node: &Resource<'_>) {
+fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resource<'_>) {
     let ty = type_name(node);
     let place = node.path.join(".");
     _ = write!(
@@ -97,7 +101,7 @@ fn resource(code: &mut String, signatures: &Signatures, node: &Resource<'_>) {
     let mut stream_name = Some("stream".to_owned());
     for operation in &node.operations {
         if operation.response.is_some() || operation.plain.is_some() {
-            methods.push(method(signatures, operation));
+            methods.push(method(api, signatures, operation));
         }
         if let Some(stream) = &operation.stream {
             let name = if operation.always_streams() {
@@ -106,7 +110,7 @@ fn resource(code: &mut String, signatures: &Signatures, node: &Resource<'_>) {
                 // The first to stream is plainly `stream`; a second needs its own name before it.
                 stream_name.take().unwrap_or_else(|| format!("{}_stream", operation.name))
             };
-            methods.push(streaming(signatures, operation, stream, &name));
+            methods.push(streaming(api, signatures, operation, stream, &name));
         }
     }
     code.push_str(&methods.join("\n"));
@@ -120,12 +124,12 @@ fn resource(code: &mut String, signatures: &Signatures, node: &Resource<'_>) {
     }
     code.push_str("}\n");
     for child in &node.children {
-        resource(code, signatures, child);
+        resource(code, api, signatures, child);
     }
 }
 
 /// The method for the answer that comes whole.
-fn method(signatures: &Signatures, operation: &Operation) -> String {
+fn method(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
     let function = &signatures[&operation.id];
     let (answer, read) = match &operation.plain {
         Some(Plain::Text(_)) => ("String", "text"),
@@ -134,11 +138,18 @@ fn method(signatures: &Signatures, operation: &Operation) -> String {
         None => (function.answer.as_str(), "value"),
     };
     let result = format!("Response<{answer}>");
-    body(function, operation, documentation(operation, ""), &names::rust(&operation.name), &result, read)
+    let documentation = documentation(operation, "") + &example(api, signatures, operation);
+    body(function, operation, documentation, &names::rust(&operation.name), &result, read)
 }
 
 /// The method for the streamed form. The transport turns the body's switch, if there is one.
-fn streaming(signatures: &Signatures, operation: &Operation, stream: &Stream, name: &str) -> String {
+fn streaming(
+    api: &Api,
+    signatures: &Signatures,
+    operation: &Operation,
+    stream: &Stream,
+    name: &str,
+) -> String {
     let generated =
         if operation.response.is_some() { format!("{}_stream", operation.id) } else { operation.id.clone() };
     let function = &signatures[&generated];
@@ -146,7 +157,10 @@ fn streaming(signatures: &Signatures, operation: &Operation, stream: &Stream, na
         Type::Ref(item) => format!("types::{item}"),
         _ => "::serde_json::Value".to_owned(),
     };
-    let documentation = documentation(operation, " The answer is streamed.");
+    let mut documentation = documentation(operation, " The answer is streamed.");
+    if operation.always_streams() {
+        documentation += &example(api, signatures, operation);
+    }
     body(function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
 }
 
@@ -196,6 +210,17 @@ fn documentation(operation: &Operation, note: &str) -> String {
     }
     _ = write!(code, "    ///\n    /// Source: {}.\n", operation.source);
     code
+}
+
+/// The example of an operation as a documentation test, which compiles. Another crate calls its client otherwise.
+fn example(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
+    let example = reference::example(api, signatures, operation);
+    if example.is_empty() || !api.home.is_own_crate() {
+        return String::new();
+    }
+    let before = "```no_run\n# async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {\n";
+    let text = format!("\n{before}{example}# Ok(())\n# }}\n```\n");
+    text.lines().map(|line| format!("    /// {line}").trim_end().to_owned() + "\n").collect()
 }
 
 /// Text of the specification as Markdown: to rustdoc, brackets such as those of `[DONE]` are a link.

@@ -4,8 +4,8 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{
-    catalog, conveniences, docs, error_kinds, forms, openapi, operations, presence, report, resources,
-    routes, rust,
+    catalog, conveniences, docs, error_kinds, forms, languages, openapi, operations, presence, report,
+    resources, routes, rust,
 };
 use crate::codegen::build::build;
 use crate::codegen::fixture::{edited, sources};
@@ -190,6 +190,11 @@ fn reference_pages_list_operations_and_types() {
     assert_snapshot!("reference_operations", file(&files, "operations.md"));
     assert_snapshot!("reference_types", file(&files, "types.md"));
     assert_snapshot!("reference_report", file(&files, "report.md"));
+    let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
+    let files = languages::emit(&api(), &signatures);
+    for language in ["rust", "python", "node"] {
+        assert_snapshot!(format!("reference_{language}"), file(&files, &format!("{language}.md")));
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod errors;
 mod operations;
+mod reference;
 mod report;
 mod resources;
 mod streams;
@@ -71,6 +72,8 @@ const KEYWORDS: &[&str] = &[
     "with",
     "yield",
 ];
+
+pub(crate) use self::reference::told;
 
 /// Files of our own Node package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {

@@ -106,6 +106,9 @@ fn program(option: &Entry, report: &mut impl FnMut(&str, String)) {
     if option.short && !has_flag {
         report("/short", "only a flag has a short form; remove it, or add flag".to_owned());
     }
+    if option.flag_name.is_some() && !has_flag {
+        report("/flag_name", "only a flag has a name; remove it, or add flag".to_owned());
+    }
     if let Some(value) = &option.flag {
         let is_switch = option.kind() == Kind::Boolean;
         if is_switch != value.is_empty() {

@@ -84,7 +84,13 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
         return;
     }
     let value = option.flag.as_deref().unwrap_or_default();
-    let mut arg = vec!["long".to_owned()];
+    let mut arg = match &option.flag_name {
+        None => vec!["long".to_owned()],
+        Some(flag) => {
+            let spelled = |name: &str| name.replace('_', "-");
+            vec![format!("long = {:?}", spelled(flag)), format!("alias = {:?}", spelled(name))]
+        }
+    };
     if option.short {
         arg.push("short".to_owned());
     }

@@ -11,19 +11,19 @@ use crate::codegen::model::{Api, Location, Operation, Parameter, Plain, Resource
 use crate::codegen::names::pascal;
 
 /// One argument of a method.
-struct Argument<'a> {
+pub(super) struct Argument<'a> {
     /// As Python spells it.
-    name: String,
+    pub(super) name: String,
     /// On the wire.
-    wire: &'a str,
-    place: Place,
-    required: bool,
-    ty: &'a Type,
-    doc: String,
+    pub(super) wire: &'a str,
+    pub(super) place: Place,
+    pub(super) required: bool,
+    pub(super) ty: &'a Type,
+    pub(super) doc: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Path,
     Query,
     Header,
@@ -31,7 +31,7 @@ enum Place {
 }
 
 /// Arguments in the order of the signature: path, then required ones, then optional ones.
-fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
+pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
     let parameter = |parameter: &'a Parameter, place| Argument {
         name: argument(api, &parameter.name),
         wire: &parameter.name,
@@ -129,7 +129,7 @@ fn property(resource: &Resource<'_>) -> String {
 }
 
 /// `chat.completions`, each name as Python spells it.
-fn spelled_path(path: &[String]) -> String {
+pub(super) fn spelled_path(path: &[String]) -> String {
     path.iter().map(|name| member(name)).collect::<Vec<_>>().join(".")
 }
 
@@ -249,7 +249,7 @@ fn example(operation: &Operation, arguments: &[Argument<'_>]) -> String {
 }
 
 /// A JSON value as a Python expression.
-fn value_expression(value: &Value) -> String {
+pub(super) fn value_expression(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
@@ -335,7 +335,7 @@ fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
     }
 }
 
-fn signature(
+pub(super) fn signature(
     api: &Api,
     operation: &Operation,
     face: Face,

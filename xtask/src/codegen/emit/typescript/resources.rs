@@ -66,13 +66,13 @@ fn imports(api: &Api) -> String {
 }
 
 /// Parameters that are members of `params`: all of them if there is a body, else those outside the path.
-fn named(operation: &Operation) -> Vec<&Parameter> {
+pub(super) fn named(operation: &Operation) -> Vec<&Parameter> {
     let in_path = operation.path_parameters().filter(|_| operation.request.is_some());
     in_path.chain(operation.free_parameters()).collect()
 }
 
 /// The type of `params`: that of the body, or an interface of this operation if it has further members.
-fn params_type(operation: &Operation) -> Option<String> {
+pub(super) fn params_type(operation: &Operation) -> Option<String> {
     if named(operation).is_empty() {
         operation.request.clone()
     } else {
@@ -99,7 +99,7 @@ fn params_interface(operation: &Operation) -> String {
 }
 
 /// A path parameter as a positional argument.
-fn argument(name: &str) -> String {
+pub(super) fn argument(name: &str) -> String {
     let spelled = camel(name);
     let is_taken = KEYWORDS.contains(&spelled.as_str()) || ["params", "options"].contains(&spelled.as_str());
     if is_taken { spelled + "_" } else { spelled }
@@ -131,7 +131,9 @@ fn classes(api: &Api, resource: &Resource<'_>, out: &mut String) {
 
 fn child_member(child: &Resource<'_>) -> String {
     let class = class_name(child);
-    format!("  readonly {}: {class} = new {class}(this.connection);\n", property_name(child))
+    let path: Vec<String> = child.path.iter().map(|word| camel(word)).collect();
+    let comment = doc("  ", &[&format!("The operations of `client.{}`.", path.join("."))]);
+    format!("{comment}  readonly {}: {class} = new {class}(this.connection);\n", property_name(child))
 }
 
 fn root_class(api: &Api, root: &Resource<'_>) -> String {

@@ -1,0 +1,9 @@
+// Judges a ServiceMonitor by the schema of its operator, which no validator of the cluster's own resources has.
+import { readFileSync } from "node:fs";
+
+import { ServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor";
+import { parse } from "yaml";
+
+const monitor = parse(readFileSync(process.argv[2], "utf8"));
+if (monitor.kind !== "ServiceMonitor") throw new Error(`${process.argv[2]} is no ServiceMonitor`);
+new ServiceMonitor(monitor).validate();

@@ -1,0 +1,293 @@
+//! Copies the pages of docs/SUMMARY.md to one folder, and turns their links.
+//!
+//! A line `<!-- other pages of guides -->` of the summary stands for all pages of that folder of docs/ that no line names,
+//! by their headings. A link between two pages leads to the copy. One to a file of the repository that is no page becomes
+//! its text, since the site does not have the file. One to nothing is an error.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::files_of;
+
+const SUMMARY: &str = "docs/SUMMARY.md";
+/// The folder whose files pages show.
+const PICTURES: &str = "docs/pictures";
+
+/// Writes everything that mdBook needs into `out`. Returns the number of pages.
+pub(super) fn gather(root: &Path, out: &Path) -> Result<usize> {
+    let summary = fs::read_to_string(root.join(SUMMARY)).context("cannot read docs/SUMMARY.md")?;
+    let summary = with_other_pages(root, &summary)?;
+    let pages = pages(&summary);
+    let book = Book { root, pages: pages.iter().map(|page| (page.clone(), place(page))).collect() };
+    let mut problems = Vec::new();
+    for (page, place) in &book.pages {
+        match fs::read_to_string(root.join(page)) {
+            Ok(text) => {
+                let text = book.turned(&text, page, &mut problems);
+                write(&out.join(place), &text)?;
+            }
+            Err(error) => problems.push(format!("{SUMMARY}: {}: {error}", page.display())),
+        }
+    }
+    write(&out.join("SUMMARY.md"), &book.turned(&summary, Path::new(SUMMARY), &mut problems))?;
+    for entry in fs::read_dir(root.join(PICTURES))? {
+        let entry = entry?;
+        fs::create_dir_all(out.join("pictures"))?;
+        fs::copy(entry.path(), out.join("pictures").join(entry.file_name()))?;
+    }
+    if !problems.is_empty() {
+        bail!("{}\n{} links lead to nothing", problems.join("\n"), problems.len());
+    }
+    Ok(book.pages.len())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().context("a page is in a folder")?;
+    fs::create_dir_all(folder)?;
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The summary with a line for each page that a folder has besides those that it names.
+fn with_other_pages(root: &Path, summary: &str) -> Result<String> {
+    let named: BTreeSet<PathBuf> = pages(summary).into_iter().collect();
+    let mut out = String::new();
+    for line in summary.lines() {
+        let (indent, text) = line.split_at(line.len() - line.trim_start().len());
+        let folder = text.strip_prefix("<!-- other pages of ").and_then(|rest| rest.strip_suffix(" -->"));
+        let Some(folder) = folder else {
+            out.extend([line, "\n"]);
+            continue;
+        };
+        for path in files_of(&root.join("docs").join(folder), "md")? {
+            let page = path.strip_prefix(root)?;
+            if named.contains(page) {
+                continue;
+            }
+            let text = fs::read_to_string(&path)?;
+            let title = text.lines().find_map(|line| line.strip_prefix("# "));
+            let title = title.with_context(|| format!("{} has no heading", page.display()))?;
+            let link = page.strip_prefix("docs")?.display();
+            _ = writeln!(out, "{indent}- [{}]({link})", title.replace(['[', ']'], ""));
+        }
+    }
+    Ok(out)
+}
+
+/// The pages of the summary, as paths in the repository.
+fn pages(summary: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    links(summary, |target| {
+        found.push(resolved(Path::new(SUMMARY), target));
+        None
+    });
+    found
+}
+
+/// Where a page is in the site: pages of docs/ by their folders, those of elsewhere below `project/`, and the README first.
+fn place(page: &Path) -> PathBuf {
+    if page == Path::new("README.md") {
+        return PathBuf::from("index.md");
+    }
+    let inside = page.strip_prefix("docs").map(Path::to_owned);
+    let place =
+        inside.unwrap_or_else(|_| Path::new("project").join(page.display().to_string().to_lowercase()));
+    match place.file_name().map(OsStr::to_ascii_lowercase) {
+        Some(name) if name == "readme.md" => place.with_file_name("index.md"),
+        _ => place,
+    }
+}
+
+/// A target of a link, as a path in the repository, without `..`.
+fn resolved(page: &Path, target: &str) -> PathBuf {
+    let mut path = page.parent().map(Path::to_owned).unwrap_or_default();
+    for part in Path::new(target).components() {
+        match part {
+            Component::ParentDir => _ = path.pop(),
+            Component::Normal(part) => path.push(part),
+            _ => {}
+        }
+    }
+    path
+}
+
+/// From one page of the site to another.
+fn relative(from: &Path, to: &Path) -> String {
+    let depth = from.components().count() - 1;
+    format!("{}{}", "../".repeat(depth), to.display())
+}
+
+struct Book<'r> {
+    root: &'r Path,
+    /// From the path in the repository to that in the site.
+    pages: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Book<'_> {
+    /// A page with its links turned.
+    fn turned(&self, text: &str, page: &Path, problems: &mut Vec<String>) -> String {
+        // The summary lies at the top of the site.
+        let here = self.pages.get(page).cloned().unwrap_or_else(|| PathBuf::from("SUMMARY.md"));
+        links(text, |target| {
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            if path.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+                return None;
+            }
+            let mut wanted = resolved(page, path);
+            if self.root.join(&wanted).join("README.md").is_file() {
+                wanted.push("README.md");
+            }
+            let anchor = if anchor.is_empty() { String::new() } else { format!("#{anchor}") };
+            if let Some(to) = self.pages.get(&wanted) {
+                return Some(Turned::To(relative(&here, to) + &anchor));
+            }
+            if let Ok(picture) = wanted.strip_prefix("docs")
+                && wanted.starts_with(PICTURES)
+                && self.root.join(&wanted).is_file()
+            {
+                return Some(Turned::To(relative(&here, picture)));
+            }
+            if !self.root.join(&wanted).exists() {
+                problems.push(format!("{}: {target} leads to nothing", page.display()));
+            }
+            Some(Turned::Text)
+        })
+    }
+}
+
+/// What becomes of a link.
+enum Turned {
+    To(String),
+    /// The link is gone, its text stays.
+    Text,
+}
+
+/// A text with its links turned, other than those in code. `turn` returns `None` where a link stays as it is.
+fn links(text: &str, mut turn: impl FnMut(&str) -> Option<Turned>) -> String {
+    let mut out = String::new();
+    let mut fenced = false;
+    // What stands between two fences: a link may go on in the next line.
+    let mut prose = String::new();
+    for line in text.split_inclusive('\n') {
+        let is_fence = line.trim_start().starts_with("```");
+        if is_fence || fenced {
+            out.push_str(&turned_prose(&std::mem::take(&mut prose), &mut turn));
+            out.push_str(line);
+            fenced ^= is_fence;
+        } else {
+            prose.push_str(line);
+        }
+    }
+    out + &turned_prose(&prose, &mut turn)
+}
+
+fn turned_prose(text: &str, turn: &mut impl FnMut(&str) -> Option<Turned>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', '`', '"']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let read = if let Some(code) = from.strip_prefix('`') {
+            // Quoted code holds no links.
+            let end = code.find('`').filter(|end| !code[..*end].contains("\n\n"));
+            let read = end.map_or(1, |end| end + 2);
+            out.push_str(&from[..read]);
+            read
+        } else if let Some((whole, label, target)) = link(from) {
+            match turn(target) {
+                None => out.push_str(whole),
+                Some(Turned::To(to)) => out.extend(["[", label, "](", &to, ")"]),
+                Some(Turned::Text) => out.push_str(label),
+            }
+            whole.len()
+        } else if let Some(source) = from.strip_prefix('"')
+            && (before.ends_with("src=") || before.ends_with("srcset="))
+            && let Some((source, _)) = source.split_once('"')
+        {
+            match turn(source) {
+                Some(Turned::To(to)) => out.extend(["\"", &to, "\""]),
+                _ => out.push_str(&from[..source.len() + 2]),
+            }
+            source.len() + 2
+        } else {
+            out.push_str(&from[..1]);
+            1
+        };
+        rest = &from[read..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A link at the beginning of a text: all of it, its label, which may hold code and brackets in pairs, and its target.
+fn link(text: &str) -> Option<(&str, &str, &str)> {
+    let text = text.split("\n\n").next().filter(|paragraph| paragraph.starts_with('['))?;
+    let mut depth = 0;
+    let end = text.char_indices().find_map(|(at, mark)| {
+        match mark {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })?;
+    let target = text[end + 1..].strip_prefix('(')?.split_once(')')?.0;
+    Some((&text[..end + 1 + target.len() + 2], &text[1..end], target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turned(text: &str) -> String {
+        links(text, |target| match target {
+            "gone" => Some(Turned::Text),
+            "kept" => None,
+            other => Some(Turned::To(format!("to-{other}"))),
+        })
+    }
+
+    #[test]
+    fn links_are_turned_and_code_is_not() {
+        assert_eq!(turned("a [b](c) [d `e[0]`](f)\n"), "a [b](to-c) [d `e[0]`](to-f)\n");
+        assert_eq!(turned("`[b](c)` [b](kept) [b](gone)"), "`[b](c)` [b](kept) b");
+        assert_eq!(turned("```\n[b](c)\n```\n[b](c)\n"), "```\n[b](c)\n```\n[b](to-c)\n");
+        assert_eq!(turned("![b\nb](c)\n"), "![b\nb](to-c)\n");
+        assert_eq!(turned("<img src=\"c\" alt=\"[x\">"), "<img src=\"to-c\" alt=\"[x\">");
+        assert_eq!(turned("a[0] and (b) \"c\""), "a[0] and (b) \"c\"");
+    }
+
+    #[test]
+    fn pages_of_other_folders_have_a_place_of_their_own() {
+        assert_eq!(place(Path::new("README.md")), Path::new("index.md"));
+        assert_eq!(place(Path::new("docs/guides/check.md")), Path::new("guides/check.md"));
+        assert_eq!(place(Path::new("docs/decisions/README.md")), Path::new("decisions/index.md"));
+        assert_eq!(place(Path::new("spec/gaps.md")), Path::new("project/spec/gaps.md"));
+        assert_eq!(relative(Path::new("guides/check.md"), Path::new("index.md")), "../index.md");
+    }
+
+    #[test]
+    fn a_summary_takes_up_the_pages_that_it_does_not_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        for (name, text) in [("a.md", "# First [one]\n"), ("b.md", "# Second\n")] {
+            write(&root.path().join("docs/guides").join(name), text).expect("it is written");
+        }
+        let summary = "- [B](guides/b.md)\n  <!-- other pages of guides -->\n";
+        let whole = with_other_pages(root.path(), summary).expect("the folder is there");
+        assert_eq!(whole, "- [B](guides/b.md)\n  - [First one](guides/a.md)\n");
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_named_with_its_page() {
+        let root = tempfile::tempdir().expect("a folder");
+        write(&root.path().join(SUMMARY), "- [A](a.md)\n").expect("it is written");
+        write(&root.path().join("docs/a.md"), "# A\n\n[b](b.md)\n").expect("it is written");
+        fs::create_dir_all(root.path().join(PICTURES)).expect("it is made");
+        let error = gather(root.path(), &root.path().join("out")).expect_err("b.md is missing");
+        assert_eq!(error.to_string(), "docs/a.md: b.md leads to nothing\n1 links lead to nothing");
+    }
+}

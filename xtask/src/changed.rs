@@ -1,0 +1,207 @@
+//! Which steps of `cargo xtask test` a change can break: a table of paths. What the table does not know breaks anything.
+
+use anyhow::{Context as _, Result};
+
+use crate::process::{command, output};
+
+/// Steps that use the program, the packages or the tools that the step `build` makes or installs.
+const AFTER_BUILD: &[&str] = &[
+    "spec",
+    "python",
+    "node",
+    "other-api",
+    "runtimes",
+    "peers",
+    "checkkit",
+    "examples",
+    "distributed",
+    "videos",
+    "story",
+    "guides",
+    "book",
+    "pages",
+    "migration",
+    "clients",
+    "console",
+    "client-pages",
+    "requests",
+    "deploy",
+    "soak",
+    "package",
+    "promise",
+];
+
+/// Tests of a crate, which nothing else contains.
+const RUST_TESTS: &[&str] = &["format", "clippy", "rust", "nodes", "deny"];
+
+/// What the package of a language is part of.
+const PYTHON: &[&str] = &[
+    "codegen",
+    "format",
+    "clippy",
+    "python",
+    "peers",
+    "checkkit",
+    "examples",
+    "distributed",
+    "story",
+    "guides",
+    "migration",
+    "clients",
+    "console",
+    "client-pages",
+    "soak",
+    "deny",
+    "package",
+    "promise",
+];
+const NODE: &[&str] = &[
+    "codegen",
+    "format",
+    "clippy",
+    "node",
+    "runtimes",
+    "checkkit",
+    "examples",
+    "story",
+    "guides",
+    "migration",
+    "clients",
+    "console",
+    "client-pages",
+    "soak",
+    "deny",
+    "package",
+    "promise",
+];
+
+/// Steps by the beginning of a path; the longest beginning decides. Left out is what all steps depend on: the crates,
+/// the specification, these commands.
+const TABLE: &[(&str, &[&str])] = &[
+    (".ci/", &["rust", "workflows"]),
+    (".github/", &["rust", "workflows"]),
+    (".gitignore", &[]),
+    ("ARCHITECTURE.md", &[]),
+    ("CHANGELOG.md", &[]),
+    ("CONTRIBUTING.md", &[]),
+    ("LICENSE", &["package"]),
+    ("README.md", &["readme"]),
+    ("SECURITY.md", &[]),
+    ("bench/", &["format", "clippy", "rust", "python", "node", "deny"]),
+    ("bindings-node/", NODE),
+    ("bindings-node/README.md", &["package"]),
+    ("bindings-node/test/", &["node", "runtimes", "package"]),
+    ("bindings-python/", PYTHON),
+    ("bindings-python/README.md", &["package"]),
+    ("bindings-python/tests/", &["python", "package"]),
+    ("checkkit/tests/", RUST_TESTS),
+    ("cli/tests/", RUST_TESTS),
+    ("connect/tests/", RUST_TESTS),
+    ("core/tests/", RUST_TESTS),
+    ("deploy/", &["rust", "deploy"]),
+    ("docs/benchmarks.md", &[]),
+    ("docs/decisions/", &["book"]),
+    ("docs/guides/", &["codegen", "rust", "doc", "guides", "migration", "book"]),
+    ("docs/pictures/", &[]),
+    ("docs/reference/", &["codegen", "book"]),
+    ("examples/distributed/", &["python", "distributed"]),
+    ("examples/node/", &["node", "examples", "story", "readme"]),
+    ("examples/python/", &["python", "examples", "story", "readme"]),
+    ("examples/rust/", &["format", "clippy", "examples", "story", "readme", "soak", "promise", "deny"]),
+    ("fuzz/", &["format", "fuzz"]),
+    ("gateway/tests/", &["format", "clippy", "rust", "nodes", "videos", "deny"]),
+    ("report/tests/", RUST_TESTS),
+    ("tests/agent/", &["checkkit"]),
+    ("tests/clients/", &["python", "node", "guides", "clients", "client-pages"]),
+    ("tests/json-schema-suite/", &["rust"]),
+    ("tests/migration/", &["python", "node", "guides", "migration"]),
+    ("tests/other-api/", &["format", "clippy", "python", "node", "other-api", "deny"]),
+    ("tests/peers/", &["peers"]),
+    ("tests/promise/", &["promise"]),
+    ("tests/requests/", &["python", "requests"]),
+    ("tests/runtimes/", &["runtimes"]),
+    ("tests/servers/", &["checkkit", "clients"]),
+    ("tests/soak/", &["python", "node", "soak"]),
+    ("tests/tools/", &["spec", "python", "videos", "deploy", "workflows", "package"]),
+    ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "fuzz", "package"]),
+];
+
+/// The steps, of all in their order, that the changes since `base` can break: those that are committed since the branch
+/// left it, those that are not, and new files.
+pub(crate) fn steps_since(base: &str, all: &[&'static str]) -> Result<Vec<&'static str>> {
+    let fork = output(command("git").args(["merge-base", base, "HEAD"]))
+        .with_context(|| format!("git knows no common ancestor with {base:?}; name a commit or a branch"))?;
+    let changed = output(command("git").args(["diff", "--name-only", "--no-renames", "-z", fork.trim()]))?;
+    let new = output(command("git").args(["ls-files", "--others", "--exclude-standard", "-z"]))?;
+    let paths: Vec<&str> =
+        changed.split('\0').chain(new.split('\0')).filter(|path| !path.is_empty()).collect();
+    eprintln!("{} files have changed since {base}", paths.len());
+    Ok(steps_of(&paths, all))
+}
+
+fn steps_of(paths: &[&str], all: &[&'static str]) -> Vec<&'static str> {
+    let mut broken: Vec<&str> = Vec::new();
+    for path in paths {
+        let known =
+            TABLE.iter().filter(|(begin, _)| path.starts_with(begin)).max_by_key(|(begin, _)| begin.len());
+        let Some((_, steps)) = known else {
+            return all.to_vec();
+        };
+        broken.extend(*steps);
+    }
+    if broken.iter().any(|step| AFTER_BUILD.contains(step)) {
+        broken.push("build");
+    }
+    all.iter().copied().filter(|step| broken.contains(step)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &[&str] =
+        &["codegen", "format", "build", "clippy", "rust", "python", "readme", "package", "workflows"];
+
+    #[test]
+    fn steps_are_those_of_the_longest_known_beginning_in_their_order() {
+        assert_eq!(steps_of(&["README.md"], ALL), ["readme"]);
+        assert_eq!(steps_of(&["bindings-python/tests/test_client.py"], ALL), ["build", "python", "package"]);
+        assert_eq!(
+            steps_of(&["README.md", "bindings-python/src/lib.rs"], ALL),
+            ["codegen", "format", "build", "clippy", "python", "readme", "package"]
+        );
+    }
+
+    #[test]
+    fn unknown_paths_break_every_step() {
+        for path in [
+            "core/src/lib.rs",
+            "spec/openapi.yaml",
+            "Cargo.lock",
+            "xtask/src/changed.rs",
+            "a-new-folder/file",
+        ] {
+            assert_eq!(steps_of(&["README.md", path], ALL), ALL, "{path}");
+        }
+    }
+
+    #[test]
+    fn without_a_change_or_with_one_that_breaks_nothing_there_is_no_step() {
+        assert!(steps_of(&[], ALL).is_empty());
+        assert!(steps_of(&["docs/pictures/bench-start.svg"], ALL).is_empty());
+    }
+
+    #[test]
+    fn the_table_names_what_exists() {
+        let files = output(command("git").args(["ls-files", "--cached", "--others", "--exclude-standard"]))
+            .expect("git");
+        for (begin, _) in TABLE {
+            assert!(files.lines().any(|path| path.starts_with(begin)), "nothing begins with {begin}");
+        }
+        let named = TABLE.iter().flat_map(|(_, steps)| *steps).chain(AFTER_BUILD);
+        let known = crate::test::names();
+        for step in named {
+            assert!(known.contains(step), "there is no step {step}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Operations as the reference of Node tells them.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::resources::{argument, call_path, named, params_type};
+use super::{expression, member, streams};
+use crate::codegen::emit::told::{Argument, Form, Told, has_example};
+use crate::codegen::model::{Api, Operation, Plain};
+
+/// An operation of the client.
+pub(crate) fn told(api: &Api, operation: &Operation) -> Told {
+    let name = format!("client.{}", call_path(operation));
+    let positional = operation.path_parameters().filter(|_| operation.request.is_none());
+    let mut arguments: Vec<Argument> = positional
+        .map(|parameter| {
+            let ty = expression(&parameter.ty);
+            Argument::of_parameter(argument(&parameter.name), Form::Code(ty), parameter)
+        })
+        .collect();
+    arguments.extend(named(operation).into_iter().map(|parameter| {
+        Argument::of_parameter(
+            format!("params.{}", parameter.name),
+            Form::Code(expression(&parameter.ty)),
+            parameter,
+        )
+    }));
+    arguments.extend(api.request_fields(operation).iter().map(|field| {
+        Argument::of_field(format!("params.{}", field.name), Form::Code(expression(&field.ty)), field)
+    }));
+    Told { signature: signature(operation, &name), arguments, example: example(api, operation), name }
+}
+
+fn signature(operation: &Operation, name: &str) -> String {
+    let single = match &operation.plain {
+        Some(Plain::Nothing) => Some("undefined".to_owned()),
+        Some(Plain::Text(_)) => Some("string".to_owned()),
+        Some(Plain::Bytes(_)) => Some("Uint8Array".to_owned()),
+        None => operation.response.as_ref().map(expression),
+    };
+    let stream = operation.stream.as_ref().map(|stream| {
+        streams::class_name(operation).unwrap_or_else(|| format!("Stream<{}>", expression(&stream.item)))
+    });
+    let answer: Vec<String> = single.into_iter().chain(stream).collect();
+    let mut arguments: Vec<String> = match operation.request {
+        Some(_) => Vec::new(),
+        None => operation
+            .path_parameters()
+            .map(|parameter| format!("{}: {}", argument(&parameter.name), expression(&parameter.ty)))
+            .collect(),
+    };
+    let optional =
+        operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
+    let mark = if optional { "?" } else { "" };
+    arguments.extend(params_type(operation).map(|ty| format!("params{mark}: {ty}")));
+    arguments.push("options?: RequestOptions".to_owned());
+    format!("{name}({}): ApiPromise<{}>", arguments.join(", "), answer.join(" | "))
+}
+
+fn example(api: &Api, operation: &Operation) -> String {
+    if !has_example(api, operation) {
+        return String::new();
+    }
+    // Each example is a block of its own: they are one program.
+    let mut out = String::from("{\n");
+    if let Some(earlier) = &operation.earlier {
+        let first = api.operation(&earlier.operation);
+        _ = writeln!(out, "  const earlier = await {};", call(first));
+    }
+    let call = call(operation);
+    if operation.always_streams() {
+        _ = writeln!(out, "  for await (const event of await {call}) console.log(event);");
+    } else {
+        _ = writeln!(out, "  const answer = await {call};\n  console.log(answer);");
+    }
+    out + "}\n"
+}
+
+/// A call with the arguments of its example.
+fn call(operation: &Operation) -> String {
+    let mut given: Vec<String> = Vec::new();
+    let mut members = operation.example.clone();
+    if operation.request.is_none() {
+        for parameter in operation.path_parameters() {
+            match &operation.earlier {
+                Some(earlier) if earlier.argument == parameter.name => {
+                    given.push(format!("earlier.{}", earlier.member));
+                }
+                _ => given.extend(members.shift_remove(&parameter.name).map(|value| literal(&value))),
+            }
+        }
+    }
+    if !members.is_empty() {
+        given.push(literal(&Value::Object(members)));
+    }
+    format!("client.{}({})", call_path(operation), given.join(", "))
+}
+
+/// A JSON value as an expression, without quotes around names that need none.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Array(elements) => {
+            format!("[{}]", elements.iter().map(literal).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{}: {}", member(name), literal(value))).collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+        _ => value.to_string(),
+    }
+}

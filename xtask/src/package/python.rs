@@ -1,0 +1,110 @@
+//! The Python packages: the wheel, and the source distribution that pip builds where no wheel fits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::artefacts::{create_venv, target, venv};
+use crate::process::{cargo, command, files_of, output, root, run};
+
+/// The crate of the client's wheel.
+pub(super) const CLIENT: &str = "bindings-python/Cargo.toml";
+
+/// The crate of the server's wheel, which holds the program with all commands.
+pub(super) const SERVER: &str = "server/Cargo.toml";
+
+pub(super) fn maturin(call: &str, manifest: &str, into: &Path) -> Command {
+    let mut maturin = command(venv(&root()).join("bin/maturin"));
+    maturin.args([call, "--manifest-path", manifest, "--out"]).arg(into);
+    maturin
+}
+
+/// Writes the source distribution.
+pub(super) fn write_sdist(into: &Path) -> Result<()> {
+    run(&mut maturin("sdist", CLIENT, into))
+}
+
+/// What the index checks of metadata, and what it does not: every package has the licence and its types.
+pub(super) fn check(folder: &Path) -> Result<()> {
+    let (wheel, sdist) = (only(folder, "whl")?, only(folder, "gz")?);
+    run(command(venv(&root()).join("bin/twine")).args(["check", "--strict"]).args([&wheel, &sdist]))?;
+
+    let listed =
+        output(command(venv(&root()).join("bin/python")).args(["-m", "zipfile", "--list"]).arg(&wheel))?;
+    for wanted in ["gatewright/py.typed", "gatewright/_engine.pyi", "/licenses/LICENSE", "/METADATA"] {
+        if !listed
+            .lines()
+            .any(|line| line.split_whitespace().next().is_some_and(|name| name.ends_with(wanted)))
+        {
+            bail!("the wheel lacks {wanted}:\n{listed}");
+        }
+    }
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy();
+    if !name.contains("-cp310-abi3-") {
+        bail!("{name} is not for every Python from 3.10 on: abi3-py310 of pyo3 is off");
+    }
+    check_sdist(&sdist)
+}
+
+/// The source distribution is a workspace of its own: cargo reads it, and every file that the code includes is there.
+fn check_sdist(sdist: &Path) -> Result<()> {
+    let folder = unpacked(sdist)?;
+    // Fails if a member, or a file that a manifest names, is missing.
+    let described = output(
+        cargo()
+            .current_dir(&folder)
+            .args(["metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"])
+            .args(["--manifest-path", "bindings-python/Cargo.toml"]),
+    )?;
+    let described: Value = serde_json::from_str(&described)?;
+    let packages = described["packages"].as_array().context("cargo describes packages")?;
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let manifest = package["manifest_path"].as_str().context("a package has a manifest")?;
+        let place = Path::new(manifest).parent().context("a manifest lies in a folder")?;
+        super::included::check(place, &folder)
+            .with_context(|| format!("{name} in the source distribution"))?;
+    }
+    if fs::read(folder.join("LICENSE")).ok() != Some(fs::read(root().join("LICENSE"))?) {
+        bail!("the source distribution lacks the LICENSE of this repository at its top");
+    }
+    Ok(())
+}
+
+/// Installs the source distribution into a clean venv, as pip does where no wheel fits, and imports it.
+pub(super) fn build_sdist(folder: &Path) -> Result<()> {
+    let clean = target().join("sdist-check");
+    if clean.exists() {
+        fs::remove_dir_all(&clean)?;
+    }
+    create_venv(&clean)?;
+    run(command(clean.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check", "--no-binary", "gatewright"])
+        .arg(only(folder, "gz")?))?;
+    run(command(clean.join("bin/python"))
+        .current_dir(&clean)
+        .args(["-c", "import gatewright; gatewright.report"]))?;
+    run(command(clean.join("bin/gatewright")).arg("--version"))
+}
+
+fn unpacked(sdist: &Path) -> Result<PathBuf> {
+    let place = target().join("sdist");
+    if place.exists() {
+        fs::remove_dir_all(&place)?;
+    }
+    fs::create_dir_all(&place)?;
+    run(command("tar").arg("-xzf").arg(sdist).arg("-C").arg(&place))?;
+    let mut entries = fs::read_dir(&place)?;
+    Ok(entries.next().context("the source distribution is empty")??.path())
+}
+
+/// The one file of a folder with an extension.
+pub(super) fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
+    match <[PathBuf; 1]>::try_from(files_of(folder, extension)?) {
+        Ok([file]) => Ok(file),
+        Err(files) => bail!("{} has {} files .{extension} instead of one", folder.display(), files.len()),
+    }
+}

@@ -1,0 +1,107 @@
+//! The pages of reports in a browser: how they lie there is tested, and pictures of them are kept in docs/pictures.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::artefacts::{npm_ci, program, target};
+use crate::local_gateway::LocalGateway;
+use crate::process::{command, root, run};
+
+/// Stands in the pages for the address of the run, which is another one each time.
+const ENDPOINT: &str = "https://gateway.example";
+/// A gateway two of whose models fail a check.
+const MODELS: [(&str, &str); 3] = [
+    ("model-sol", "model-sol"),
+    ("model-terra", "model-terra~no_terminal"),
+    ("model-luna", "model-luna~bad_tool_call"),
+];
+
+/// Opens every kind of page at three widths, light and dark, and on paper.
+pub(crate) fn test_pages() -> Result<()> {
+    npm_ci(&tests())?;
+    let folder = make()?;
+    run(command("node")
+        .current_dir(tests())
+        .args(["--test", "pages.test.mjs"])
+        .env("GATEWRIGHT_PAGES", folder))
+}
+
+/// Writes docs/pictures.
+pub(crate) fn take_pictures() -> Result<()> {
+    npm_ci(&tests())?;
+    let folder = make()?;
+    run(command("node").arg(tests().join("pictures.mjs")).arg(folder).arg(root().join("docs/pictures")))
+}
+
+fn tests() -> PathBuf {
+    root().join("tests/pages")
+}
+
+/// Makes a page of each kind. Returns their folder.
+fn make() -> Result<PathBuf> {
+    let folder = target().join("pages");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(folder.join("runs"))?;
+    let simulator = LocalGateway::start()?;
+    let passes = checked(&folder, "passes", &simulator)?;
+    let failing = LocalGateway::start_with(&["--config", &configuration(&folder, &simulator)?])?;
+    let faults = checked(&folder, "faults", &failing)?;
+    report(
+        &folder,
+        &["diff", "passes.json", "faults.json", "--format", "html", "--fail-on", "never"],
+        "diff",
+    )?;
+    for day in 1..=12 {
+        let mut one = if day % 5 == 0 { faults.clone() } else { passes.clone() };
+        one["generated_at"] = Value::from(format!("2026-01-{day:02}T12:00:00Z"));
+        std::fs::write(folder.join(format!("runs/{day:02}.json")), one.to_string())?;
+    }
+    report(&folder, &["trend", "runs"], "trend")?;
+    report(&folder, &["trend", "faults.json"], "trend-of-one")?;
+    Ok(folder)
+}
+
+/// The configuration of a gateway whose models fail each in its way.
+fn configuration(folder: &Path, upstream: &LocalGateway) -> Result<String> {
+    let key = folder.join("upstream.key");
+    std::fs::write(&key, upstream.key())?;
+    let mut text = format!(
+        "[upstreams.one]\nkind = \"gatewright\"\nbase_url = {:?}\nkey = {{ file = {:?} }}\n",
+        upstream.address(),
+        key.display().to_string()
+    );
+    for (id, model) in MODELS {
+        _ = writeln!(text, "[models.{id}]\ntargets = [{{ upstream = \"one\", model = {model:?} }}]");
+    }
+    let path = folder.join("faults.toml");
+    std::fs::write(&path, text)?;
+    Ok(path.display().to_string())
+}
+
+/// Checks a gateway, and makes the page of the report. Returns the report.
+fn checked(folder: &Path, name: &str, gateway: &LocalGateway) -> Result<Value> {
+    let (path, evidence) = (folder.join(name).with_extension("json"), format!("{name}-evidence"));
+    let mut check = command(program());
+    check.current_dir(folder).args(["check", "--full", "--evidence", &evidence, "--out"]).arg(&path);
+    // It exits with 1 where a check fails, as some do here.
+    let status = gateway.reach_from(&mut check).stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    if status.code().is_none_or(|code| code >= 2) {
+        bail!("gatewright check ended with {status}");
+    }
+    let text = std::fs::read_to_string(&path)?.replace(gateway.address(), ENDPOINT);
+    std::fs::write(&path, &text)?;
+    report(folder, &["html", &format!("{name}.json"), "--evidence", &evidence], name)?;
+    serde_json::from_str(&text).context("the report is JSON")
+}
+
+/// Runs `gatewright report`, and writes the page `name`.
+fn report(folder: &Path, arguments: &[&str], name: &str) -> Result<()> {
+    let mut call: Command = command(program());
+    run(call.current_dir(folder).arg("report").args(arguments).arg("--out").arg(format!("{name}.html")))
+}

@@ -1,0 +1,177 @@
+//! The files that hold the version, because cargo or npm read it there. Everything else has it from one of them: the
+//! wheel and the program from the workspace, the addon from its package.
+
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use semver::Version;
+
+/// A version that nobody releases: that of the fuzz targets.
+const NEVER_RELEASED: &str = "0.0.0";
+
+struct Place {
+    path: &'static str,
+    /// Where the file's text says the version.
+    spots: fn(&str) -> Vec<Range<usize>>,
+}
+
+/// The first one is what is compared with.
+const PLACES: [Place; 6] = [
+    Place { path: "Cargo.toml", spots: manifest },
+    Place { path: "Cargo.lock", spots: lock },
+    Place { path: "fuzz/Cargo.lock", spots: lock },
+    Place { path: "bindings-node/package.json", spots: package },
+    Place { path: "bindings-node/package-lock.json", spots: package_lock },
+    Place { path: "bindings-python/pyproject.toml", spots: server_of_wheel },
+];
+
+/// The version that all places agree about.
+pub(super) fn version(root: &Path) -> Result<Version> {
+    let mut first: Option<Version> = None;
+    for place in &PLACES {
+        let text = read(root, place)?;
+        for spot in (place.spots)(&text) {
+            let found = text[spot.clone()].parse().with_context(|| format!("{}: its version", place.path))?;
+            let version = first.get_or_insert_with(|| Version::clone(&found));
+            if *version != found {
+                let line = text[..spot.start].matches('\n').count() + 1;
+                bail!("{}:{line}: the version is {found}, and that of the workspace {version}", place.path);
+            }
+        }
+    }
+    first.with_context(|| format!("{} has no version", PLACES[0].path))
+}
+
+/// The texts of all files with another version.
+pub(super) fn with_version(root: &Path, version: &Version) -> Result<Vec<(&'static str, String)>> {
+    let mut files = Vec::new();
+    for place in &PLACES {
+        let mut text = read(root, place)?;
+        for spot in (place.spots)(&text).into_iter().rev() {
+            text.replace_range(spot, &version.to_string());
+        }
+        files.push((place.path, text));
+    }
+    Ok(files)
+}
+
+fn read(root: &Path, place: &Place) -> Result<String> {
+    let text = std::fs::read_to_string(root.join(place.path))
+        .with_context(|| format!("cannot read {}", place.path))?;
+    if (place.spots)(&text).is_empty() {
+        bail!("{} has no version where it should; see xtask/src/release/places.rs", place.path);
+    }
+    Ok(text)
+}
+
+/// `version` of the workspace, and of the crates of the workspace as dependencies of each other.
+fn manifest(text: &str) -> Vec<Range<usize>> {
+    let mut section = "";
+    let mut spots = Vec::new();
+    for (start, line) in lines(text) {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let of_ours = match section {
+            "[workspace.package]" => line.starts_with("version = "),
+            "[workspace.dependencies]" => line.contains("path = "),
+            _ => false,
+        };
+        if of_ours {
+            spots.extend(quoted(line, "version = ").map(|spot| start + spot.start..start + spot.end));
+        }
+    }
+    spots
+}
+
+/// Packages without a source are those of the checkout.
+fn lock(text: &str) -> Vec<Range<usize>> {
+    let mut spots = Vec::new();
+    let mut start = 0;
+    for block in text.split_inclusive("\n\n") {
+        if block.starts_with("[[package]]\n")
+            && !block.contains("\nsource = ")
+            && let Some(spot) = quoted(block, "\nversion = ")
+            && block[spot.clone()] != *NEVER_RELEASED
+        {
+            spots.push(start + spot.start..start + spot.end);
+        }
+        start += block.len();
+    }
+    spots
+}
+
+fn package(text: &str) -> Vec<Range<usize>> {
+    quoted(text, "\n  \"version\": ").into_iter().collect()
+}
+
+/// The extra of the wheel brings the server of the same version.
+fn server_of_wheel(text: &str) -> Vec<Range<usize>> {
+    let Some((before, rest)) = text.split_once("\"gatewright-server==") else { return Vec::new() };
+    let start = before.len() + "\"gatewright-server==".len();
+    rest.find('"').map(|length| start..start + length).into_iter().collect()
+}
+
+/// The package's own version stands at the top, and in the first of the packages, whose place is "".
+fn package_lock(text: &str) -> Vec<Range<usize>> {
+    let own = text.find("\n    \"\": {").and_then(|begin| {
+        let end = begin + text[begin..].find("\n    }")?;
+        let spot = quoted(&text[begin..end], "\n      \"version\": ")?;
+        Some(begin + spot.start..begin + spot.end)
+    });
+    package(text).into_iter().chain(own).collect()
+}
+
+/// The text in quotation marks after `key`.
+fn quoted(text: &str, key: &str) -> Option<Range<usize>> {
+    let start = text.find(key)? + key.len() + 1;
+    let length = text[start..].find('"')?;
+    Some(start..start + length)
+}
+
+/// Lines with the places where they begin.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let place = start;
+        start += line.len();
+        (place, line.trim_end())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::root;
+
+    fn found(spots: fn(&str) -> Vec<Range<usize>>, text: &str) -> Vec<&str> {
+        spots(text).into_iter().map(|spot| &text[spot]).collect()
+    }
+
+    #[test]
+    fn every_place_of_this_tree_has_the_version_of_the_workspace() {
+        assert_eq!(version(&root()).expect("the places agree").to_string(), env!("CARGO_PKG_VERSION"));
+    }
+
+    #[test]
+    fn only_our_versions_of_a_manifest_are_found() {
+        let text = "[workspace.package]\nversion = \"1.2.3\"\nrust-version = \"1.95\"\n\n[workspace.dependencies]\n\
+                    gatewright = { path = \"core\", version = \"1.2.3\" }\nserde = { version = \"1\" }\n";
+        assert_eq!(found(manifest, text), ["1.2.3", "1.2.3"]);
+    }
+
+    #[test]
+    fn only_packages_without_a_source_of_a_lock_file_are_found() {
+        let text = "version = 4\n\n[[package]]\nname = \"ours\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"theirs\"\n\
+                    version = \"1.2.3\"\nsource = \"registry\"\n\n[[package]]\nname = \"fuzz\"\nversion = \"0.0.0\"\n";
+        assert_eq!(found(lock, text), ["1.2.3"]);
+    }
+
+    #[test]
+    fn only_the_package_itself_of_a_lock_file_of_npm_is_found() {
+        let text = "{\n  \"name\": \"ours\",\n  \"version\": \"1.2.3\",\n  \"packages\": {\n    \"\": {\n      \"version\": \
+                    \"1.2.3\"\n    },\n    \"node_modules/theirs\": {\n      \"version\": \"9.9.9\"\n    }\n  }\n}\n";
+        assert_eq!(found(package_lock, text), ["1.2.3", "1.2.3"]);
+    }
+}

@@ -1,0 +1,50 @@
+//! `cargo xtask torture`: gateways under load and faults, and a checker of what their clients were told. The program is
+//! `tests/torture`; this builds it and the gateway.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::artefacts::{program, target};
+use crate::building::build;
+use crate::process::{cargo, command, run};
+
+/// How long there are faults in the run that is part of `cargo xtask test`. Each kind is there once, at least; what
+/// was accepted then takes about half a minute to its end.
+const SHORT_SECONDS: u64 = 45;
+/// Its faults and its load are always the same.
+const SHORT_SEED: u64 = 1;
+
+const PACKAGE: &str = "gatewright-test-torture";
+
+/// The run that is part of `cargo xtask test`.
+pub(crate) fn run_short() -> Result<()> {
+    run_torture(SHORT_SECONDS, Some(SHORT_SEED))
+}
+
+/// Tortures for some time. `seed`: the number that faults and load follow from, instead of any.
+pub(crate) fn run_torture(seconds: u64, seed: Option<u64>) -> Result<()> {
+    build_all()?;
+    let mut torture = command(target().join("debug").join(PACKAGE));
+    torture.args(["run", "--seconds", &seconds.to_string(), "--program"]).arg(program());
+    if let Some(seed) = seed {
+        torture.args(["--seed", &seed.to_string()]);
+    }
+    run(&mut torture)
+}
+
+/// Judges the history of a run again.
+pub(crate) fn check(history: &Path) -> Result<()> {
+    build_all()?;
+    run(command(target().join("debug").join(PACKAGE)).arg("check").arg(history))
+}
+
+fn build_all() -> Result<()> {
+    // With all features, like the build of the tests: both share their dependencies.
+    build(cargo().args(["build", "--all-features", "-p", "gatewright-cli", "-p", PACKAGE]).args([
+        "--bin",
+        "gatewright",
+        "--bin",
+        PACKAGE,
+    ]))
+}

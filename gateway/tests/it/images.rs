@@ -3,10 +3,13 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gatewright::{catalog, types};
+use gatewright_gateway::Config;
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
-use crate::support::{Server, send, start};
+use crate::support::{Server, send, start, start_with};
 
 const PATH: &str = "/v1/images/generations";
 
@@ -87,4 +90,36 @@ fn pointers(answer: &Value) -> Vec<String> {
     let violations = answer["error"]["violations"].as_array().expect("violations");
     let pointers = violations.iter().filter_map(|violation| violation["pointer"].as_str().map(str::to_owned));
     pointers.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_while_an_image_is_kept_leaves_no_file_that_nobody_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = Config { data: Some(folder.path().to_path_buf()), ..Config::default() };
+    let server = start_with(config).await;
+    // Reading goes on meanwhile, writing does not.
+    let options = SqliteConnectOptions::new().filename(folder.path().join("gatewright.db"));
+    let mut database = SqliteConnection::connect_with(&options).await.expect("a connection");
+    while sqlx::query("BEGIN IMMEDIATE").execute(&mut database).await.is_err() {}
+    let model = catalog::IMAGE_MODELS[0];
+    let size = model.sizes.and_then(|sizes| sizes.first()).unwrap_or(&"256x256");
+    let body = json!({ "model": model.id, "prompt": "a lighthouse", "size": size });
+    let asking = tokio::spawn(server.post(PATH, &body).send());
+    let written = || std::fs::read_dir(folder.path().join("files")).expect("a folder").count() > 0;
+    while !written() && !asking.is_finished() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    asking.abort();
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    sqlx::query("COMMIT").execute(&mut database).await.expect("the lock is given back");
+    let begun = std::time::Instant::now();
+    loop {
+        let count: (i64,) =
+            sqlx::query_as("SELECT count(*) FROM files").fetch_one(&mut database).await.expect("a count");
+        if count.0 == 1 {
+            break;
+        }
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "nobody recorded it");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }

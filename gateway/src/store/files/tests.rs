@@ -247,6 +247,35 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 1_000);
+    let mut room = files.reserve(&"key".into(), 100, 100).await.expect("room");
+    let (database, away) = (folder.path().join("a.db"), folder.path().join("away"));
+    let mut file = room.write(Kind::Mp4).await.expect("begun");
+    file.put(&[7; 100]).await.expect("written");
+    std::fs::rename(&database, &away).expect("taken");
+    let deadline = crate::clock::unix_millis() + 60_000;
+    let (kept, written) = tokio::join!(file.finish(MINUTE, deadline), async {
+        while names(folder.path()).iter().any(|name| name.contains('#')) || names(folder.path()).is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let written = names(folder.path());
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        std::fs::rename(&away, &database).expect("put back");
+        written
+    });
+    let kept = kept.expect("it is recorded");
+    assert_eq!(written, [kept.name.to_string()], "it is written once");
+    assert_eq!(served(&files, &kept).await.expect("a file").len(), 100);
+    // Beyond the deadline, whoever waits is told.
+    let mut room = files.reserve(&"key".into(), 100, 100).await.expect("room");
+    std::fs::rename(&database, &away).expect("taken");
+    let file = room.write(Kind::Mp4).await.expect("begun");
+    assert!(file.finish(MINUTE, 0).await.is_err());
+}
+
+#[tokio::test]
 async fn what_a_crash_left_is_removed_and_nothing_else() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);

@@ -3,9 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { type ImageLimits, keys, models } from "../session.ts";
 import { duration } from "../ui/format.ts";
-import { Choice, Field, Line, Problem } from "../ui/parts.tsx";
+import { Choice, Line, Problem } from "../ui/parts.tsx";
 import { CodeView } from "./code-view.tsx";
 import type { Prepared } from "./conversation.ts";
+import { Prompt } from "./prompt.tsx";
 import { address } from "./run.ts";
 
 interface Image {
@@ -114,17 +115,7 @@ export function Images() {
               setStyle("");
             }}
           />
-          <Field label="Prompt">
-            {(id) => (
-              <textarea
-                id={id}
-                rows={4}
-                required
-                value={prompt}
-                onInput={(event) => setPrompt(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <Prompt value={prompt} onInput={setPrompt} />
           <div class="pair">
             <Choice
               label="Size"

@@ -3,9 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { keys, models, type VideoLimits } from "../session.ts";
 import { duration } from "../ui/format.ts";
-import { Badge, Choice, Field, Line, Problem } from "../ui/parts.tsx";
+import { Badge, Choice, Line, Problem } from "../ui/parts.tsx";
 import { CodeView } from "./code-view.tsx";
 import type { Prepared } from "./conversation.ts";
+import { Prompt } from "./prompt.tsx";
 import { address } from "./run.ts";
 
 interface Task {
@@ -106,17 +107,7 @@ export function Videos() {
               setRatio("");
             }}
           />
-          <Field label="Prompt">
-            {(id) => (
-              <textarea
-                id={id}
-                rows={4}
-                required
-                value={prompt}
-                onInput={(event) => setPrompt(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <Prompt value={prompt} onInput={setPrompt} />
           <Line
             label="Seconds"
             type="number"

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::resources::{argument, call_path, named, params_type};
+use super::resources::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
 use crate::codegen::emit::told::{Argument, Form, Told, has_example};
 use crate::codegen::model::{Api, Operation, Plain};
@@ -43,18 +43,7 @@ fn signature(operation: &Operation, name: &str) -> String {
         streams::class_name(operation).unwrap_or_else(|| format!("Stream<{}>", expression(&stream.item)))
     });
     let answer: Vec<String> = single.into_iter().chain(stream).collect();
-    let mut arguments: Vec<String> = match operation.request {
-        Some(_) => Vec::new(),
-        None => operation
-            .path_parameters()
-            .map(|parameter| format!("{}: {}", argument(&parameter.name), expression(&parameter.ty)))
-            .collect(),
-    };
-    let optional =
-        operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
-    let mark = if optional { "?" } else { "" };
-    arguments.extend(params_type(operation).map(|ty| format!("params{mark}: {ty}")));
-    arguments.push("options?: RequestOptions".to_owned());
+    let arguments = arguments(operation, params_type(operation), "RequestOptions");
     format!("{name}({}): ApiPromise<{}>", arguments.join(", "), answer.join(" | "))
 }
 

@@ -98,6 +98,23 @@ fn params_interface(operation: &Operation) -> String {
     out
 }
 
+/// The arguments of an operation's method: its path's parameters where it has no body, `params`, and the options.
+pub(super) fn arguments(operation: &Operation, params: Option<String>, options: &str) -> Vec<String> {
+    let mut arguments: Vec<String> = match operation.request {
+        Some(_) => Vec::new(),
+        None => operation
+            .path_parameters()
+            .map(|parameter| format!("{}: {}", argument(&parameter.name), expression(&parameter.ty)))
+            .collect(),
+    };
+    let optional =
+        operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
+    let mark = if optional { "?" } else { "" };
+    arguments.extend(params.map(|ty| format!("params{mark}: {ty}")));
+    arguments.push(format!("options?: {options}"));
+    arguments
+}
+
 /// A path parameter as a positional argument.
 pub(super) fn argument(name: &str) -> String {
     let spelled = camel(name);
@@ -148,21 +165,9 @@ fn root_class(api: &Api, root: &Resource<'_>) -> String {
 /// A method: its overloads if the result depends on a member of the body, and its body.
 fn method(api: &Api, operation: &Operation) -> String {
     let name = camel(&operation.name);
-    let positional: Vec<String> = match operation.request {
-        Some(_) => Vec::new(),
-        None => operation
-            .path_parameters()
-            .map(|parameter| format!("{}: {}", argument(&parameter.name), expression(&parameter.ty)))
-            .collect(),
-    };
-    let optional =
-        operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
-    let mark = if optional { "?" } else { "" };
     let params = params_type(operation);
     let signature = |params: Option<String>, answer: &str| {
-        let mut arguments = positional.clone();
-        arguments.extend(params.map(|ty| format!("params{mark}: {ty}")));
-        arguments.push(format!("options?: {}", imported(api, "RequestOptions")));
+        let arguments = arguments(operation, params, &imported(api, "RequestOptions"));
         format!("  {name}({}): {}<{answer}>", arguments.join(", "), imported(api, "ApiPromise"))
     };
 

@@ -1,0 +1,18 @@
+// What an image or a video is to show.
+import { Field } from "../ui/parts.tsx";
+
+export function Prompt({ value, onInput }: { value: string; onInput: (value: string) => void }) {
+  return (
+    <Field label="Prompt">
+      {(id) => (
+        <textarea
+          id={id}
+          rows={4}
+          required
+          value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}

@@ -33,6 +33,8 @@ mod runtimes;
 mod setup;
 mod soak;
 mod test;
+#[cfg(test)]
+mod threats;
 mod torture;
 mod walkthrough;
 mod workflows;

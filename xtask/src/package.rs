@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::artefacts::{self, Examples, create_venv, install_python_tools, target, venv};
 use crate::building;
-use crate::process::{cargo, command, files_of, host, root, run, step};
+use crate::process::{cargo, command, files_of, host, output, root, run, step};
 
 /// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimised.
 pub(crate) fn run_package(target: Option<&str>) -> Result<()> {
@@ -87,7 +87,8 @@ pub(crate) fn check_installed() -> Result<()> {
     step("check the Python archives", || python::check(&place))?;
     step("lint the tarballs", || node::lint(&place))?;
     step("use the installed wheel", || use_wheel(&place))?;
-    step("use the installed tarballs", || use_tarballs(&place))
+    step("use the installed tarballs", || use_tarballs(&place))?;
+    step("use the wheel as it is published, with the server's program and without", || use_both(&place))
 }
 
 fn use_wheel(place: &Path) -> Result<()> {
@@ -107,6 +108,36 @@ fn use_wheel(place: &Path) -> Result<()> {
         .arg(root().join("bindings-python/tests/test_vectors.py")))?;
     run(command(clean.join("bin/gatewright")).current_dir(place).arg("--version"))?;
     check_manual(&clean.join("share/man/man1/gatewright.1"))
+}
+
+/// The wheel without the gateway, as users get it, hands the gateway's commands to the program that another package brings.
+fn use_both(place: &Path) -> Result<()> {
+    let (lean, clean) = (place.join("lean"), place.join("lean-venv"));
+    building::build(python::maturin("build", python::CLIENT, &lean).args(["--profile", "dev"]))?;
+    create_venv(&clean)?;
+    run(command(clean.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check", "--no-index"])
+        .arg(python::only(&lean, "whl")?))?;
+    let help = || {
+        let mut program = command(clean.join("bin/gatewright"));
+        program.current_dir(place).args(["--color", "never", "keys", "--help"]);
+        program
+    };
+    let alone = help().output()?;
+    let said = String::from_utf8_lossy(&alone.stderr);
+    if alone.status.code() != Some(2)
+        || !said.contains("`gatewright keys`")
+        || !said.contains("gatewright[server]")
+    {
+        bail!("without the server, `gatewright keys` should say what to install, and says:\n{said}");
+    }
+    // The server's program is the whole program under another name.
+    std::fs::copy(artefacts::program(), clean.join("bin/gatewright-server"))?;
+    let told = output(&mut help())?;
+    if !told.contains("rotate") {
+        bail!("with the server, `gatewright keys --help` should be its help, and is:\n{told}");
+    }
+    Ok(())
 }
 
 fn use_tarballs(place: &Path) -> Result<()> {

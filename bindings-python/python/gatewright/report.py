@@ -5,7 +5,7 @@
 >>> outcome.valid
 False
 >>> outcome.violations[0].message
-'kit is missing (2.12)'
+'kit is missing'
 """
 
 from __future__ import annotations

@@ -76,7 +76,9 @@ impl Waiter {
     /// Settles the future with the result of `outcome`. Does nothing if the loop has closed or the interpreter is
     /// shutting down: nobody waits then.
     pub(crate) fn settle(self, outcome: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
-        interpreter::visit(|py| {
+        // The future is let go of while the interpreter is attached. Otherwise it would live, with a stream that is its
+        // result, until Python next calls this module.
+        interpreter::visit(move |py| {
             // Whatever happens, somebody waits for this.
             let (value, failed) = match caught(py, || outcome(py)) {
                 Ok(value) => (value, false),

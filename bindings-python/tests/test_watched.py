@@ -522,6 +522,18 @@ def test_many_threads_ask_at_once_over_connections_used_before(gateway: Gateway)
     assert len(answers) == 160
 
 
+def test_the_call_that_brought_a_stream_does_not_keep_it(serve: Serve) -> None:
+    async def main() -> None:
+        stream = await open_async(base_url)
+        # The thread that brought it may still be at its end. The engine is not called meanwhile.
+        await asyncio.sleep(0.1)
+        assert not any(isinstance(one, asyncio.Future) for one in gc.get_referrers(stream._engine))
+        await stream.close()
+
+    base_url = serve(Hanging())
+    asyncio.run(main())
+
+
 def test_a_stream_that_is_dropped_while_an_exception_is_on_its_way_leaves_it_alone(serve: Serve) -> None:
     server = Hanging()
 
@@ -532,7 +544,7 @@ def test_a_stream_that_is_dropped_while_an_exception_is_on_its_way_leaves_it_alo
         waiting = stream._engine.readable(asyncio.get_running_loop())
         engines = [stream._engine]
         del stream._engine
-        # The future that brought the stream is gone with the turn in which it did.
+        # The future that brought the stream goes with the turn in which it did.
         await asyncio.sleep(0)
         with pytest.raises(ZeroDivisionError):
             # The interpreter frees the left operand while the exception is set.

@@ -17,7 +17,7 @@ mod waiting;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use futures_util::FutureExt as _;
@@ -35,7 +35,6 @@ use super::durable::{Keyed, Lease, Reserved, Store};
 use super::files;
 use super::memory::Answers;
 use super::sealing::Sealer;
-use crate::clock::{millis, unix_millis};
 use crate::supervised::supervise;
 use crate::wire::{ApiError, Response};
 
@@ -159,9 +158,9 @@ impl Replays {
     ) -> Result<Begun, ApiError> {
         let Some(key) = key(headers)? else { return Ok(Begun::Unkeyed) };
         let keyed = self.keyed(key, asked);
-        let (wish, now) = (self.wish(asked.body), unix_millis());
+        let wish = self.wish(asked.body);
         // What this process knows goes first: the store does not know better.
-        let (place, reserved) = match self.own.reserve(&keyed, now, u64::MAX) {
+        let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
             Reserved::First(own) => {
                 // It is given back in any case: no lease of this process outlives its request.
                 let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.store != Some(false));
@@ -169,7 +168,7 @@ impl Replays {
                 // Nothing of a stream is kept: it costs the store no work.
                 let asked = match wish.stream {
                     Some(true) => None,
-                    _ => self.asking.ask(self.store.reserve(&keyed, now, now + millis(LEASE))).await,
+                    _ => self.asking.ask(self.store.reserve(&keyed, LEASE)).await,
                 };
                 match asked {
                     None => return Ok(Begun::First(first)),
@@ -244,16 +243,15 @@ impl Replays {
     async fn renew(&self) {
         let leases: Vec<Lease> = self.held().iter().cloned().collect();
         if !leases.is_empty()
-            && let Err(error) = self.store.renew_keys(&leases, unix_millis() + millis(LEASE)).await
+            && let Err(error) = self.store.renew_keys(&leases, LEASE).await
         {
             tracing::debug!("{error}: idempotency keys under way are not renewed");
         }
     }
 
     async fn forget(&self) {
-        let now = unix_millis();
-        self.own.forget(now);
-        if let Err(error) = self.store.forget_replays(now).await {
+        self.own.forget();
+        if let Err(error) = self.store.forget_replays().await {
             tracing::debug!("{error}: old answers to idempotency keys are not removed");
         }
     }
@@ -305,13 +303,12 @@ impl UnderWay {
 
     async fn keep(&mut self, record: Vec<u8>, hundredths: u8) {
         let Some(own) = self.own.take() else { return };
-        let expires = unix_millis() + millis(LIFETIME);
-        let replays = Arc::clone(&self.replays);
+        let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
         let lease = match self.lease.take() {
             Some(lease) if self.may_be_stored => lease,
             lease => {
                 // First here: a request that comes in between must not find the key free.
-                _ = replays.own.keep_answer(&own, &record, expires, hundredths);
+                _ = replays.own.keep_answer(&own, &record, LIFETIME, hundredths);
                 self.lease = lease;
                 return self.free().await;
             }
@@ -324,18 +321,18 @@ impl UnderWay {
                 None => record.clone(),
             };
             let kept =
-                replays.asking.ask(replays.store.keep_answer(&lease, &answer, expires, hundredths)).await;
+                replays.asking.ask(replays.store.keep_answer(&lease, &answer, LIFETIME, hundredths)).await;
             if kept == Some(true) && replays.sealer.is_none() {
                 // It is in this memory already.
                 replays.own.free_key(&own);
             } else {
                 // It answers here while the store is away.
-                _ = replays.own.keep_answer(&own, &record, expires, hundredths);
+                _ = replays.own.keep_answer(&own, &record, LIFETIME, hundredths);
             }
             if kept.is_some() {
                 replays.held().remove(&lease);
             } else {
-                replays.keep_later(Late { lease, answer, expires, hundredths });
+                replays.keep_later(Late { lease, answer, made, hundredths });
             }
         };
         _ = tokio::spawn(keeping).await;

@@ -72,6 +72,8 @@ fn of_nodes(random: &mut StdRng) -> Faults {
 
 fn of_others(_: &mut StdRng) -> Faults {
     vec![
+        (Fault::Counters { hang: false }, 500..3_000),
+        (Fault::Counters { hang: true }, 1_000..3_000),
         (Fault::Store, 300..800),
         (Fault::Store, 2_000..5_000),
         (Fault::Bucket, 1_000..4_000),
@@ -108,6 +110,7 @@ mod tests {
                 |fault: Fault| matches!(fault, Fault::Paused { .. }),
                 |fault: Fault| fault == Fault::Store,
                 |fault: Fault| fault == Fault::Disk,
+                |fault: Fault| matches!(fault, Fault::Counters { .. }),
             ] {
                 assert!(steps.iter().any(|step| is_there(step.fault)), "{seed}");
             }

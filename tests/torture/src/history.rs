@@ -122,6 +122,8 @@ pub(crate) enum Fault {
     Clock { node: usize, by_ms: i64 },
     /// The database is away.
     Store,
+    /// The counters are away with what they counted, or they hang.
+    Counters { hang: bool },
     /// The bucket refuses.
     Bucket,
     /// The disk of the node with a folder is full.

@@ -33,7 +33,7 @@ use crate::load::Load;
 use crate::world::{ADMIN_KEY, KEY, World};
 
 /// What the gateways promise today.
-const PROMISES: Promises = Promises { shared_replays: false, shared_limits: false };
+const PROMISES: Promises = Promises { shared_replays: true, shared_limits: true };
 /// How many violations are shown, and how many lines of each.
 const MOST_SHOWN: usize = 10;
 const MOST_LINES: usize = 6;

@@ -1,4 +1,4 @@
-//! The gateways and what they need: three that share a database and a bucket, and one that is alone with a folder on a
+//! The gateways and what they need: three that share a database, counters and a bucket, and one that is alone with a folder on a
 //! small disk. The thread that starts them has to outlive them.
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use gatewright::webhook::Secret;
-use gatewright_test_stores::Postgres;
+use gatewright_test_stores::{Postgres, Redis};
 use tokio::runtime::Runtime;
 
 use crate::bucket::{self, Bucket};
@@ -32,6 +32,7 @@ pub(crate) struct World {
     history: Arc<History>,
     nodes: Vec<Node>,
     postgres: Postgres,
+    redis: Redis,
     bucket: Arc<Bucket>,
     pub(crate) receiver: Arc<Receiver>,
     /// The address of the receiver.
@@ -47,7 +48,7 @@ impl World {
         history: &Arc<History>,
         runtime: &Runtime,
     ) -> Result<Self> {
-        let postgres = Postgres::start();
+        let (postgres, redis) = (Postgres::start(), Redis::start());
         let disk = Disk::mount(&folder.join(DISK))?;
         let (bucket, endpoint) = runtime.block_on(Bucket::start(&folder.join("bucket")))?;
         let provider = runtime.block_on(upstream::start(Arc::clone(history)))?;
@@ -59,6 +60,7 @@ impl World {
                 ("TORTURE_KEY", KEY.to_owned()),
                 ("TORTURE_ADMIN_KEY", ADMIN_KEY.to_owned()),
                 ("TORTURE_STORE", postgres.url()),
+                ("TORTURE_COUNTERS", redis.url()),
                 ("TORTURE_PEPPER", PEPPER.to_owned()),
                 ("TORTURE_WEBHOOKS", WEBHOOK_SECRET.to_owned()),
                 ("TORTURE_UPSTREAM", upstream::key_of(number)),
@@ -70,6 +72,7 @@ impl World {
             } else {
                 format!(
                     "[store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
+                     [counters]\nurl = {{ env = \"TORTURE_COUNTERS\" }}\ntimeout = \"500ms\"\n\
                      [files]\nurl = \"s3://{}/files\"\nendpoint = \"{endpoint}\"\n\
                      access_key = {{ env = \"TORTURE_BUCKET_ID\" }}\n\
                      secret_key = {{ env = \"TORTURE_BUCKET_SECRET\" }}\n",
@@ -81,7 +84,7 @@ impl World {
             nodes.push(Node::new(number, program, folder, variables, before, config)?);
         }
         let history = Arc::clone(history);
-        let mut world = Self { history, nodes, postgres, bucket, receiver, hook, disk };
+        let mut world = Self { history, nodes, postgres, redis, bucket, receiver, hook, disk };
         for node in &mut world.nodes {
             node.start()?;
         }
@@ -114,6 +117,10 @@ impl World {
             }
             (Fault::Store, true) => self.postgres.stop(),
             (Fault::Store, false) => self.postgres.resume(),
+            (Fault::Counters { hang: false }, true) => self.redis.stop(),
+            (Fault::Counters { hang: false }, false) => self.redis.resume(),
+            (Fault::Counters { hang: true }, true) => self.redis.hang(),
+            (Fault::Counters { hang: true }, false) => self.redis.go_on(),
             (Fault::Bucket, _) => self.bucket.refuse(begins),
             (Fault::Disk, true) => self.disk.fill()?,
             (Fault::Disk, false) => self.disk.clear()?,

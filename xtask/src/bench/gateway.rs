@@ -56,6 +56,16 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
+/// Options of our key.
+const LIMITS: [&str; 6] = [
+    "--requests-per-minute",
+    "--tokens-per-minute",
+    "--concurrent-requests",
+    "--tokens-per-day",
+    "--tokens-per-month",
+    "--cost-per-day",
+];
+
 /// Medians by measurement and gateway.
 type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>;
 
@@ -99,7 +109,8 @@ pub(super) fn start_stub() -> Result<Running> {
     Ok(Running::new("the stub itself", child, format!("127.0.0.1:{port}"), "/v1/chat/completions"))
 }
 
-/// Our gateway with keys, limits and usage, in front of the stub as an upstream of a kind.
+/// Our gateway in front of the stub as an upstream of a kind, with usage and a key that has limits of all sorts, which nobody
+/// reaches.
 fn start_ours(name: &'static str, stub: &Running, kind: &str, path: &'static str) -> Result<Running> {
     let folder = root().join("target/bench").join(name);
     fs::create_dir_all(&folder)?;
@@ -112,22 +123,31 @@ fn start_ours(name: &'static str, stub: &Running, kind: &str, path: &'static str
         stub.host,
         models.collect::<String>()
     );
-    let file = folder.join("gatewright.toml");
+    let (file, data) = (folder.join("gatewright.toml"), folder.join("data"));
     fs::write(&file, config)?;
+    if data.exists() {
+        fs::remove_dir_all(&data)?;
+    }
+    let mut create = command(release("gatewright"));
+    create.args(["keys", "create", "bench", "--json", "--data"]).arg(&data);
+    for limit in LIMITS {
+        create.args([limit, "1000000000"]);
+    }
+    let key: Value = serde_json::from_str(&output(&mut create)?)?;
     let mut child = command(release("gatewright"))
         .args(["serve", "--json", "--config"])
         .arg(&file)
         .arg("--data")
-        .arg(folder.join("data"))
+        .arg(&data)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start the gateway")?;
     let ready: Value = serde_json::from_str(&first_line(&mut child)?).context("the gateway did not start")?;
-    let text = |name: &str| ready[name].as_str().unwrap_or_default().to_owned();
-    let host = text("listening").trim_start_matches("http://").to_owned();
+    let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+    let host = text(&ready, "listening").trim_start_matches("http://").to_owned();
     let mut running = Running::new(name, child, host, path);
-    running.key = text("key");
+    running.key = text(&key, "secret");
     Ok(running)
 }
 

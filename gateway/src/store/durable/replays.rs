@@ -15,8 +15,7 @@ pub(crate) const MOST_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// What an answer takes beside its bytes: its table entries.
 pub(crate) const ANSWER_OVERHEAD: usize = 512;
 
-/// How long a lease that ran out is still known, unless the next one is taken: the clock of whoever holds it may be slow, or its
-/// answer may be late.
+/// How long a lease that ran out is still known, unless the next one is taken: the answer of whoever holds it may be late.
 pub(crate) const UNANSWERED_FOR: Duration = Duration::from_mins(5);
 
 /// A request with an idempotency key.
@@ -44,29 +43,33 @@ pub(crate) enum Reserved {
     Answered(Vec<u8>),
 }
 
-/// The store of answers by idempotency keys. Times are in milliseconds since 1970.
+/// The store of answers by idempotency keys. What time it is, the store says: the clocks of the processes that use it differ.
 pub(crate) trait ReplayStore {
-    /// Takes the lease of a request until `due`, unless somebody has it, or the request is answered.
-    fn reserve<'s>(&'s self, keyed: &'s Keyed, now: u64, due: u64) -> Stored<'s, Reserved>;
+    /// Takes the lease of a request for some time, unless somebody has it, or the request is answered.
+    fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved>;
 
-    /// Keeps the answer to a request until `due`. False if somebody else has taken the next lease, or this one is forgotten. Old answers to the operation
-    /// give way; `hundredths`: how much of the room those of one API key may take.
+    /// Keeps the answer to a request for some time. False if somebody else has taken the next lease, or this one is forgotten.
+    /// Old answers to the operation give way; `hundredths`: how much of the room those of one API key may take.
     fn keep_answer<'s>(
         &'s self,
         lease: &'s Lease,
         answer: &'s [u8],
-        due: u64,
+        lasts: Duration,
         hundredths: u8,
     ) -> Stored<'s, bool>;
 
     /// Frees a key that came to no answer.
     fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()>;
 
-    /// Renews the leases of requests under way until `due`.
-    fn renew_keys<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, ()>;
+    /// Renews the leases of requests under way: from now on, they last so long.
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, ()>;
 
     /// Forgets answers that have run out, and leases that did so [`UNANSWERED_FOR`] ago.
-    fn forget_replays(&self, now: u64) -> Stored<'_, ()>;
+    fn forget_replays(&self) -> Stored<'_, ()>;
+
+    /// Makes all of them so much older, for tests.
+    #[cfg(test)]
+    fn age_replays(&self, by: Duration) -> Stored<'_, ()>;
 }
 
 /// How many answers of an operation, and bytes, one API key may have.

@@ -2,13 +2,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::{MemoryStore, done};
-use crate::clock::millis;
+use crate::clock::{millis, monotonic_nanos};
 use crate::store::durable::{
     ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, Stored,
     UNANSWERED_FOR, part_of_key,
 };
+
+/// What the clock said when the process began, so that tests can make what is kept older.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Requests under way, and the newest answers of each operation.
 #[derive(Debug, Default)]
@@ -25,7 +29,7 @@ struct Kept {
 struct Request {
     keyed: Keyed,
     lease: i64,
-    /// Until when it holds, in milliseconds since 1970.
+    /// Until when it holds, in milliseconds of a clock that only goes forward.
     due: u64,
     /// `None` while it is under way.
     answer: Option<Vec<u8>>,
@@ -98,8 +102,9 @@ impl Answers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn reserve(&self, keyed: &Keyed, now: u64, due: u64) -> Reserved {
-        let mut kept = self.lock();
+    pub(crate) fn reserve(&self, keyed: &Keyed, lasts: Duration) -> Reserved {
+        let (now, mut kept) = (now(), self.lock());
+        let due = now.saturating_add(millis(lasts));
         if let Some(request) = kept.find(&keyed.slot, now) {
             return request.reserved(keyed);
         }
@@ -108,8 +113,9 @@ impl Answers {
         Reserved::First(Lease { id: keyed.slot.clone(), number: lease })
     }
 
-    pub(crate) fn keep_answer(&self, lease: &Lease, answer: &[u8], due: u64, hundredths: u8) -> bool {
+    pub(crate) fn keep_answer(&self, lease: &Lease, answer: &[u8], lasts: Duration, hundredths: u8) -> bool {
         let mut kept = self.lock();
+        let due = now().saturating_add(millis(lasts));
         let Some(request) = kept.under_way(lease) else { return false };
         (request.answer, request.due) = (Some(answer.to_vec()), due);
         let keyed = request.keyed.clone();
@@ -124,8 +130,9 @@ impl Answers {
         }
     }
 
-    pub(crate) fn renew_keys(&self, leases: &[Lease], due: u64) {
+    pub(crate) fn renew_keys(&self, leases: &[Lease], last: Duration) {
         let mut kept = self.lock();
+        let due = now().saturating_add(millis(last));
         for lease in leases {
             if let Some(request) = kept.under_way(lease) {
                 request.due = due;
@@ -133,8 +140,8 @@ impl Answers {
         }
     }
 
-    pub(crate) fn forget(&self, now: u64) {
-        let mut kept = self.lock();
+    pub(crate) fn forget(&self) {
+        let (now, mut kept) = (now(), self.lock());
         let Kept { requests, shelves } = &mut *kept;
         let unanswered = now.saturating_sub(millis(UNANSWERED_FOR));
         requests.retain(|_, request| request.due > if request.answer.is_some() { now } else { unanswered });
@@ -148,19 +155,28 @@ impl Answers {
     }
 }
 
+#[cfg(test)]
+impl Answers {
+    fn age(&self, by: Duration) {
+        for request in self.lock().requests.values_mut() {
+            request.due = request.due.saturating_sub(millis(by));
+        }
+    }
+}
+
 impl ReplayStore for MemoryStore {
-    fn reserve<'s>(&'s self, keyed: &'s Keyed, now: u64, due: u64) -> Stored<'s, Reserved> {
-        done(self.answers.reserve(keyed, now, due))
+    fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved> {
+        done(self.answers.reserve(keyed, lasts))
     }
 
     fn keep_answer<'s>(
         &'s self,
         lease: &'s Lease,
         answer: &'s [u8],
-        due: u64,
+        lasts: Duration,
         hundredths: u8,
     ) -> Stored<'s, bool> {
-        done(self.answers.keep_answer(lease, answer, due, hundredths))
+        done(self.answers.keep_answer(lease, answer, lasts, hundredths))
     }
 
     fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
@@ -168,13 +184,24 @@ impl ReplayStore for MemoryStore {
         done(())
     }
 
-    fn renew_keys<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, ()> {
-        self.answers.renew_keys(leases, due);
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, ()> {
+        self.answers.renew_keys(leases, last);
         done(())
     }
 
-    fn forget_replays(&self, now: u64) -> Stored<'_, ()> {
-        self.answers.forget(now);
+    fn forget_replays(&self) -> Stored<'_, ()> {
+        self.answers.forget();
         done(())
     }
+
+    #[cfg(test)]
+    fn age_replays(&self, by: Duration) -> Stored<'_, ()> {
+        self.answers.age(by);
+        done(())
+    }
+}
+
+/// Milliseconds of a clock that only goes forward.
+fn now() -> u64 {
+    DAY_MS + monotonic_nanos() / 1_000_000
 }

@@ -209,21 +209,21 @@ async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() 
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
     let Ok(Begun::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
-    let asked_later = |later: Duration| {
+    let asked_after = async |time: Duration| {
         let caller = "key_1".into();
         let asked = Asked { operation: &CREATE_VIDEO, caller: &caller, path: &[], query: &[], body: b"{}" };
-        let (keyed, now) = (replays.keyed("k", asked), unix_millis() + millis(later));
-        let store = Arc::clone(&store);
-        async move { store.reserve(&keyed, now, now + 60_000).await.expect("a store") }
+        store.age_replays(time).await.expect("a store");
+        store.reserve(&replays.keyed("k", asked), LEASE).await.expect("a store")
     };
-    tokio::time::sleep(Duration::from_millis(5)).await;
+    let half = LEASE / 2;
+    assert_eq!(asked_after(half).await, Reserved::UnderWay);
     replays.renew().await;
-    assert_eq!(asked_later(LEASE.saturating_sub(Duration::from_secs(1))).await, Reserved::UnderWay);
-    assert!(matches!(asked_later(2 * LEASE).await, Reserved::First(_)));
+    assert_eq!(asked_after(half).await, Reserved::UnderWay);
+    assert!(matches!(asked_after(LEASE).await, Reserved::First(_)));
     // The one who comes back too late changes nothing.
     turn.answered(text("late"), 100).await;
     assert!(replays.held().is_empty());
-    assert_eq!(asked_later(2 * LEASE).await, Reserved::UnderWay);
+    assert_eq!(asked_after(Duration::ZERO).await, Reserved::UnderWay);
 }
 
 #[test]

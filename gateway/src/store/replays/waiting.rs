@@ -3,17 +3,17 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use super::{PAUSE, Replays};
-use crate::clock::unix_millis;
+use super::{LIFETIME, PAUSE, Replays};
 use crate::store::durable::{ANSWER_OVERHEAD, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS};
 
 /// An answer, as the store gets it.
 pub(super) struct Late {
     pub(super) lease: Lease,
     pub(super) answer: Vec<u8>,
-    /// In milliseconds since 1970.
-    pub(super) expires: u64,
+    /// When it was made.
+    pub(super) made: Instant,
     /// How much of the room for answers those of its API key may take.
     pub(super) hundredths: u8,
 }
@@ -34,13 +34,13 @@ impl Late {
 }
 
 impl Waiting {
-    /// Returns what gives way for it: what expires first.
+    /// Returns what gives way for it: what is oldest.
     fn add(&mut self, late: Late) -> Vec<Arc<Late>> {
         self.bytes += late.size();
         self.answers.push_back(Arc::new(late));
         let mut gone = Vec::new();
         while self.answers.len() > MOST_ANSWERS || self.bytes > MOST_ANSWER_BYTES {
-            let first = self.answers.iter().min_by_key(|late| late.expires).cloned();
+            let first = self.answers.iter().min_by_key(|late| late.made).cloned();
             let Some(first) = first else { break };
             self.remove(&first);
             gone.push(first);
@@ -83,11 +83,12 @@ impl Replays {
 
     /// Hands the store one of them. False if it does not take it.
     async fn write(&self, late: &Arc<Late>) -> bool {
-        if unix_millis() < late.expires {
+        let lasts = LIFETIME.saturating_sub(late.made.elapsed());
+        if !lasts.is_zero() {
             if self.asking.rests() {
                 return false;
             }
-            let kept = self.store.keep_answer(&late.lease, &late.answer, late.expires, late.hundredths);
+            let kept = self.store.keep_answer(&late.lease, &late.answer, lasts, late.hundredths);
             if let Err(error) = kept.await {
                 tracing::debug!("{error}: an answer to an idempotency key waits");
                 return false;
@@ -118,11 +119,15 @@ async fn write(replays: Weak<Replays>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+    use std::time::Duration;
+
     use super::*;
 
     fn late(number: u64, bytes: usize) -> Late {
+        static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
         let lease = Lease { id: number.to_string(), number: 0 };
-        Late { lease, answer: vec![b'x'; bytes], expires: number, hundredths: 100 }
+        Late { lease, answer: vec![b'x'; bytes], made: *FIRST + Duration::from_secs(number), hundredths: 100 }
     }
 
     fn ids(answers: &[Arc<Late>]) -> Vec<&str> {

@@ -16,4 +16,12 @@ impl Dialect {
             Self::Postgres => "BEGIN",
         }
     }
+
+    /// The clock of the database, in milliseconds since 1970.
+    pub(super) fn now(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)",
+            Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
 }

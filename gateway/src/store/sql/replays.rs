@@ -1,4 +1,6 @@
-//! Answers by idempotency keys in a database.
+//! Answers by idempotency keys in a database, by its clock.
+
+use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -11,15 +13,20 @@ use crate::store::durable::{
 
 /// One statement, so that of two requests at once one is the first. What has run out is as if it were not there.
 const RESERVE: &str = "
-    INSERT INTO replays (slot, operation, owner, fingerprint, lease, due, bytes) VALUES ($1, $2, $3, $4, $7, $5, 0)
+    INSERT INTO replays (slot, operation, owner, fingerprint, lease, due, bytes)
+    VALUES ($1, $2, $3, $4, $5, {now} + $6, 0)
     ON CONFLICT (slot) DO UPDATE SET
         fingerprint = excluded.fingerprint, lease = excluded.lease, due = excluded.due, bytes = 0, answer = NULL
-    WHERE replays.due <= $6
+    WHERE replays.due <= {now}
     RETURNING lease";
 
 const KEEP: &str = "
-    UPDATE replays SET answer = $3, bytes = $4, due = $5 WHERE slot = $1 AND lease = $2 AND answer IS NULL
+    UPDATE replays SET answer = $3, bytes = $4, due = {now} + $5 WHERE slot = $1 AND lease = $2 AND answer IS NULL
     RETURNING operation";
+
+const RENEW: &str = "UPDATE replays SET due = {now} + $1 WHERE answer IS NULL AND ";
+
+const FORGET: &str = "DELETE FROM replays WHERE due <= {now} AND (answer IS NOT NULL OR due <= {now} - $1)";
 
 /// Counted from the newest one: of all answers to an operation, and of those of each key.
 const GIVE_WAY: &str = "
@@ -39,12 +46,17 @@ const MOST_RENEWED: usize = 100;
 const TRIES: u32 = 5;
 
 impl SqlStore {
-    async fn renew_some_keys(&self, leases: &[&Lease], due: u64) -> Result<(), StoreError> {
+    /// A statement of this file, with the clock of the database.
+    fn timed(&self, statement: &str) -> String {
+        statement.replace("{now}", self.dialect().now())
+    }
+
+    async fn renew_some_keys(&self, leases: &[&Lease], last: Duration) -> Result<(), StoreError> {
         let held =
             (0..leases.len()).map(|at| format!("(slot = ${} AND lease = ${})", 2 * at + 2, 2 * at + 3));
         let held = held.collect::<Vec<_>>().join(" OR ");
-        let renew = format!("UPDATE replays SET due = $1 WHERE answer IS NULL AND ({held})");
-        let mut renew = sqlx::query(AssertSqlSafe(renew)).bind(signed(due));
+        let renew = format!("{}({held})", self.timed(RENEW));
+        let mut renew = sqlx::query(AssertSqlSafe(renew)).bind(signed(millis(last)));
         for lease in leases {
             renew = renew.bind(lease.id.as_str()).bind(lease.number);
         }
@@ -54,14 +66,15 @@ impl SqlStore {
 }
 
 impl ReplayStore for SqlStore {
-    fn reserve<'s>(&'s self, keyed: &'s Keyed, now: u64, due: u64) -> Stored<'s, Reserved> {
+    fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved> {
         stored(async move {
             let database = self.connections().await?;
             let Keyed { slot, operation, owner, fingerprint } = keyed;
             for _ in 0..TRIES {
-                let reserve = sqlx::query(RESERVE).bind(slot.as_str()).bind(*operation).bind(&**owner);
-                let reserve = reserve.bind(&fingerprint[..]).bind(signed(due)).bind(signed(now));
-                let reserve = reserve.bind(rand::random::<i64>());
+                let reserve = sqlx::query(AssertSqlSafe(self.timed(RESERVE)));
+                let reserve =
+                    reserve.bind(slot.as_str()).bind(*operation).bind(&**owner).bind(&fingerprint[..]);
+                let reserve = reserve.bind(rand::random::<i64>()).bind(signed(millis(lasts)));
                 if let Some(row) = reserve.fetch_optional(&database).await? {
                     let lease = Lease { id: slot.clone(), number: row.try_get("lease")? };
                     return Ok(Reserved::First(lease));
@@ -85,13 +98,15 @@ impl ReplayStore for SqlStore {
         &'s self,
         lease: &'s Lease,
         answer: &'s [u8],
-        due: u64,
+        lasts: Duration,
         hundredths: u8,
     ) -> Stored<'s, bool> {
         stored(async move {
             let database = self.connections().await?;
-            let keep = sqlx::query(KEEP).bind(lease.id.as_str()).bind(lease.number).bind(answer);
-            let keep = keep.bind(signed((ANSWER_OVERHEAD + answer.len()) as u64)).bind(signed(due));
+            let keep =
+                sqlx::query(AssertSqlSafe(self.timed(KEEP))).bind(lease.id.as_str()).bind(lease.number);
+            let bytes = signed((ANSWER_OVERHEAD + answer.len()) as u64);
+            let keep = keep.bind(answer).bind(bytes).bind(signed(millis(lasts)));
             let Some(row) = keep.fetch_optional(&database).await? else { return Ok(false) };
             let (own_count, own_bytes) = part_of_key(hundredths);
             let give_way = sqlx::query(GIVE_WAY)
@@ -116,23 +131,30 @@ impl ReplayStore for SqlStore {
         })
     }
 
-    fn renew_keys<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, ()> {
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, ()> {
         Box::pin(async move {
             let mut sorted: Vec<&Lease> = leases.iter().collect();
             sorted.sort_unstable_by(|one, other| one.id.cmp(&other.id));
             for some in sorted.chunks(MOST_RENEWED) {
-                stored(self.renew_some_keys(some, due)).await?;
+                stored(self.renew_some_keys(some, last)).await?;
             }
             Ok(())
         })
     }
 
-    fn forget_replays(&self, now: u64) -> Stored<'_, ()> {
+    fn forget_replays(&self) -> Stored<'_, ()> {
         stored(async move {
-            let forget = "DELETE FROM replays WHERE due <= $1 AND (answer IS NOT NULL OR due <= $2)";
-            let unanswered = now.saturating_sub(millis(UNANSWERED_FOR));
-            let forget = sqlx::query(forget).bind(signed(now)).bind(signed(unanswered));
+            let forget = sqlx::query(AssertSqlSafe(self.timed(FORGET))).bind(signed(millis(UNANSWERED_FOR)));
             forget.execute(&self.connections().await?).await?;
+            Ok(())
+        })
+    }
+
+    #[cfg(test)]
+    fn age_replays(&self, by: Duration) -> Stored<'_, ()> {
+        stored(async move {
+            let age = sqlx::query("UPDATE replays SET due = due - $1").bind(signed(millis(by)));
+            age.execute(&self.connections().await?).await?;
             Ok(())
         })
     }

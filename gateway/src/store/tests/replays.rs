@@ -1,7 +1,8 @@
 //! Answers by idempotency keys.
 
+use std::time::Duration;
+
 use super::kinds::Shared;
-use crate::clock::millis;
 use crate::store::Store;
 use crate::store::durable::{Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, Reserved, UNANSWERED_FOR};
 
@@ -15,33 +16,47 @@ in_every_store! {
     the_answers_of_a_key_leave_room_to_others
 }
 
-const LATER: u64 = 60_000;
+const WHILE: Duration = Duration::from_mins(10);
+/// Less than that by more than the tests take.
+const SHORTER: Duration = Duration::from_mins(8);
 
 fn keyed(slot: &str, owner: &str) -> Keyed {
     Keyed { slot: slot.to_owned(), operation: "create_video", owner: owner.into(), fingerprint: [7; 32] }
 }
 
-async fn reserve(store: &dyn Store, slot: &str, now: u64) -> Reserved {
-    store.reserve(&keyed(slot, "key"), now, now + LATER).await.expect("a store")
+async fn reserve(store: &dyn Store, slot: &str) -> Reserved {
+    store.reserve(&keyed(slot, "key"), WHILE).await.expect("a store")
 }
 
-async fn first(store: &dyn Store, keyed: &Keyed, now: u64) -> Lease {
-    match store.reserve(keyed, now, now + LATER).await.expect("a store") {
+async fn first(store: &dyn Store, keyed: &Keyed) -> Lease {
+    match store.reserve(keyed, WHILE).await.expect("a store") {
         Reserved::First(lease) => lease,
         other => panic!("{}: {other:?}", keyed.slot),
     }
 }
 
-async fn answer(store: &dyn Store, keyed: &Keyed, now: u64, answer: &[u8], hundredths: u8) {
-    let lease = first(store, keyed, now).await;
-    assert!(store.keep_answer(&lease, answer, now + LATER, hundredths).await.expect("a store"));
+async fn keep(store: &dyn Store, lease: &Lease, answer: &[u8]) -> bool {
+    store.keep_answer(lease, answer, WHILE, 100).await.expect("a store")
+}
+
+async fn answer(store: &dyn Store, keyed: &Keyed, answer: &[u8], hundredths: u8) {
+    let lease = first(store, keyed).await;
+    assert!(store.keep_answer(&lease, answer, WHILE, hundredths).await.expect("a store"));
+}
+
+async fn age(store: &dyn Store, by: Duration) {
+    store.age_replays(by).await.expect("a store");
+}
+
+async fn forget(store: &dyn Store) {
+    store.forget_replays().await.expect("a store");
 }
 
 async fn one_of_several_at_once_is_the_first(shared: Shared) {
     let asking: Vec<_> = (0..16)
         .map(|number| {
             let store = std::sync::Arc::clone(if number % 2 == 0 { &shared.one } else { &shared.other });
-            tokio::spawn(async move { reserve(&*store, "a", 0).await })
+            tokio::spawn(async move { reserve(&*store, "a").await })
         })
         .collect();
     let mut first = 0;
@@ -56,95 +71,111 @@ async fn one_of_several_at_once_is_the_first(shared: Shared) {
 
 async fn an_answer_is_given_again_until_it_expires(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
-    answer(one, &keyed("a", "key"), 0, b"\0made\xff", 100).await;
-    assert_eq!(reserve(other, "a", LATER - 1).await, Reserved::Answered(b"\0made\xff".to_vec()));
+    answer(one, &keyed("a", "key"), b"\0made\xff", 100).await;
+    age(one, SHORTER).await;
+    assert_eq!(reserve(other, "a").await, Reserved::Answered(b"\0made\xff".to_vec()));
     let another = Keyed { fingerprint: [8; 32], ..keyed("a", "key") };
-    assert_eq!(other.reserve(&another, 1, 2).await.expect("a store"), Reserved::Other);
-    one.forget_replays(LATER - 1).await.expect("a store");
-    assert!(matches!(reserve(other, "a", LATER - 1).await, Reserved::Answered(_)));
+    assert_eq!(other.reserve(&another, WHILE).await.expect("a store"), Reserved::Other);
+    forget(one).await;
+    assert!(matches!(reserve(other, "a").await, Reserved::Answered(_)));
     // What has expired is as if it were not there, whether or not it was removed.
-    first(other, &another, LATER).await;
-    answer(one, &keyed("b", "key"), 0, b"", 100).await;
-    one.forget_replays(LATER).await.expect("a store");
-    first(other, &keyed("b", "key"), 1).await;
+    age(one, WHILE).await;
+    first(other, &another).await;
+    answer(one, &keyed("b", "key"), b"", 100).await;
+    age(one, WHILE).await;
+    forget(one).await;
+    first(other, &keyed("b", "key")).await;
 }
 
 async fn a_key_is_freed_by_who_has_its_lease_alone(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
-    let lease = first(one, &keyed("a", "key"), 0).await;
+    let lease = first(one, &keyed("a", "key")).await;
     let foreign = Lease { number: lease.number.wrapping_add(1), ..lease.clone() };
     other.free_key(&foreign).await.expect("a store");
-    assert_eq!(reserve(other, "a", 1).await, Reserved::UnderWay);
+    assert_eq!(reserve(other, "a").await, Reserved::UnderWay);
     other.free_key(&lease).await.expect("a store");
-    let next = first(other, &keyed("a", "key"), 1).await;
-    assert!(other.keep_answer(&next, b"made", LATER, 100).await.expect("a store"));
+    let next = first(other, &keyed("a", "key")).await;
+    assert!(keep(other, &next, b"made").await);
     // What is answered is not freed any more.
     one.free_key(&next).await.expect("a store");
-    assert_eq!(reserve(one, "a", 1).await, Reserved::Answered(b"made".to_vec()));
+    assert_eq!(reserve(one, "a").await, Reserved::Answered(b"made".to_vec()));
 }
 
 async fn a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
-    let before = first(one, &keyed("a", "key"), 0).await;
-    one.renew_keys(std::slice::from_ref(&before), 2 * LATER).await.expect("a store");
-    assert_eq!(reserve(other, "a", 2 * LATER - 1).await, Reserved::UnderWay);
+    let renew = async |lease| one.renew_keys(std::slice::from_ref(lease), 2 * WHILE).await.expect("a store");
+    let before = first(one, &keyed("a", "key")).await;
+    renew(&before).await;
+    age(other, WHILE + SHORTER).await;
+    assert_eq!(reserve(other, "a").await, Reserved::UnderWay);
+    age(other, WHILE).await;
     let another = Keyed { fingerprint: [8; 32], ..keyed("a", "key") };
-    let next = first(other, &another, 2 * LATER).await;
-    assert!(!one.keep_answer(&before, b"late", 9 * LATER, 100).await.expect("a store"));
+    let next = first(other, &another).await;
+    assert!(!keep(one, &before, b"late").await);
     one.free_key(&before).await.expect("a store");
-    one.renew_keys(std::slice::from_ref(&before), 9 * LATER).await.expect("a store");
-    assert!(other.keep_answer(&next, b"made", 4 * LATER, 100).await.expect("a store"));
-    let again = one.reserve(&another, 3 * LATER, 9 * LATER).await.expect("a store");
+    renew(&before).await;
+    assert!(keep(other, &next, b"made").await);
+    let again = one.reserve(&another, WHILE).await.expect("a store");
     assert_eq!(again, Reserved::Answered(b"made".to_vec()));
     // A gateway that comes back after its key was forgotten finds that of another request.
-    let before = first(one, &keyed("b", "key"), 0).await;
-    one.forget_replays(LATER + millis(UNANSWERED_FOR)).await.expect("a store");
-    let next = first(other, &keyed("b", "key"), LATER).await;
-    assert!(!one.keep_answer(&before, b"late", 9 * LATER, 100).await.expect("a store"));
-    assert!(other.keep_answer(&next, b"made", 9 * LATER, 100).await.expect("a store"));
+    let before = first(one, &keyed("b", "key")).await;
+    age(one, WHILE + UNANSWERED_FOR).await;
+    forget(one).await;
+    let next = first(other, &keyed("b", "key")).await;
+    assert!(!keep(one, &before, b"late").await);
+    assert!(keep(other, &next, b"made").await);
 }
 
 async fn an_answer_that_is_late_is_kept_unless_its_lease_is_forgotten(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
-    let gone = LATER + millis(UNANSWERED_FOR);
-    let lease = first(one, &keyed("a", "key"), 0).await;
-    other.forget_replays(gone - 1).await.expect("a store");
-    assert!(one.keep_answer(&lease, b"late", 9 * gone, 100).await.expect("a store"));
-    assert_eq!(reserve(other, "a", gone).await, Reserved::Answered(b"late".to_vec()));
-    let lease = first(one, &keyed("b", "key"), 0).await;
-    other.forget_replays(gone).await.expect("a store");
-    assert!(!one.keep_answer(&lease, b"late", 9 * gone, 100).await.expect("a store"));
-    assert!(matches!(reserve(other, "b", gone).await, Reserved::First(_)));
+    let lease = first(one, &keyed("a", "key")).await;
+    age(other, SHORTER + UNANSWERED_FOR).await;
+    forget(other).await;
+    assert!(keep(one, &lease, b"late").await);
+    assert_eq!(reserve(other, "a").await, Reserved::Answered(b"late".to_vec()));
+    let lease = first(one, &keyed("b", "key")).await;
+    age(other, WHILE + UNANSWERED_FOR).await;
+    forget(other).await;
+    assert!(!keep(one, &lease, b"late").await);
+    assert!(matches!(reserve(other, "b").await, Reserved::First(_)));
 }
 
 async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Shared) {
     let store = &*shared.one;
-    for number in 0..=MOST_ANSWERS as u64 {
-        answer(store, &keyed(&number.to_string(), "key"), number, b"x", 100).await;
+    let second = Duration::from_secs(1);
+    for number in 0..=MOST_ANSWERS {
+        answer(store, &keyed(&number.to_string(), "key"), b"x", 100).await;
+        // Which of those is oldest that came within a millisecond, nobody says.
+        if number == 0 {
+            age(store, second).await;
+        }
     }
-    assert!(matches!(reserve(store, "0", 1).await, Reserved::First(_)));
-    assert!(matches!(reserve(store, "1", 1).await, Reserved::Answered(_)));
+    assert!(matches!(reserve(store, "0").await, Reserved::First(_)));
+    assert!(matches!(reserve(store, "1").await, Reserved::Answered(_)));
     // Another operation has room of its own.
     let other = Keyed { operation: "create_response", ..keyed("other", "key") };
-    answer(store, &other, 5_000, b"x", 100).await;
-    assert!(matches!(reserve(store, "1", 1).await, Reserved::Answered(_)));
+    answer(store, &other, b"x", 100).await;
+    assert!(matches!(reserve(store, "1").await, Reserved::Answered(_)));
     let large = vec![b'x'; MOST_ANSWER_BYTES / 4];
-    for number in 0..4_u64 {
-        answer(store, &keyed(&format!("large {number}"), "key"), 6_000 + number, &large, 100).await;
+    for number in 0..4 {
+        age(store, second).await;
+        answer(store, &keyed(&format!("large {number}"), "key"), &large, 100).await;
     }
-    assert!(matches!(reserve(store, "large 0", 1).await, Reserved::First(_)));
-    assert!(matches!(reserve(store, "large 1", 1).await, Reserved::Answered(_)));
-    store.forget_replays(9 * LATER).await.expect("a store");
-    assert!(matches!(reserve(store, "large 1", 1).await, Reserved::First(_)));
+    assert!(matches!(reserve(store, "large 0").await, Reserved::First(_)));
+    assert!(matches!(reserve(store, "large 1").await, Reserved::Answered(_)));
+    age(store, WHILE).await;
+    forget(store).await;
+    assert!(matches!(reserve(store, "large 1").await, Reserved::First(_)));
 }
 
 async fn the_answers_of_a_key_leave_room_to_others(shared: Shared) {
     let store = &*shared.one;
-    answer(store, &keyed("other", "other"), 0, b"x", 1).await;
-    for number in 0..=10_u64 {
-        answer(store, &keyed(&number.to_string(), "key"), 1 + number, b"x", 1).await;
+    answer(store, &keyed("other", "other"), b"x", 1).await;
+    for number in 0..=10 {
+        age(store, Duration::from_secs(1)).await;
+        answer(store, &keyed(&number.to_string(), "key"), b"x", 1).await;
     }
-    assert!(matches!(reserve(store, "0", 1).await, Reserved::First(_)));
-    assert!(matches!(reserve(store, "1", 1).await, Reserved::Answered(_)));
-    assert!(matches!(reserve(store, "other", 1).await, Reserved::Answered(_)));
+    assert!(matches!(reserve(store, "0").await, Reserved::First(_)));
+    assert!(matches!(reserve(store, "1").await, Reserved::Answered(_)));
+    assert!(matches!(reserve(store, "other").await, Reserved::Answered(_)));
 }

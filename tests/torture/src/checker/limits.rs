@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::record::{Call, Record, report};
+use super::record::{Call, Record, Trouble, report};
 use super::{Promises, SECOND, Violation};
 use crate::expected;
 use crate::history::{Asked, Fault};
 
 /// After this time what one node spends counts on all: it is written twice a second and read every five.
 const COUNTED: u64 = 8 * SECOND;
+/// Within this time gateways use counters that are back.
+const RECONNECTING: u64 = 3 * SECOND;
 /// A minute.
 const MINUTE: u64 = 60 * SECOND;
 
@@ -67,8 +69,16 @@ fn spends(
     }
 }
 
-/// A limit a minute refills evenly, and all of a minute may be used at once: between any two moments there are as many
-/// calls as that, at most. A call was counted at some moment between its beginning and its end.
+/// Who counts calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Counting {
+    /// A process of a node, by how often that had been started anew before.
+    Process { node: usize, starts: usize },
+    /// The counters, since they were away so often.
+    Together { since: usize },
+}
+
+/// A limit a minute holds for each process, and for all together where they count together.
 fn paces(
     record: &Record<'_>,
     name: &str,
@@ -77,35 +87,63 @@ fn paces(
     promises: Promises,
     violations: &mut Vec<Violation>,
 ) {
-    let mut counted: HashMap<(usize, usize), Vec<&Call<'_>>> = HashMap::new();
+    let mut counted: HashMap<Counting, Vec<&Call<'_>>> = HashMap::new();
     for call in calls {
-        let process = if promises.shared_limits { (0, 0) } else { (call.node, process(record, call)) };
-        counted.entry(process).or_default().push(call);
+        let process = Counting::Process { node: call.node, starts: starts(record, call) };
+        let together = if promises.shared_limits { together(record, call) } else { None };
+        for counting in [Some(process), together].into_iter().flatten() {
+            counted.entry(counting).or_default().push(call);
+        }
     }
-    for mut calls in counted.into_values() {
-        calls.sort_by_key(|call| call.began);
-        for (place, first) in calls.iter().enumerate() {
-            for (more, last) in calls[place..].iter().enumerate() {
-                let Some(end) = last.answer.map(|answer| answer.at) else { continue };
-                let time = end.saturating_sub(first.began);
-                let most = limit + limit * time / MINUTE + 1;
-                let within =
-                    calls[place..].iter().filter(|call| call.answer.is_some_and(|answer| answer.at <= end));
-                if more as u64 >= most && within.count() as u64 > most {
-                    let why = format!("{name} is accepted more than {most} times in {} ms", time / 1000);
-                    let lines = first.lines().into_iter().chain(last.lines());
-                    return report(violations, "limit a minute holds", why, lines);
-                }
-            }
+    for calls in counted.into_values() {
+        if let Some((why, lines)) = outpaces(limit, calls) {
+            return report(violations, "limit a minute holds", format!("{name} is accepted {why}"), lines);
         }
     }
 }
 
+/// A limit a minute refills evenly, and all of a minute may be used at once: between any two moments there are as many
+/// calls as that, at most. A call was counted at some moment between its beginning and its end.
+fn outpaces(limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
+    calls.sort_by_key(|call| call.began);
+    for (place, first) in calls.iter().enumerate() {
+        for (more, last) in calls[place..].iter().enumerate() {
+            let Some(end) = last.answer.map(|answer| answer.at) else { continue };
+            let time = end.saturating_sub(first.began);
+            let most = limit + limit * time / MINUTE + 1;
+            let within =
+                calls[place..].iter().filter(|call| call.answer.is_some_and(|answer| answer.at <= end));
+            if more as u64 >= most && within.count() as u64 > most {
+                let why = format!("more than {most} times in {} ms", time / 1000);
+                return Some((why, first.lines().into_iter().chain(last.lines()).collect()));
+            }
+        }
+    }
+    None
+}
+
 /// How often the node of a call had been started anew before.
-fn process(record: &Record<'_>, call: &Call<'_>) -> usize {
+fn starts(record: &Record<'_>, call: &Call<'_>) -> usize {
     let ends = record.troubles.iter().filter(|one| match one.fault {
         Fault::Killed { node } | Fault::Stopped { node } => node == call.node && one.to <= call.began,
         _ => false,
     });
     ends.count()
+}
+
+/// What counted a call for all nodes; none if its node may have judged alone: the counters were away, or it had just been
+/// started or woken.
+fn together(record: &Record<'_>, call: &Call<'_>) -> Option<Counting> {
+    let end = call.answer?.at;
+    let from = call.began.saturating_sub(RECONNECTING);
+    let is_hindered = |fault| match fault {
+        Fault::Counters { .. } => true,
+        Fault::Killed { node } | Fault::Stopped { node } | Fault::Paused { node } => node == call.node,
+        _ => false,
+    };
+    if record.is_troubled(from, end, is_hindered) {
+        return None;
+    }
+    let away = |one: &&Trouble| matches!(one.fault, Fault::Counters { .. }) && one.to <= call.began;
+    Some(Counting::Together { since: record.troubles.iter().filter(away).count() })
 }

@@ -10,7 +10,7 @@ use crate::history::{ALONE, Asked, Fault, Got, Line, What};
 /// How long usage waits in memory at most, before it is written: half a second, and what writing takes.
 const UNWRITTEN: u64 = 2 * SECOND;
 /// How long gateways may take to use a store again that is back.
-const RECONNECTING: u64 = 6 * SECOND;
+pub(super) const RECONNECTING: u64 = 6 * SECOND;
 
 /// A call.
 #[derive(Debug, Clone, Copy)]

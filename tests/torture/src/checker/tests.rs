@@ -221,7 +221,15 @@ mod tasks {
         };
         repeated(0).breaks("repeated once");
         repeated(1).is_sound();
-        repeated(1).breaks_with("repeated once", Promises { shared_replays: true, ..Promises::default() });
+        let shared = Promises { shared_replays: true, ..Promises::default() };
+        repeated(1).breaks_with("repeated once", shared);
+        repeated(1)
+            .fault(Fault::Clock { node: 1, by_ms: 240_000 }, 0, 40)
+            .breaks_with("repeated once", shared);
+        for away in [Fault::Store, Fault::Paused { node: 1 }, Fault::Paused { node: 0 }] {
+            assert_eq!(repeated(1).fault(away, 0, 5).judged(shared).0, []);
+        }
+        repeated(0).fault(Fault::Store, 0, 5).breaks("repeated once");
         repeated(0).fault(Fault::Killed { node: 0 }, 12, 15).is_sound();
     }
 
@@ -430,6 +438,18 @@ mod limits {
         let shared = Promises { shared_limits: true, ..Promises::default() };
         assert_eq!(calls(7, 2).judged(shared).0, []);
         calls(8, 2).breaks_with("limit a minute holds", shared);
+        // Without the counters, each node counts alone, and begins anew with them.
+        for hang in [false, true] {
+            let away = |mut calls: Script, from, to| {
+                calls.fault(Fault::Counters { hang }, from, to).judged(shared).0
+            };
+            assert_eq!(away(calls(14, 2), 50, 120), []);
+            assert_ne!(away(calls(16, 2), 50, 120), []);
+            assert_ne!(away(calls(8, 2), 2_000, 3_000), []);
+        }
+        // So does a node that was away itself.
+        assert_eq!(calls(8, 2).fault(Fault::Paused { node: 1 }, 50, 120).judged(shared).0, []);
+        assert_ne!(calls(8, 2).fault(Fault::Paused { node: 2 }, 50, 120).judged(shared).0, []);
         // A process begins with all of a minute.
         let mut script = calls(7, 1);
         for call in 0..7 {

@@ -1,29 +1,41 @@
-//! Asks a store that may be away: within a bounded time, and for a while not at all once it gave no answer. So what can go on
-//! without it goes on.
+//! Asks a store that may be away: within a bounded time, and not at all from when it gave no answer until a task finds that it
+//! answers again. So what can go on without it goes on.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::durable::StoreError;
+use super::durable::{Store, StoreError};
 
 /// How long a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the store is not asked after it gave no answer.
-const REST: Duration = Duration::from_secs(5);
+/// How long it is not asked after it gave no answer: longer each time that it did not work for long in between.
+const SHORTEST_REST: Duration = Duration::from_millis(500);
+const LONGEST_REST: Duration = Duration::from_secs(5);
+/// How long it has to work until its failures are no longer those of before.
+const LONG: Duration = Duration::from_secs(10);
 
 /// See the module.
 pub(super) struct Asking {
+    store: Weak<dyn Store>,
     /// What follows when it is away, for the log.
     consequence: &'static str,
-    /// Until when it is not asked.
-    resting: Mutex<Option<Instant>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    rests: bool,
+    /// The rest before, and when it ended.
+    last: Option<(Duration, Instant)>,
 }
 
 impl Asking {
-    pub(super) fn new(consequence: &'static str) -> Self {
-        Self { consequence, resting: Mutex::default() }
+    pub(super) fn new(store: &Arc<dyn Store>, consequence: &'static str) -> Self {
+        Self { store: Arc::downgrade(store), consequence, state: Arc::default() }
     }
 
     /// What the store answers in time. None while it does not.
@@ -31,11 +43,8 @@ impl Asking {
         if self.rests() {
             return None;
         }
-        match tokio::time::timeout(PATIENCE, operation).await {
-            Ok(Ok(answer)) => {
-                self.works();
-                return Some(answer);
-            }
+        match timeout(PATIENCE, operation).await {
+            Ok(Ok(answer)) => return Some(answer),
             Ok(Err(error)) => self.fails(&error.to_string()),
             Err(_) => self.fails(&format!("the store gave no answer within {PATIENCE:?}")),
         }
@@ -47,27 +56,89 @@ impl Asking {
         if self.rests() {
             return None;
         }
-        tokio::time::timeout(PATIENCE, places.acquire()).await.ok()?.ok()
+        timeout(PATIENCE, places.acquire()).await.ok()?.ok()
     }
 
     /// Whether the store is not asked now.
     pub(super) fn rests(&self) -> bool {
-        self.lock().is_some_and(|until| Instant::now() < until)
+        lock(&self.state).rests
     }
 
-    pub(super) fn works(&self) {
-        if self.lock().take().is_some() {
-            tracing::info!("the store works again");
-        }
-    }
-
+    /// It is not asked until it answers a task that tries it. To be called within a Tokio runtime.
     pub(super) fn fails(&self, why: &str) {
-        if self.lock().replace(Instant::now() + REST).is_none() {
-            tracing::warn!("{why}: {}", self.consequence);
+        let mut state = lock(&self.state);
+        if std::mem::replace(&mut state.rests, true) {
+            return;
+        }
+        let rest = state.last.filter(|(_, ended)| ended.elapsed() < LONG);
+        let rest = rest.map_or(SHORTEST_REST, |(before, _)| (before * 2).min(LONGEST_REST));
+        drop(state);
+        tracing::warn!("{why}: {}", self.consequence);
+        let (store, state) = (Weak::clone(&self.store), Arc::clone(&self.state));
+        Handle::current().spawn(attempt(store, state, rest));
+    }
+}
+
+async fn attempt(store: Weak<dyn Store>, state: Arc<Mutex<State>>, rest: Duration) {
+    loop {
+        sleep(rest).await;
+        let Some(store) = store.upgrade() else { return };
+        if let Ok(Ok(_)) = timeout(PATIENCE, store.revision()).await {
+            *lock(&state) = State { rests: false, last: Some((rest, Instant::now())) };
+            tracing::info!("the store works again");
+            return;
         }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn failed<T>() -> impl Future<Output = Result<T, StoreError>> {
+        async { Err(StoreError::Failed("it is away".to_owned())) }
+    }
+
+    /// How long the store is not asked after it failed.
+    async fn rest(asking: &Asking) -> Duration {
+        assert_eq!(asking.ask(failed::<()>()).await, None);
+        let begun = Instant::now();
+        while asking.ask(async { Ok(()) }).await.is_none() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_is_asked_again_soon_after_it_works_and_more_rarely_if_that_does_not_last() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let asking = Asking::new(&store, "nothing follows");
+        assert_eq!(asking.ask(async { Ok(1) }).await, Some(1));
+        let mut rests = Vec::new();
+        for _ in 0..6 {
+            rests.push(rest(&asking).await);
+        }
+        assert!(
+            rests[0] < Duration::from_millis(600) && rests[5] < Duration::from_millis(5_100),
+            "{rests:?}"
+        );
+        assert!(rests.is_sorted() && rests[1] > rests[0] && rests[4] > rests[1] * 3, "{rests:?}");
+        sleep(LONG).await;
+        assert!(rest(&asking).await < Duration::from_millis(600));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_too_long_counts_as_no_answer() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let asking = Asking::new(&store, "nothing follows");
+        assert_eq!(asking.ask(std::future::pending::<Result<(), _>>()).await, None);
+        assert!(asking.rests());
+        // Nothing is done then.
+        assert_eq!(asking.ask(async { unreachable!("it rests") }).await, None::<()>);
     }
 }

@@ -74,7 +74,8 @@ impl HistoryKeeper {
         sealer: Sealer,
         part: impl Fn() -> u8 + Send + Sync + 'static,
     ) -> Self {
-        let asking = Asking::new("stored responses of other gateways are not seen, and those made here wait");
+        let asking =
+            Asking::new(&store, "stored responses of other gateways are not seen, and those made here wait");
         Self {
             history,
             store,
@@ -204,13 +205,11 @@ impl HistoryKeeper {
                 break;
             }
             self.store.change_copies(&waiting.copies).await?;
-            self.asking.works();
             waiting.unswept += bytes;
             waiting.copies.clear();
         }
         if !waiting.places.is_empty() {
             self.store.change_places(&waiting.places).await?;
-            self.asking.works();
             waiting.places.clear();
         }
         Ok(())

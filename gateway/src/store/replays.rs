@@ -112,6 +112,13 @@ pub(crate) struct UnderWay {
     may_be_stored: bool,
 }
 
+impl Wish {
+    /// Whether the answer may be kept: nothing of a stream is.
+    fn is_stored(&self) -> bool {
+        self.store != Some(false) && self.stream != Some(true)
+    }
+}
+
 /// What a request says of its answer. One that cannot be read is answered by an error, of which nothing has to be stored.
 #[derive(Default, serde::Deserialize)]
 struct Wish {
@@ -137,7 +144,7 @@ impl Replays {
     fn new(store: Arc<dyn Store>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Self {
         let digests = hmac::Key::new(hmac::HMAC_SHA256, &digests);
         let (own, held, waiting) = Default::default();
-        let asking = Asking::new("idempotency keys hold in this process alone for now");
+        let asking = Asking::new(&store, "idempotency keys hold in this process alone for now");
         Self { store, own, sealer, digests, held, waiting, asking }
     }
 
@@ -163,7 +170,7 @@ impl Replays {
         let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
             Reserved::First(own) => {
                 // It is given back in any case: no lease of this process outlives its request.
-                let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.store != Some(false));
+                let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.is_stored());
                 let mut first = UnderWay { replays, keyed: keyed.clone(), own, lease: None, may_be_stored };
                 // Nothing of a stream is kept: it costs the store no work.
                 let asked = match wish.stream {
@@ -304,24 +311,26 @@ impl UnderWay {
     async fn keep(&mut self, record: Vec<u8>, hundredths: u8) {
         let Some(own) = self.own.take() else { return };
         let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
-        let lease = match self.lease.take() {
-            Some(lease) if self.may_be_stored => lease,
-            lease => {
-                // First here: a request that comes in between must not find the key free.
-                _ = replays.own.keep_answer(&own, &record, LIFETIME, hundredths);
-                self.lease = lease;
-                return self.free().await;
-            }
-        };
-        let slot = self.keyed.slot.clone();
+        let lease = self.lease.take();
+        if !self.may_be_stored {
+            // First here: a request that comes in between must not find the key free.
+            _ = replays.own.keep_answer(&own, &record, LIFETIME, hundredths);
+            self.lease = lease;
+            return self.free().await;
+        }
+        let keyed = self.keyed.clone();
         // A client that leaves takes nothing back.
         let keeping = async move {
             let answer = match &replays.sealer {
-                Some(sealer) => sealer.seal_apart(slot, record.clone()).await,
+                Some(sealer) => sealer.seal_apart(keyed.slot.clone(), record.clone()).await,
                 None => record.clone(),
             };
-            let kept =
-                replays.asking.ask(replays.store.keep_answer(&lease, &answer, LIFETIME, hundredths)).await;
+            let kept = match &lease {
+                Some(lease) => {
+                    replays.asking.ask(replays.store.keep_answer(lease, &answer, LIFETIME, hundredths)).await
+                }
+                None => None,
+            };
             if kept == Some(true) && replays.sealer.is_none() {
                 // It is in this memory already.
                 replays.own.free_key(&own);
@@ -329,10 +338,10 @@ impl UnderWay {
                 // It answers here while the store is away.
                 _ = replays.own.keep_answer(&own, &record, LIFETIME, hundredths);
             }
-            if kept.is_some() {
-                replays.held().remove(&lease);
-            } else {
-                replays.keep_later(Late { lease, answer, made, hundredths });
+            if kept.is_none() {
+                replays.keep_later(Late { keyed, lease, answer, made, hundredths });
+            } else if let Some(lease) = &lease {
+                replays.held().remove(lease);
             }
         };
         _ = tokio::spawn(keeping).await;

@@ -154,16 +154,33 @@ async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     std::fs::rename(&away, &file).expect("put back");
     turn.answered(text("three"), 100).await;
-    // What was begun with the store is in it when it is back.
-    let other = lasting(&store);
-    loop {
-        match again(&other, "before", "{}").await {
-            Ok(answer) => break assert_eq!(answer, "one"),
-            Err(status) => assert_eq!(status, 409),
-        }
+    // All of it is in the store when that is back, also what was begun without it.
+    while !replays.waiting().is_empty() {
         assert!(begun.elapsed() < Duration::from_mins(1), "it is not written");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    let other = lasting(&store);
+    for (key, answer) in [("before", "one"), ("meanwhile", "two"), ("long", "three")] {
+        assert_eq!(again(&other, key, "{}").await.as_deref(), Ok(answer));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let (one, other) = (lasting(&store), lasting(&store));
+    one.asking.fails("it is away");
+    answer(&one, "k", "{}", text("made without it")).await;
+    answer(&other, "k", "{}", text("made with it")).await;
+    let begun = std::time::Instant::now();
+    while !one.waiting().is_empty() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "it waits for ever");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(again(&lasting(&store), "k", "{}").await.as_deref(), Ok("made with it"));
+    // Each gives again what it gave before.
+    assert_eq!(again(&one, "k", "{}").await.as_deref(), Ok("made without it"));
 }
 
 #[tokio::test]

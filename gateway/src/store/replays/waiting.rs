@@ -3,14 +3,18 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{LIFETIME, PAUSE, Replays};
-use crate::store::durable::{ANSWER_OVERHEAD, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS};
+use super::{LEASE, LIFETIME, PAUSE, Replays};
+use crate::store::durable::{
+    ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, Reserved, StoreError,
+};
 
 /// An answer, as the store gets it.
 pub(super) struct Late {
-    pub(super) lease: Lease,
+    pub(super) keyed: Keyed,
+    /// None if it was made while the store was away.
+    pub(super) lease: Option<Lease>,
     pub(super) answer: Vec<u8>,
     /// When it was made.
     pub(super) made: Instant,
@@ -48,6 +52,11 @@ impl Waiting {
         gone
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+
     fn remove(&mut self, late: &Arc<Late>) {
         if let Some(at) = self.answers.iter().position(|other| Arc::ptr_eq(other, late)) {
             self.answers.remove(at);
@@ -74,7 +83,7 @@ impl Replays {
             tracing::debug!(
                 "an answer to an idempotency key stays in this process: too many wait for the store"
             );
-            self.held().remove(&late.lease);
+            self.let_go(&late);
         }
         if starts {
             tokio::spawn(write(Arc::downgrade(self)));
@@ -88,15 +97,38 @@ impl Replays {
             if self.asking.rests() {
                 return false;
             }
-            let kept = self.store.keep_answer(&late.lease, &late.answer, lasts, late.hundredths);
-            if let Err(error) = kept.await {
+            if let Err(error) = self.hand_over(late, lasts).await {
                 tracing::debug!("{error}: an answer to an idempotency key waits");
                 return false;
             }
         }
-        self.held().remove(&late.lease);
+        self.let_go(late);
         self.waiting().remove(late);
         true
+    }
+}
+
+impl Replays {
+    /// An answer whose key another gateway has taken meanwhile stays here alone.
+    async fn hand_over(&self, late: &Late, lasts: Duration) -> Result<(), StoreError> {
+        let reserved;
+        let lease = match &late.lease {
+            Some(lease) => lease,
+            None => match self.store.reserve(&late.keyed, LEASE).await? {
+                Reserved::First(lease) => {
+                    reserved = lease;
+                    &reserved
+                }
+                _ => return Ok(()),
+            },
+        };
+        self.store.keep_answer(lease, &late.answer, lasts, late.hundredths).await.map(drop)
+    }
+
+    fn let_go(&self, late: &Late) {
+        if let Some(lease) = &late.lease {
+            self.held().remove(lease);
+        }
     }
 }
 
@@ -120,18 +152,24 @@ async fn write(replays: Weak<Replays>) {
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
-    use std::time::Duration;
 
     use super::*;
 
     fn late(number: u64, bytes: usize) -> Late {
         static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
-        let lease = Lease { id: number.to_string(), number: 0 };
-        Late { lease, answer: vec![b'x'; bytes], made: *FIRST + Duration::from_secs(number), hundredths: 100 }
+        let slot = number.to_string();
+        let keyed = Keyed { slot, operation: "create_video", owner: "key".into(), fingerprint: [0; 32] };
+        Late {
+            keyed,
+            lease: None,
+            answer: vec![b'x'; bytes],
+            made: *FIRST + Duration::from_secs(number),
+            hundredths: 100,
+        }
     }
 
     fn ids(answers: &[Arc<Late>]) -> Vec<&str> {
-        answers.iter().map(|late| late.lease.id.as_str()).collect()
+        answers.iter().map(|late| late.keyed.slot.as_str()).collect()
     }
 
     #[test]
@@ -141,7 +179,7 @@ mod tests {
             assert!(waiting.add(late(number, 1)).is_empty());
         }
         // Those that were tried before are no younger for it.
-        assert_eq!(waiting.next().expect("one").lease.id, "0");
+        assert_eq!(waiting.next().expect("one").keyed.slot, "0");
         assert_eq!(ids(&waiting.add(late(5_000, 1))), ["0"]);
         assert_eq!(
             (waiting.answers.len(), waiting.bytes),
@@ -150,7 +188,7 @@ mod tests {
         let gone = waiting.add(late(5_001, MOST_ANSWER_BYTES - ANSWER_OVERHEAD));
         assert_eq!(gone.len(), MOST_ANSWERS);
         let left = waiting.next().expect("one");
-        assert_eq!((left.lease.id.as_str(), waiting.bytes), ("5001", MOST_ANSWER_BYTES));
+        assert_eq!((left.keyed.slot.as_str(), waiting.bytes), ("5001", MOST_ANSWER_BYTES));
         waiting.remove(&left);
         waiting.remove(&left);
         assert!(waiting.next().is_none() && waiting.bytes == 0);

@@ -27,6 +27,7 @@ pub(crate) fn run_torture(seconds: u64, seed: Option<u64>) -> Result<()> {
     build_all()?;
     let mut torture = command(target().join("debug").join(PACKAGE));
     torture.args(["run", "--seconds", &seconds.to_string(), "--program"]).arg(program());
+    torture.arg("--folder").arg(target().join("torture"));
     if let Some(seed) = seed {
         torture.args(["--seed", &seed.to_string()]);
     }

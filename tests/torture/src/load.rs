@@ -25,6 +25,8 @@ const REPEATS: u32 = 3;
 /// The budget of a key, and the limit of another.
 const TOKENS_A_DAY: u64 = 1_500;
 const REQUESTS_A_MINUTE: u64 = 30;
+/// After so many refusals, the next key is made.
+const MOST_REFUSED: u32 = 40;
 /// How long a revoked key is tried.
 const TRYING: Duration = Duration::from_secs(5);
 /// How long everything may take to come to its end once nothing is wrong any more.
@@ -294,11 +296,16 @@ impl Load {
 
     async fn use_limited(&self, name: &str, tokens: Option<u64>, requests: Option<u64>, mut random: StdRng) {
         let mut made: Option<String> = None;
-        let mut number = 0;
+        let (mut number, mut refused) = (0, 0);
         while !self.end.load(Ordering::Relaxed) {
             let node = random.random_range(0..ALONE);
             if let Some(name) = &made {
-                self.clients.chat(node, name, false).await;
+                if let Got::Refused { status: 429, .. } = self.clients.chat(node, name, false).await {
+                    refused += 1;
+                }
+                if refused == MOST_REFUSED {
+                    (made, refused) = (None, 0);
+                }
             } else {
                 number += 1;
                 let name = format!("{name}-{number}");

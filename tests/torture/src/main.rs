@@ -60,6 +60,9 @@ enum Command {
         /// The number that the faults and the load follow from. Default: any
         #[arg(long)]
         seed: Option<u64>,
+        /// Where the history and the logs stay if something was found
+        #[arg(long)]
+        folder: PathBuf,
     },
     /// Measure what requests and tasks cost one to three gateways, with no faults
     Figures {
@@ -77,9 +80,9 @@ enum Command {
 fn main() -> ExitCode {
     _ = rustls::crypto::ring::default_provider().install_default();
     let result = match Arguments::parse().command {
-        Command::Run { program, seconds, seed } => {
+        Command::Run { program, seconds, seed, folder } => {
             let seed = seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
-            run(&program, Duration::from_secs(seconds), seed)
+            run(&program, Duration::from_secs(seconds), seed, &folder)
         }
         Command::Figures { program } => program
             .canonicalize()
@@ -98,9 +101,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(program: &Path, time: Duration, seed: u64) -> Result<()> {
+fn run(program: &Path, time: Duration, seed: u64, folder: &Path) -> Result<()> {
     let program = program.canonicalize().with_context(|| format!("there is no {}", program.display()))?;
-    let mut folder = tempfile::Builder::new().prefix("gw-torture-").tempdir()?;
+    std::fs::create_dir_all(folder)?;
+    let folder = folder.canonicalize()?;
+    let mut folder = tempfile::Builder::new().prefix("run-").tempdir_in(folder)?;
     eprintln!("seed {seed}, {} s, in {}", time.as_secs(), folder.path().display());
     let result = torture(&program, folder.path(), time, seed);
     if result.is_err() {

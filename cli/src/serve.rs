@@ -136,6 +136,9 @@ impl Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
+    if arguments.open && !cfg!(feature = "console") {
+        return Err(Failure::Usage("--open: this program was built without the page".to_owned()));
+    }
     let arguments = Arc::new(arguments);
     let path = arguments.config.clone().filter(|path| !path.as_os_str().is_empty());
     let watch = path.as_deref().map(Watch::new);
@@ -152,7 +155,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         say(&format!("warning: {warning}"));
     }
     let settled = arguments.settle(config)?;
-    let announcement = Announcement::of(&settled.config);
+    let announcement = Announcement::of(&settled.config, traces.is_some());
     let gateway = Gateway::bind(settled.config).await.map_err(|error| Failure::Usage(error.to_string()))?;
     // Installed before the gateway says that it is ready: from then on, a signal must find its handler.
     let no_handler = |error| Failure::Failed(format!("cannot install a signal handler: {error}"));

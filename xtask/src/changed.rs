@@ -81,12 +81,12 @@ const TABLE: &[(&str, &[&str])] = &[
     (".ci/", &["rust", "workflows"]),
     (".github/", &["rust", "workflows"]),
     (".gitignore", &[]),
-    ("ARCHITECTURE.md", &[]),
-    ("CHANGELOG.md", &[]),
-    ("CONTRIBUTING.md", &[]),
+    ("ARCHITECTURE.md", &["rust", "book"]),
+    ("CHANGELOG.md", &["rust", "book"]),
+    ("CONTRIBUTING.md", &["rust", "book"]),
     ("LICENSE", &["package"]),
-    ("README.md", &["readme"]),
-    ("SECURITY.md", &[]),
+    ("README.md", &["readme", "book"]),
+    ("SECURITY.md", &["rust", "book"]),
     ("bench/", &["format", "clippy", "rust", "python", "node", "deny"]),
     ("bindings-node/", NODE),
     ("bindings-node/README.md", &["package"]),
@@ -98,20 +98,24 @@ const TABLE: &[(&str, &[&str])] = &[
     ("cli/tests/", RUST_TESTS),
     ("connect/tests/", RUST_TESTS),
     ("core/tests/", RUST_TESTS),
-    ("deploy/", &["rust", "deploy"]),
-    ("docs/benchmarks.md", &[]),
+    ("deploy/", &["rust", "nodes", "deploy", "book"]),
+    ("docs/", &["codegen", "rust", "doc", "guides", "book", "client-pages"]),
+    ("docs/benchmarks.md", &["rust", "book"]),
     ("docs/decisions/", &["book"]),
     ("docs/guides/", &["codegen", "rust", "doc", "guides", "migration", "book"]),
-    ("docs/pictures/", &[]),
+    ("docs/pictures/", &["book"]),
     ("docs/reference/", &["codegen", "book"]),
     ("examples/distributed/", &["python", "distributed"]),
     ("examples/node/", &["node", "examples", "story", "readme"]),
     ("examples/python/", &["python", "examples", "story", "readme"]),
-    ("examples/rust/", &["format", "clippy", "examples", "story", "readme", "soak", "promise", "deny"]),
+    (
+        "examples/rust/",
+        &["format", "clippy", "examples", "console", "story", "readme", "soak", "promise", "deny"],
+    ),
     ("fuzz/", &["format", "fuzz"]),
     ("gateway/tests/", &["format", "clippy", "rust", "nodes", "videos", "deny"]),
     ("report/tests/", RUST_TESTS),
-    ("tests/agent/", &["checkkit"]),
+    ("tests/agent/", &["checkkit", "clients", "client-pages"]),
     ("tests/clients/", &["python", "node", "guides", "clients", "client-pages"]),
     ("tests/json-schema-suite/", &["rust"]),
     ("tests/migration/", &["python", "node", "guides", "migration"]),
@@ -122,7 +126,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("tests/runtimes/", &["runtimes"]),
     ("tests/servers/", &["checkkit", "clients"]),
     ("tests/soak/", &["python", "node", "soak"]),
-    ("tests/tools/", &["spec", "python", "videos", "deploy", "workflows", "package"]),
+    ("tests/tools/", &["spec", "python", "node", "videos", "deploy", "workflows", "package"]),
     ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "fuzz", "package"]),
 ];
 
@@ -158,17 +162,18 @@ fn steps_of(paths: &[&str], all: &[&'static str]) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::root;
 
     const ALL: &[&str] =
         &["codegen", "format", "build", "clippy", "rust", "python", "readme", "package", "workflows"];
 
     #[test]
     fn steps_are_those_of_the_longest_known_beginning_in_their_order() {
-        assert_eq!(steps_of(&["README.md"], ALL), ["readme"]);
+        assert_eq!(steps_of(&["LICENSE"], ALL), ["build", "package"]);
         assert_eq!(steps_of(&["bindings-python/tests/test_client.py"], ALL), ["build", "python", "package"]);
         assert_eq!(
-            steps_of(&["README.md", "bindings-python/src/lib.rs"], ALL),
-            ["codegen", "format", "build", "clippy", "python", "readme", "package"]
+            steps_of(&["LICENSE", "bindings-python/src/lib.rs"], ALL),
+            ["codegen", "format", "build", "clippy", "python", "package"]
         );
     }
 
@@ -188,7 +193,17 @@ mod tests {
     #[test]
     fn without_a_change_or_with_one_that_breaks_nothing_there_is_no_step() {
         assert!(steps_of(&[], ALL).is_empty());
-        assert!(steps_of(&["docs/pictures/bench-start.svg"], ALL).is_empty());
+        assert!(steps_of(&[".gitignore"], ALL).is_empty());
+    }
+
+    #[test]
+    fn a_page_of_the_site_breaks_the_step_that_builds_it() {
+        let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the pages");
+        let pages = summary.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        for (page, _) in pages {
+            let path = page.strip_prefix("../").map_or_else(|| format!("docs/{page}"), str::to_owned);
+            assert!(steps_of(&[&path], &crate::test::names()).contains(&"book"), "{path}");
+        }
     }
 
     #[test]

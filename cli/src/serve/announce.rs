@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gatewright::visible::visible;
 use gatewright::webhook::WEBHOOK_SECRET_VARIABLE;
-use gatewright_gateway::{Config, Gateway, Kind, ModelKind};
+use gatewright_gateway::{Config, Faults, Gateway, Kind, ModelKind};
 
 use super::key::Origin;
 use crate::amount::bytes;
@@ -31,16 +31,19 @@ pub(super) struct Origins {
 }
 
 impl Announcement {
-    pub(super) fn of(config: &Config) -> Self {
+    /// `traces`: whether traces are exported.
+    pub(super) fn of(config: &Config, traces: bool) -> Self {
         let model = config.models.iter().find(|model| model.kind == ModelKind::Text);
+        let mut on = vec![
+            ("Upstreams", upstreams(config)),
+            ("Limits", limits(config)),
+            ("TLS", tls(config)),
+            ("Operators", operators(config)),
+        ];
+        on.extend(chosen(config, traces));
         Self {
             provider: provider(config),
-            on: vec![
-                ("Upstreams", upstreams(config)),
-                ("Limits", limits(config)),
-                ("TLS", tls(config)),
-                ("Operators", operators(config)),
-            ],
+            on,
             model: model.map(|model| model.id.clone()),
             data: config.data.clone(),
         }
@@ -74,8 +77,10 @@ impl Announcement {
             Some(Origin::ConfigFile) => "the key of the configuration file, and those of `gatewright keys`",
             Some(Origin::CommandLine) => "the key that it was given, and those of `gatewright keys`",
         };
-        let page = format!("{}/ in a browser", gateway.url());
-        let told = [("Keys", keys.to_owned()), ("Store", self.store(gateway)), ("Page", page)];
+        let mut told = vec![("Keys", keys.to_owned()), ("Store", self.store(gateway))];
+        if cfg!(feature = "console") {
+            told.push(("Page", format!("{}/ in a browser", gateway.url())));
+        }
         for (title, what) in told.iter().chain(&self.on) {
             writeln!(out, "  {}  {}", paint.paint(DIM, format_args!("{title:9}")), visible(what))?;
         }
@@ -201,6 +206,20 @@ fn operators(config: &Config) -> String {
         "/admin is off, it needs GATEWRIGHT_SERVE_ADMIN_KEY"
     };
     if config.open_metrics { format!("{admin}; /metrics is open to all") } else { admin.to_owned() }
+}
+
+/// What is off unless somebody turns it on.
+fn chosen(config: &Config, traces: bool) -> impl Iterator<Item = (&'static str, String)> {
+    let origins: Vec<&str> = config.allowed_origins.iter().map(String::as_str).collect();
+    let lines = [
+        (config.counters.is_some(), "Counters", "limits hold over all gateways that share them".to_owned()),
+        (config.files.is_some(), "Files", "in a bucket".to_owned()),
+        (!origins.is_empty(), "Web pages", format!("those of {} may call it", list(&origins))),
+        (config.allow_private_webhooks, "Webhooks", "also to private addresses and without TLS".to_owned()),
+        (traces, "Traces", "exported over OTLP".to_owned()),
+        (config.faults != Faults::default(), "Faults", "injected into every response".to_owned()),
+    ];
+    lines.into_iter().filter(|(is_on, ..)| *is_on).map(|(_, title, what)| (title, what))
 }
 
 #[cfg(test)]

@@ -77,6 +77,15 @@ fn compatible_gateway_passes_and_everything_asked_for_is_written() {
     ));
     // No progress: nobody is looking.
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    for (what, file) in [
+        ("report", "report.json"),
+        ("page", "report.html"),
+        ("JUnit XML", "junit.xml"),
+        ("evidence", "evidence"),
+    ] {
+        let told = format!("The {what} is in {}\n", place.path(file));
+        assert!(out.contains(&told), "{told}: {out}");
+    }
     assert!(out.starts_with("PASS  ") && out.contains("13 passed, 0 failed, 3 skipped"), "{out}");
     assert_eq!(place.names(), ["evidence", "junit.xml", "report.html", "report.json"]);
     let report = place.path("report.json");

@@ -44,9 +44,7 @@ function main() {
 /** What users install to run a gateway with the program of `gatewright`. */
 function server() {
   take("../server/README.md", "README.md");
-  // Those that the release makes.
-  const made = Object.keys(platforms).filter((name) => platforms[name].os === "linux");
-  const programs = made.map((name) => [serverPackage(name), source.version]);
+  const programs = Object.keys(platforms).map((name) => [serverPackage(name), source.version]);
   return {
     name: "@gatewright/server",
     version: source.version,

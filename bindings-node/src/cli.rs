@@ -13,6 +13,7 @@ use crate::error::describe;
 #[napi]
 pub(crate) fn run_program(arguments: Vec<String>, folders: Vec<String>) -> Either<u8, String> {
     reset_signals();
+    pass_on_streams();
     let name = std::iter::once(OsString::from("gatewright"));
     let code = gatewright::contain(|| {
         #[cfg(debug_assertions)]
@@ -38,3 +39,19 @@ fn reset_signals() {
 
 #[cfg(not(unix))]
 fn reset_signals() {}
+
+/// Has the standard streams stay open where another program takes this one's place, as that of the server does: Node has
+/// the system close them.
+#[cfg(unix)]
+fn pass_on_streams() {
+    for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        #[expect(unsafe_code, reason = "there is no safe way to name a stream by its number")]
+        // SAFETY: sets a flag of a stream, and fails where there is none.
+        unsafe {
+            libc::fcntl(stream, libc::F_SETFD, 0);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn pass_on_streams() {}

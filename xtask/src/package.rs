@@ -22,6 +22,7 @@ pub(crate) fn run_package(target: Option<&str>) -> Result<()> {
     install_python_tools()?;
     let made = empty_folder("packages")?;
     build_to_publish(target, &made)?;
+    step("check the wheels", || python::check_metadata(&files_of(&made, "whl")?))?;
     step("lint the tarballs", || node::lint(&made))?;
     hand_over(&made)?;
     check_sizes(&made)
@@ -34,7 +35,12 @@ fn check_sizes(made: &Path) -> Result<()> {
     let mut too_large = Vec::new();
     for path in files_of(made, "whl")?.into_iter().chain(files_of(made, "tgz")?) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.metadata()?.len() > LARGEST && !name.contains("server") {
+        if name.contains("server") {
+            continue;
+        }
+        let size = path.metadata()?.len();
+        eprintln!("    {name}: {size} of {LARGEST} bytes");
+        if size > LARGEST {
             too_large.push(name.into_owned());
         }
     }
@@ -49,6 +55,7 @@ fn check_sizes(made: &Path) -> Result<()> {
 pub(crate) fn run_source() -> Result<()> {
     install_python_tools()?;
     let made = empty_folder("packages")?;
+    write_manual()?;
     step("pack the source distribution", || python::write_sdist(&made))?;
     step("build it in a clean environment", || python::build_sdist(&made))?;
     step("build the crates from their archives", || crates::build_each(&made))?;
@@ -88,7 +95,8 @@ pub(crate) fn check_installed() -> Result<()> {
     step("lint the tarballs", || node::lint(&place))?;
     step("use the installed wheel", || use_wheel(&place))?;
     step("use the installed tarballs", || use_tarballs(&place))?;
-    step("use the wheel as it is published, with the server's program and without", || use_both(&place))
+    step("use the wheel without the gateway, alone and with the server", || use_lean_wheel(&place))?;
+    step("use the tarballs without the gateway, alone and with the server", || use_lean_tarballs(&place))
 }
 
 fn use_wheel(place: &Path) -> Result<()> {
@@ -110,29 +118,58 @@ fn use_wheel(place: &Path) -> Result<()> {
     check_manual(&clean.join("share/man/man1/gatewright.1"))
 }
 
-/// The wheel without the gateway, as users get it, hands the gateway's commands to the program that another package brings.
-fn use_both(place: &Path) -> Result<()> {
+fn use_lean_wheel(place: &Path) -> Result<()> {
     let (lean, clean) = (place.join("lean"), place.join("lean-venv"));
     building::build(python::maturin("build", python::CLIENT, &lean).args(["--profile", "dev"]))?;
     create_venv(&clean)?;
     run(command(clean.join("bin/pip"))
         .args(["install", "--quiet", "--disable-pip-version-check", "--no-index"])
         .arg(python::only(&lean, "whl")?))?;
+    hand_commands_over(&clean.join("bin/gatewright"), "pip install 'gatewright[server]'", || {
+        copy_server(&clean.join("bin"))
+    })
+}
+
+fn use_lean_tarballs(place: &Path) -> Result<()> {
+    let (lean, server, folder) = (place.join("lean"), place.join("server"), place.join("lean-node"));
+    let platform = node::platform_of(&host()?)?;
+    // By itself, unlike beside what is tested, the addon has no gateway.
+    building::build(cargo().args(["build", "-p", "gatewright-node"]))?;
+    node::pack_engine(&target().join("debug/libgatewright_node.so"), &platform, &lean)?;
+    let (main, _) = node::tarballs(place)?;
+    create_project(&folder)?;
+    node::install(&[main, python::only(&lean, "tgz")?], &folder)?;
+    // Without npx, which would have the other package's program on PATH.
+    let program = folder.join("node_modules/.bin/gatewright");
+    hand_commands_over(&program, "npm install @gatewright/server", || {
+        let built = place.join("server-program");
+        std::fs::create_dir_all(&built)?;
+        copy_server(&built)?;
+        node::pack_server(&built, &platform, &server)?;
+        node::install(&files_of(&server, "tgz")?, &folder)
+    })
+}
+
+/// Puts the server's program into a folder: it is the whole program under another name.
+fn copy_server(folder: &Path) -> Result<()> {
+    std::fs::copy(artefacts::program(), folder.join("gatewright-server"))?;
+    Ok(())
+}
+
+/// A program without the gateway, as users get it, hands the gateway's commands to the program that another package brings.
+/// advice: what it says where there is none. install: has the other package there.
+fn hand_commands_over(program: &Path, advice: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let help = || {
-        let mut program = command(clean.join("bin/gatewright"));
-        program.current_dir(place).args(["--color", "never", "keys", "--help"]);
+        let mut program = command(program);
+        program.args(["--color", "never", "keys", "--help"]);
         program
     };
     let alone = help().output()?;
     let said = String::from_utf8_lossy(&alone.stderr);
-    if alone.status.code() != Some(2)
-        || !said.contains("`gatewright keys`")
-        || !said.contains("gatewright[server]")
-    {
+    if alone.status.code() != Some(2) || !said.contains("`gatewright keys`") || !said.contains(advice) {
         bail!("without the server, `gatewright keys` should say what to install, and says:\n{said}");
     }
-    // The server's program is the whole program under another name.
-    std::fs::copy(artefacts::program(), clean.join("bin/gatewright-server"))?;
+    install()?;
     let told = output(&mut help())?;
     if !told.contains("rotate") {
         bail!("with the server, `gatewright keys --help` should be its help, and is:\n{told}");
@@ -142,15 +179,10 @@ fn use_both(place: &Path) -> Result<()> {
 
 fn use_tarballs(place: &Path) -> Result<()> {
     let folder = place.join("node");
+    create_project(&folder)?;
     std::fs::create_dir_all(folder.join("test/support"))?;
-    std::fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
     let (main, platforms) = node::tarballs(place)?;
-    // The packages of other platforms are not there, and optional.
-    run(command("npm")
-        .current_dir(&folder)
-        .args(["install", "--silent", "--no-audit", "--no-fund", "--offline"])
-        .arg(main)
-        .args(platforms))?;
+    node::install(&[vec![main], platforms].concat(), &folder)?;
     check_manual(&folder.join("node_modules/gatewright/man/gatewright.1"))?;
     for name in ["vectors.test.mjs", "report.test.mjs", "support/vectors.mjs", "support/server.mjs"] {
         std::fs::copy(root().join("bindings-node/test").join(name), folder.join("test").join(name))?;
@@ -161,6 +193,12 @@ fn use_tarballs(place: &Path) -> Result<()> {
         .args(["--test", "test/vectors.test.mjs", "test/report.test.mjs"]))?;
     node::refuse_browsers(&folder)?;
     run(command("npx").current_dir(&folder).args(["--no-install", "gatewright", "--version"]))
+}
+
+/// A folder for npm to install into.
+fn create_project(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    Ok(std::fs::write(folder.join("package.json"), "{\"private\": true}\n")?)
 }
 
 /// Fails unless the package that is imported is the installed one.
@@ -175,10 +213,12 @@ fn build_to_publish(target: Option<&str>, into: &Path) -> Result<()> {
     write_manual()?;
     let zig = Zig::new(target.map_or_else(host, |target| Ok(target.to_owned()))?)?;
     let platform = node::platform_of(&zig.target)?;
-    step("package the wheel", || {
-        let compatible = ["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target];
-        building::build(zig.links(python::maturin("build", python::CLIENT, into).args(compatible))?)
-    })?;
+    let package_wheel = |manifest| {
+        let mut wheel = python::maturin("build", manifest, into);
+        wheel.args(["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target]);
+        building::build(zig.links(wheel.args(["--compression-level", "9"]))?)
+    };
+    step("package the wheel", || package_wheel(python::CLIENT))?;
     step("package the tarballs", || {
         // The wheel's build has built the dependencies, with the same features.
         let mut addon = cargo();
@@ -187,9 +227,7 @@ fn build_to_publish(target: Option<&str>, into: &Path) -> Result<()> {
         node::pack(&format!("{}/dist", zig.target), &platform, into)
     })?;
     step("package the server", || {
-        let mut wheel = python::maturin("build", python::SERVER, into);
-        wheel.args(["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target]);
-        building::build(zig.links(&mut wheel)?)?;
+        package_wheel(python::SERVER)?;
         node::pack_server(&artefacts::target().join(&zig.target).join("dist"), &platform, into)
     })
 }
@@ -210,15 +248,12 @@ fn build_as_tested(into: &Path) -> Result<()> {
     })
 }
 
-/// The folders from which the wheel and the tarball take the manual pages.
-const MANUALS: [&str; 2] = ["bindings-python/gatewright.data/data/share/man/man1", "bindings-node/man"];
-
-/// Has the program write its manual where the packages expect it.
+/// Has the program write its manual where the wheel and the tarball take it from.
 fn write_manual() -> Result<()> {
     step("write the manual", || {
         building::build(cargo().args(["build", "--all-features", "-p", "gatewright-cli"]))?;
-        for folder in MANUALS {
-            let folder = root().join(folder);
+        let folders = [root().join("bindings-python").join(python::MANUAL), root().join("bindings-node/man")];
+        for folder in folders {
             if folder.exists() {
                 std::fs::remove_dir_all(&folder)?;
             }

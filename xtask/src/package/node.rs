@@ -34,21 +34,44 @@ pub(super) fn pack(built: &str, platform: &str, into: &Path) -> Result<()> {
         run(node_package("npm").args(["run", "--silent", "engine", "--", built, platform]))?;
     }
     for kind in ["main", "platform"] {
-        let folder = target().join("npm").join(kind);
-        run(node_package("node").args(["scripts/lay-out.cjs", kind]).arg(&folder).arg(platform))?;
-        run(command("npm").current_dir(&folder).args(["pack", "--silent", "--pack-destination"]).arg(into))?;
+        pack_folder(&lay_out(kind, platform, None)?, into)?;
     }
     Ok(())
+}
+
+/// Packs the package of a platform with another engine than that of the checkout, which [`pack`] has put there.
+pub(super) fn pack_engine(engine: &Path, platform: &str, into: &Path) -> Result<()> {
+    let folder = lay_out("platform", platform, None)?;
+    fs::copy(engine, folder.join(format!("gatewright.{platform}.node")))?;
+    pack_folder(&folder, into)
 }
 
 /// Packs the packages of the server. built: the folder of its program.
 pub(super) fn pack_server(built: &Path, platform: &str, into: &Path) -> Result<()> {
     for kind in ["server", "server-platform"] {
-        let folder = target().join("npm").join(kind);
-        run(node_package("node").args(["scripts/lay-out.cjs", kind]).arg(&folder).arg(platform).arg(built))?;
-        run(command("npm").current_dir(&folder).args(["pack", "--silent", "--pack-destination"]).arg(into))?;
+        pack_folder(&lay_out(kind, platform, Some(built))?, into)?;
     }
     Ok(())
+}
+
+/// Lays out a package as the registry gets it; returns its folder. See bindings-node/scripts/lay-out.cjs.
+fn lay_out(kind: &str, platform: &str, built: Option<&Path>) -> Result<PathBuf> {
+    let folder = target().join("npm").join(kind);
+    run(node_package("node").args(["scripts/lay-out.cjs", kind]).arg(&folder).arg(platform).args(built))?;
+    Ok(folder)
+}
+
+fn pack_folder(folder: &Path, into: &Path) -> Result<()> {
+    fs::create_dir_all(into)?;
+    run(command("npm").current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(into))
+}
+
+/// Installs tarballs into a folder. The packages of other platforms, which they name, are not there, and optional.
+pub(super) fn install(tarballs: &[PathBuf], into: &Path) -> Result<()> {
+    run(command("npm")
+        .current_dir(into)
+        .args(["install", "--silent", "--no-audit", "--no-fund", "--offline"])
+        .args(tarballs))
 }
 
 /// The tarballs of a folder: that of the main package, and those of platforms.

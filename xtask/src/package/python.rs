@@ -16,10 +16,17 @@ pub(super) const CLIENT: &str = "bindings-python/Cargo.toml";
 /// The crate of the server's wheel, which holds the program with all commands.
 pub(super) const SERVER: &str = "server/Cargo.toml";
 
+/// Where the client's wheel has the manual pages from, beside its pyproject.toml: maturin looks for the module's name.
+pub(super) const MANUAL: &str = "gatewright._engine.data/data/share/man/man1";
+
 pub(super) fn maturin(call: &str, manifest: &str, into: &Path) -> Command {
-    let mut maturin = command(venv(&root()).join("bin/maturin"));
+    let mut maturin = tool("maturin");
     maturin.args([call, "--manifest-path", manifest, "--out"]).arg(into);
     maturin
+}
+
+fn tool(name: &str) -> Command {
+    command(venv(&root()).join("bin").join(name))
 }
 
 /// Writes the source distribution.
@@ -27,13 +34,17 @@ pub(super) fn write_sdist(into: &Path) -> Result<()> {
     run(&mut maturin("sdist", CLIENT, into))
 }
 
-/// What the index checks of metadata, and what it does not: every package has the licence and its types.
+/// What the index checks of metadata.
+pub(super) fn check_metadata(archives: &[PathBuf]) -> Result<()> {
+    run(tool("twine").args(["check", "--strict"]).args(archives))
+}
+
+/// What the index checks, and what it does not: every package has the licence and its types.
 pub(super) fn check(folder: &Path) -> Result<()> {
     let (wheel, sdist) = (only(folder, "whl")?, only(folder, "gz")?);
-    run(command(venv(&root()).join("bin/twine")).args(["check", "--strict"]).args([&wheel, &sdist]))?;
+    check_metadata(&[wheel.clone(), sdist.clone()])?;
 
-    let listed =
-        output(command(venv(&root()).join("bin/python")).args(["-m", "zipfile", "--list"]).arg(&wheel))?;
+    let listed = output(tool("python").args(["-m", "zipfile", "--list"]).arg(&wheel))?;
     for wanted in ["gatewright/py.typed", "gatewright/_engine.pyi", "/licenses/LICENSE", "/METADATA"] {
         if !listed
             .lines()
@@ -49,9 +60,16 @@ pub(super) fn check(folder: &Path) -> Result<()> {
     check_sdist(&sdist)
 }
 
-/// The source distribution is a workspace of its own: cargo reads it, and every file that the code includes is there.
+/// The source distribution is a workspace of its own: maturin and cargo read it, and every file that the code includes is
+/// there.
 fn check_sdist(sdist: &Path) -> Result<()> {
     let folder = unpacked(sdist)?;
+    // What pip asks first. It builds nothing, and fails if something that pyproject.toml names is missing.
+    run(tool("maturin")
+        .current_dir(&folder)
+        .args(["pep517", "write-dist-info", "--metadata-directory", "metadata", "--interpreter"])
+        .arg(venv(&root()).join("bin/python")))?;
+    super::check_manual(&folder.join(MANUAL).join("gatewright.1"))?;
     // Fails if a member, or a file that a manifest names, is missing.
     let described = output(
         cargo()
@@ -87,7 +105,8 @@ pub(super) fn build_sdist(folder: &Path) -> Result<()> {
     run(command(clean.join("bin/python"))
         .current_dir(&clean)
         .args(["-c", "import gatewright; gatewright.report"]))?;
-    run(command(clean.join("bin/gatewright")).arg("--version"))
+    run(command(clean.join("bin/gatewright")).arg("--version"))?;
+    super::check_manual(&clean.join("share/man/man1/gatewright.1"))
 }
 
 fn unpacked(sdist: &Path) -> Result<PathBuf> {

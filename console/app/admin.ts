@@ -61,6 +61,17 @@ export interface Upstream {
   models: { model: string; upstream_model: string; breaker: string; keys_waiting: number }[];
 }
 
+/** A video task. Times are in seconds since 1970. */
+export interface Task {
+  id: string;
+  key: string;
+  model: string;
+  status: string;
+  created: number;
+  ended: number | null;
+  problem: string | null;
+}
+
 export interface Notification {
   id: string;
   task: string;

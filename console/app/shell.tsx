@@ -6,6 +6,7 @@ import { Models } from "./pages/models.tsx";
 import { Reports } from "./pages/reports.tsx";
 import { Requests } from "./pages/requests.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
+import { Tasks } from "./pages/tasks.tsx";
 import { Upstreams } from "./pages/upstreams.tsx";
 import { Usage } from "./pages/usage.tsx";
 import { Webhooks } from "./pages/webhooks.tsx";
@@ -39,6 +40,7 @@ const PAGES: { title: string; pages: Page[] }[] = [
       { path: "requests", title: "Requests", needs: "admin", page: Requests },
       { path: "usage", title: "Usage", needs: "admin", page: Usage },
       { path: "upstreams", title: "Upstreams", needs: "admin", page: Upstreams },
+      { path: "tasks", title: "Video tasks", needs: "admin", page: Tasks },
       { path: "webhooks", title: "Webhooks", needs: "admin", page: Webhooks },
       { path: "keys", title: "Keys", needs: "admin", page: Keys },
     ],

@@ -146,6 +146,28 @@ test("a key is created, shown once, rotated and revoked", async () => {
   await tab.close();
 });
 
+test("a key whose operations are named may call these alone", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("keys");
+  await tab.page.getByRole("button", { name: "Create a key" }).click();
+  const dialog = tab.page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("lists and counts");
+  await dialog.getByLabel("Operations").fill("list_models, create_message");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  const secret = await dialog.locator(".secret").textContent();
+  await dialog.getByRole("button", { name: "I have kept it" }).click();
+  const row = tab.page.getByRole("row", { name: /lists and counts/ });
+  await row.getByText("all models; list_models, create_message").waitFor();
+  assert.equal((await gateway.call("/v1/models", { key: secret })).status, 200);
+  const body = question("model-sol", "hi");
+  const message = { key: secret, method: "POST", body: { ...body, max_tokens: 9 } };
+  assert.equal((await gateway.call("/v1/messages", message)).status, 200);
+  const chat = { key: secret, method: "POST", body };
+  assert.equal((await gateway.call("/v1/chat/completions", chat)).status, 403);
+  await tab.close();
+});
+
 test("usage is drawn and told in numbers", async () => {
   for (let count = 0; count < 3; count += 1) {
     await gateway.call("/v1/chat/completions", { method: "POST", body: question("model-sol", "Say hello.") });
@@ -168,6 +190,34 @@ test("usage is drawn and told in numbers", async () => {
   await tab.close();
 });
 
+test("money is drawn where the configuration has prices", async () => {
+  const priced = await startGateway({
+    config: `
+      [upstreams.here]
+      kind = "simulator"
+      [models.model-sol]
+      targets = [{ upstream = "here", model = "model-sol", price = { input = 1000.0, output = 9000.0 } }]
+    `,
+  });
+  const answer = await priced.call("/v1/chat/completions", {
+    method: "POST",
+    body: question("model-sol", "Say hello."),
+  });
+  assert.equal(answer.status, 200);
+  const { usage } = await answer.json();
+  const tab = await browser.open(priced);
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("usage");
+  const chart = tab.page.getByRole("img", { name: /Money by day/ });
+  await chart.locator("rect").first().waitFor({ timeout: 20_000 });
+  const money = ((usage.prompt_tokens * 1000 + usage.completion_tokens * 9000) / 1e6).toFixed(2);
+  assert.match(await chart.locator("rect").first().textContent(), new RegExp(`default: ${money}$`));
+  const row = tab.page.getByRole("row", { name: /default/ });
+  assert.equal(await row.getByRole("cell").last().textContent(), money);
+  await tab.close();
+  await priced.stop();
+});
+
 test("upstreams show their models and breakers", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(ADMIN_KEY);
@@ -176,6 +226,69 @@ test("upstreams show their models and breakers", async () => {
     .getByRole("row", { name: /model-sol/ })
     .getByText("requests pass")
     .waitFor();
+  await tab.close();
+});
+
+test("an upstream that fails is left out, and its page says so", async () => {
+  // Nobody listens on a port that was just given back.
+  const away = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => away.once("listening", resolve));
+  const { port } = away.address();
+  await new Promise((resolve) => away.close(resolve));
+  const failing = await startGateway({
+    config: `
+      [upstreams.away]
+      kind = "chat"
+      base_url = "http://127.0.0.1:${port}/v1"
+      key = { env = "UPSTREAM_KEY" }
+      [models.model-sol]
+      targets = [{ upstream = "away", model = "theirs" }]
+    `,
+    environment: { UPSTREAM_KEY: "gw-console-upstream-canary" },
+  });
+  const tab = await browser.open(failing);
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("upstreams");
+  const row = tab.page
+    .getByRole("region", { name: "away", exact: true })
+    .getByRole("row", { name: /theirs/ });
+  await row.getByText("requests pass").waitFor();
+  for (let count = 0; count < 8; count += 1) {
+    const asked = { method: "POST", body: question("model-sol", "hi") };
+    assert.ok((await failing.call("/v1/chat/completions", asked)).status >= 500);
+  }
+  await row.getByText("no request is sent").waitFor();
+  assert.doesNotMatch(await tab.page.content(), /upstream-canary/);
+  // After its pause, one request decides.
+  await row.getByText("one request decides").waitFor();
+  await tab.close();
+  await failing.stop();
+});
+
+test("a video is followed from its request to its end, without its prompt", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("tasks");
+  await tab.page.getByText("There is no such task.").waitFor();
+  const ask = async (prompt) => {
+    const body = { model: "video_model_4", prompt, duration: 3, resolution: "720p" };
+    const answer = await gateway.call("/v1/videos/generations", { method: "POST", body });
+    assert.equal(answer.status, 200);
+    return (await answer.json()).id;
+  };
+  const made = await ask("waves-of-mine on a beach");
+  const failed = await ask("[fail: no sea today] waves-of-mine");
+  const row = (id) => tab.page.getByRole("row", { name: new RegExp(id) });
+  await row(made).getByText("completed", { exact: true }).waitFor();
+  assert.match(await row(made).textContent(), /video_model_4default/);
+  await row(failed).getByText("failed", { exact: true }).waitFor();
+  await row(failed).getByText("no sea today").waitFor();
+  await tab.page.getByLabel("Status").selectOption("failed");
+  await row(made).waitFor({ state: "detached" });
+  await row(failed).waitFor();
+  assert.doesNotMatch(await tab.page.content(), /waves-of-mine/);
+  await tab.page.getByLabel("Status").selectOption("pending");
+  await tab.page.getByText("There is no such task.").waitFor();
   await tab.close();
 });
 

@@ -183,35 +183,70 @@ test("images are drawn and videos are made", async () => {
   await tab.close();
 });
 
+/** Fills in a request of each kind: its text in a protocol, or an image or a video. */
+const REQUESTS = {
+  ...Object.fromEntries(
+    PROTOCOLS.map((protocol) => [
+      protocol,
+      async (page, text) => {
+        await page.getByRole("tab", { name: protocol }).click();
+        await page.getByRole("textbox", { name: "Message" }).fill(text);
+      },
+    ]),
+  ),
+  Images: async (page) => {
+    await page.getByRole("link", { name: "Images" }).click();
+    await page.getByLabel("Model").selectOption("image_model_2");
+    await page.getByLabel("Size").selectOption("256x256");
+  },
+  Videos: async (page) => {
+    await page.getByRole("link", { name: "Videos" }).click();
+    await page.getByLabel("Model").selectOption("video_model_4");
+    await page.getByLabel("Seconds").fill("3");
+    await page.getByLabel("Resolution").selectOption("720p");
+  },
+};
+
+/** The code of the request in a language. */
+const codeIn = async (page, language) => {
+  await page.getByRole("tab", { name: language }).click();
+  return page.getByRole("region", { name: `The request in ${language}` }).textContent();
+};
+
 test("the code that is shown runs, and says what was asked for", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   // The package in Node is found from there.
   const folder = process.env.GATEWRIGHT_CODE_FOLDER;
   const environment = { ...process.env, GATEWRIGHT_BASE_URL: gateway.url, GATEWRIGHT_API_KEY: KEY };
+  const options = { env: environment, maxBuffer: 16 * 1024 * 1024 };
   const commands = {
     Python: async (code) => {
       await writeFile(join(folder, "code.py"), code);
-      return run(process.env.GATEWRIGHT_PYTHON, [join(folder, "code.py")], { env: environment });
+      return run(process.env.GATEWRIGHT_PYTHON, [join(folder, "code.py")], options);
     },
     Node: async (code) => {
       await writeFile(join(folder, "code.mjs"), code);
-      return run(process.execPath, [join(folder, "code.mjs")], { env: environment });
+      return run(process.execPath, [join(folder, "code.mjs")], options);
     },
-    curl: async (code) => run("sh", ["-c", code], { env: environment }),
+    curl: async (code) => run("sh", ["-c", code], options),
   };
-  for (const protocol of PROTOCOLS) {
-    await tab.page.getByRole("tab", { name: protocol }).click();
-    await tab.page.getByRole("textbox", { name: "Message" }).fill(`Reply with exactly: it's "${protocol}"`);
+  // The beginning of a PNG in base64; a task that was just submitted.
+  const made = {
+    Images: /b64_json.*iVBORw0KGgo/s,
+    Videos: /video_model_4.*processing|processing.*video_model_4/s,
+  };
+  for (const [kind, fill] of Object.entries(REQUESTS)) {
+    await fill(tab.page, `Reply with exactly: it's "${kind}"`);
     for (const [language, command] of Object.entries(commands)) {
-      await tab.page.getByRole("tab", { name: language }).click();
-      const code = await tab.page.getByRole("region", { name: `The request in ${language}` }).textContent();
+      const code = await codeIn(tab.page, language);
       assert.ok(!code.includes(KEY));
       const { stdout } = await command(code);
       // The events of a stream may cut the text anywhere.
       const pieces = [...stdout.matchAll(/"(?:text|content|delta)":"((?:[^"\\]|\\.)*)"/g)];
-      const told = language === "curl" ? pieces.map(([, piece]) => piece).join("") : stdout;
-      assert.match(told, new RegExp(protocol), `${language}, ${protocol}: ${code}\n${stdout}`);
+      const isCut = language === "curl" && !(kind in made);
+      const told = isCut ? pieces.map(([, piece]) => piece).join("") : stdout;
+      assert.match(told, made[kind] ?? new RegExp(kind), `${language}, ${kind}: ${code}\n${stdout}`);
     }
   }
   await tab.close();
@@ -220,11 +255,11 @@ test("the code that is shown runs, and says what was asked for", async () => {
 test("the code in Rust is that of the examples, which are built and run", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
-  await tab.page.getByRole("tab", { name: "Rust" }).click();
-  await tab.page.getByRole("textbox", { name: "Message" }).fill("Tell me about rivers.");
-  const shown = tab.page.getByRole("region", { name: "The request in Rust" });
-  const example = await readFile(new URL("../../examples/rust/from_console.rs", import.meta.url), "utf8");
-  const body = example.slice(example.indexOf("use futures_util"));
-  assert.equal(await shown.textContent(), body);
+  for (const [kind, fill] of Object.entries(REQUESTS)) {
+    await fill(tab.page, "Tell me about rivers.");
+    const name = kind === "Chat" ? "from_console" : `from_console_${kind.toLowerCase()}`;
+    const example = await readFile(new URL(`../../examples/rust/${name}.rs`, import.meta.url), "utf8");
+    assert.equal(await codeIn(tab.page, "Rust"), example.slice(example.indexOf("\nuse ") + 1), name);
+  }
   await tab.close();
 });

@@ -37,6 +37,34 @@ test("a report is shown with its style, in a frame that runs nothing", async () 
   await tab.close();
 });
 
+test("a report is dropped into its place", async () => {
+  const tab = await browser.open(gateway, { expected: [BLOCKED] });
+  await tab.signIn(KEY);
+  await tab.go("reports");
+  const { page } = tab;
+  const input = await tab.context.newCDPSession(page);
+  // As files are dragged in from elsewhere: an event that a page makes has no files of the disk.
+  const drop = async (file) => {
+    const box = await page
+      .getByRole("region", { name: "Report", exact: true })
+      .locator(".dropzone")
+      .boundingBox();
+    const at = { x: box.x + box.width - 9, y: box.y + box.height / 2 };
+    const data = { items: [], files: [file], dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"]) {
+      await input.send("Input.dispatchDragEvent", { type, ...at, data });
+    }
+  };
+  await drop(new URL("../../examples/python/chat.py", import.meta.url).pathname);
+  await page.getByRole("alert").getByText("chat.py was not taken").waitFor();
+  await drop(GOOD);
+  await page.getByText("good.json", { exact: true }).waitFor();
+  const frame = page.frameLocator("iframe.report");
+  await frame.getByRole("heading", { name: "Checks and models" }).waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await tab.close();
+});
+
 test("two reports are compared", async () => {
   const report = JSON.parse(await readFile(GOOD, "utf8"));
   const slower = structuredClone(report);

@@ -1,7 +1,7 @@
 // A real gateway, a real browser, and what must never happen in it.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,9 +12,12 @@ export const ADMIN_KEY = "gw-console-admin-canary-77";
 const PROGRAM = process.env.GATEWRIGHT_BIN ?? "../target/debug/gatewright";
 const CHROMIUM = process.env.GATEWRIGHT_CHROMIUM ?? "/usr/bin/chromium";
 
-/** Starts a gateway. `arguments_`: further ones; `environment`: variables beside the keys. */
-export async function startGateway({ arguments: more = [], environment = {} } = {}) {
-  const child = spawn(PROGRAM, ["serve", "--listen", "127.0.0.1:0", "--json", ...more], {
+/** Starts a gateway. `arguments`: further ones; `environment`: variables beside the keys; `config`: its configuration. */
+export async function startGateway({ arguments: more = [], environment = {}, config } = {}) {
+  const folder = config === undefined ? null : await mkdtemp(join(tmpdir(), "gatewright-config-"));
+  const file = folder === null ? [] : ["--config", join(folder, "gatewright.toml")];
+  if (folder !== null) await writeFile(file[1], config);
+  const child = spawn(PROGRAM, ["serve", "--listen", "127.0.0.1:0", "--json", ...file, ...more], {
     env: {
       PATH: process.env.PATH,
       GATEWRIGHT_SERVE_KEY: KEY,
@@ -41,6 +44,7 @@ export async function startGateway({ arguments: more = [], environment = {} } = 
       const ended = new Promise((resolve) => child.once("exit", resolve));
       child.kill("SIGTERM");
       await ended;
+      if (folder !== null) await rm(folder, { recursive: true });
     },
   };
 }

@@ -12,6 +12,7 @@ mod presented;
 mod refusal;
 mod registry;
 mod settling;
+mod tasks;
 mod upkeep;
 
 pub use gatewright::{ApiKey, InvalidKey};
@@ -29,3 +30,4 @@ pub(crate) use self::presented::is_native;
 pub(crate) use self::refusal::{model_refused, refused};
 pub use self::registry::{Registry, RegistryError};
 pub(crate) use self::settling::{Writer, start};
+pub use self::tasks::VideoTask;

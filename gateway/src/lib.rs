@@ -69,7 +69,7 @@ mod work;
 
 pub use crate::access::{
     ApiKey, InvalidData, InvalidKey, InvalidPepper, NoHome, Node, Notification, Pepper, Registry,
-    RegistryError, default_data_folder,
+    RegistryError, VideoTask, default_data_folder,
 };
 pub use crate::config::schema as config_schema;
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};

@@ -70,7 +70,9 @@ export function Webhooks() {
             <tr key={notification.id}>
               <th scope="row">
                 <code>{notification.id}</code>
-                <div class="soft">{notification.task}</div>
+                <div class="soft">
+                  <code>{notification.task}</code>
+                </div>
               </th>
               <td>
                 <Badge kind={KINDS[notification.status] ?? "plain"}>{notification.status}</Badge>

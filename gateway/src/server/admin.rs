@@ -11,6 +11,7 @@
 //! | `GET /admin/upstreams` | shows the upstreams as they are now |
 //! | `GET /admin/requests` | shows the requests under way, and the newest that have ended |
 //! | `GET /admin/nodes` | lists the gateways that share the store |
+//! | `GET /admin/tasks` | lists video tasks; `?status=pending`, `processing`, `completed` or `failed` |
 //! | `GET /admin/webhooks` | lists notifications; `?status=pending`, `delivered` or `dead` |
 //! | `POST /admin/webhooks/{id}/redeliver` | has one delivered again |
 
@@ -112,6 +113,11 @@ pub(super) async fn answer(
             none_left(&query)?;
             Ok(json_response(&json!({ "nodes": registry.nodes().await? })))
         }
+        (&Method::GET, ["tasks"]) => {
+            let status = parameter(&mut query, "status")?;
+            none_left(&query)?;
+            Ok(json_response(&json!({ "tasks": registry.tasks(status.as_deref()).await? })))
+        }
         (&Method::GET, ["webhooks"]) => {
             let status = parameter(&mut query, "status")?;
             none_left(&query)?;
@@ -126,7 +132,7 @@ pub(super) async fn answer(
         }
         (
             _,
-            ["keys" | "usage" | "upstreams" | "requests" | "nodes" | "webhooks"]
+            ["keys" | "usage" | "upstreams" | "requests" | "nodes" | "tasks" | "webhooks"]
             | ["keys", _]
             | ["keys", _, "rotate"]
             | ["webhooks", _, "redeliver"],

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{KEY, Server, read, send, start, start_with};
+use crate::videos::finished;
 
 const ADMIN: &str = "gw-admin-canary-77";
 const REPORT: &str = include_str!("../../../examples/reports/good.json");
@@ -93,6 +94,64 @@ async fn requests_are_seen_with_the_admin_key_alone_and_hold_no_text() {
     let plain = start().await;
     plain.ask("/v1/chat/completions", &question).await;
     assert_eq!(read(plain.get("/admin/requests")).await.0, 404);
+}
+
+#[tokio::test]
+async fn video_tasks_are_seen_with_the_admin_key_alone_and_without_what_was_asked_for() {
+    let server = start_with(Config {
+        admin_key: Some(ApiKey::new(ADMIN).expect("a valid key")),
+        allow_private_webhooks: true,
+        ..Config::default()
+    })
+    .await;
+    let (receiver, _told) = crate::webhooks::receiver(0).await;
+    let asked =
+        json!({ "model": "video_model_3", "prompt": "a river of mine", "duration": 3, "resolution": "720p" });
+    let submit = async |prompt: &str| {
+        let mut asked = asked.clone();
+        (asked["prompt"], asked["webhook_url"]) = (json!(prompt), json!(receiver));
+        server.ask("/v1/videos/generations", &asked).await["id"].clone()
+    };
+    let (made, failed) = (submit("a river of mine").await, submit("[fail: no rivers today] of mine").await);
+    let output = finished(&server, &made).await["output"]["url"].as_str().expect("an address").to_owned();
+    finished(&server, &failed).await;
+
+    assert_eq!(read(server.get("/admin/tasks")).await.0, 401);
+    assert_eq!(read(server.bare(Method::GET, "/admin/tasks")).await.0, 401);
+    let admin = |method, query: &str| server.bare(method, &format!("/admin/tasks{query}")).bearer_auth(ADMIN);
+    let (_, all) = read(admin(Method::GET, "")).await;
+    let tasks = all["tasks"].as_array().expect("a list");
+    assert_eq!(tasks.len(), 2, "{all}");
+    let seen = |id: &Value| tasks.iter().find(|task| task["id"] == *id).expect("the task");
+    for (id, status, problem) in
+        [(&made, "completed", Value::Null), (&failed, "failed", json!("no rivers today"))]
+    {
+        let (_, told) =
+            read(server.get(&format!("/v1/videos/generations/{}", id.as_str().expect("an id")))).await;
+        let task = seen(id);
+        assert!(task["ended"].as_u64() >= task["created"].as_u64(), "{task}");
+        let expected = json!({
+            "id": id, "key": "default", "model": "video_model_3", "status": status,
+            "created": told["created"], "ended": task["ended"], "problem": problem,
+        });
+        assert_eq!(*task, expected);
+        let (_, some) = read(admin(Method::GET, &format!("?status={status}"))).await;
+        assert_eq!(some["tasks"], json!([task]));
+    }
+    let text = all.to_string();
+    for absent in ["of mine", &receiver, &output, KEY, ADMIN] {
+        assert!(!text.contains(absent), "{absent} in {text}");
+    }
+
+    for (query, param) in [("?status=done", json!("status")), ("?state=failed", Value::Null)] {
+        let (status, error) = read(admin(Method::GET, query)).await;
+        assert_eq!((status, &error["error"]["param"]), (400, &param), "{error}");
+    }
+    let refused = send(admin(Method::POST, "")).await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["allow"]),
+        (405, &"GET, HEAD".parse().expect("a value"))
+    );
 }
 
 #[tokio::test]

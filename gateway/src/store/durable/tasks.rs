@@ -63,6 +63,20 @@ pub(crate) struct Problem {
 const GENERATION_FAILED: &str = "generation_failed";
 
 impl State {
+    /// The words for the states, in their order.
+    pub(crate) const NAMES: [&'static str; 4] = ["pending", "processing", "completed", "failed"];
+
+    /// The word of section 3.
+    pub(crate) fn name(&self) -> &'static str {
+        let [pending, processing, completed, failed] = Self::NAMES;
+        match self {
+            Self::Pending => pending,
+            Self::Processing => processing,
+            Self::Completed(_) => completed,
+            Self::Failed(_) => failed,
+        }
+    }
+
     /// A failure without a word of its own.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::Failed(Problem { message: message.into(), code: GENERATION_FAILED.to_owned() })
@@ -132,6 +146,10 @@ pub(crate) trait TaskStore {
     /// A task of an API key.
     fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Task>>;
 
+    /// Tasks of all API keys, without those that are being submitted, and when each ended, in seconds since 1970: the newest
+    /// first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only those of this word.
+    fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>>;
+
     /// Changes the state of a task, which goes on.
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool>;
 
@@ -157,12 +175,12 @@ pub(crate) trait TaskStore {
 /// A state as the store keeps it: the word of section 3, and how the task ended.
 pub(crate) fn written(state: &State) -> (&'static str, Option<String>) {
     let json = |outcome: Result<String, serde_json::Error>| Some(outcome.expect("plain values"));
-    match state {
-        State::Pending => ("pending", None),
-        State::Processing => ("processing", None),
-        State::Completed(output) => ("completed", json(serde_json::to_string(output))),
-        State::Failed(problem) => ("failed", json(serde_json::to_string(problem))),
-    }
+    let outcome = match state {
+        State::Pending | State::Processing => None,
+        State::Completed(output) => json(serde_json::to_string(output)),
+        State::Failed(problem) => json(serde_json::to_string(problem)),
+    };
+    (state.name(), outcome)
 }
 
 /// The state that was written. Errors: it is none.

@@ -170,6 +170,18 @@ impl TaskStore for MemoryStore {
         done(found.map(|kept| kept.task.clone()))
     }
 
+    fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>> {
+        let kept = self.queues.lock();
+        let is_wanted = |kept: &&KeptTask| {
+            let was_submitted = kept.errand.is_some() || kept.ended.is_some();
+            was_submitted && status.is_none_or(|wanted| wanted == kept.task.state.name())
+        };
+        let mut list: Vec<&KeptTask> = kept.tasks.values().filter(is_wanted).collect();
+        list.sort_by_key(|kept| std::cmp::Reverse(kept.number));
+        let listed = list.into_iter().take(LONGEST_LIST);
+        done(listed.map(|kept| (kept.task.clone(), kept.ended.map(|ended| ended / 1000))).collect())
+    }
+
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool> {
         let mut kept = self.queues.lock();
         let found = kept.at(lease);

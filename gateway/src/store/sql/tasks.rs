@@ -9,7 +9,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::dialect::Dialect;
 use super::{SqlStore, signed, stored, unsigned};
 use crate::store::durable::{
-    Full, Lease, MOST_ENDED, Most, Notice, Resumed, State, StoreError, Stored, Task, TaskStore, read, written,
+    Full, LONGEST_LIST, Lease, MOST_ENDED, Most, Notice, Resumed, State, StoreError, Stored, Task, TaskStore,
+    read, written,
 };
 
 fn task(row: &AnyRow) -> Result<Task, StoreError> {
@@ -21,6 +22,10 @@ fn task(row: &AnyRow) -> Result<Task, StoreError> {
         model: text("model")?,
         state: read(row.try_get("status")?, row.try_get("outcome")?).map_err(StoreError::Failed)?,
     })
+}
+
+fn listed(row: &AnyRow) -> Result<(Task, Option<u64>), StoreError> {
+    Ok((task(row)?, row.try_get::<Option<i64>, _>("ended")?.map(unsigned)))
 }
 
 fn resumed(row: &AnyRow) -> Result<Resumed, StoreError> {
@@ -143,6 +148,19 @@ impl TaskStore for SqlStore {
         stored(async move {
             let found = sqlx::query("SELECT * FROM tasks WHERE id = $1 AND owner = $2").bind(id).bind(owner);
             found.fetch_optional(&self.connections().await?).await?.as_ref().map(task).transpose()
+        })
+    }
+
+    fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>> {
+        stored(async move {
+            // Not the errand, which may be as large as a request.
+            let list = sqlx::query(
+                "SELECT id, owner, created, model, status, outcome, ended FROM tasks
+                 WHERE ($1 IS NULL OR status = $1) AND (errand IS NOT NULL OR ended IS NOT NULL)
+                 ORDER BY created DESC, id LIMIT $2",
+            );
+            let list = list.bind(status).bind(signed(LONGEST_LIST as u64));
+            list.fetch_all(&self.connections().await?).await?.iter().map(listed).collect()
         })
     }
 

@@ -14,6 +14,7 @@ in_every_store! {
     a_notification_waits_until_it_is_told_or_given_up
     tasks_and_notifications_are_seen_by_all_processes
     a_task_is_taken_over_by_one_of_several_at_once
+    tasks_of_all_keys_are_listed_once_they_were_submitted
 }
 
 const MOST: Most = Most { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
@@ -237,4 +238,43 @@ async fn a_task_is_taken_over_by_one_of_several_at_once(shared: Shared) {
     taken.extend(others);
     taken.sort();
     assert_eq!(taken, ids);
+}
+
+async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
+    let store = shared.one;
+    let add = |id, owner, created| {
+        let store = std::sync::Arc::clone(&store);
+        async move {
+            let task = Task { created, ..task(id, owner) };
+            store.add_task(&task, false, MOST, LATER).await.expect("added").expect("a place")
+        }
+    };
+    let listed = |status| {
+        let store = std::sync::Arc::clone(&store);
+        async move {
+            let listed = store.tasks(status).await.expect("an answer").into_iter();
+            let row = |(task, ended): (Task, _)| (task.id, task.owner.to_string(), task.state.name(), ended);
+            listed.map(row).collect::<Vec<_>>()
+        }
+    };
+    let row = |id: &str, owner: &str, status, ended| (id.to_owned(), owner.to_owned(), status, ended);
+    let (first, second) = (add("z", "key", 7).await, add("a", "other", 8).await);
+    assert!(listed(None).await.is_empty(), "they are being submitted");
+    assert!(store.accept_task(&first, &State::Processing, "what to do").await.expect("accepted"));
+    assert!(store.accept_task(&second, &State::Pending, "what to do").await.expect("accepted"));
+    add("m", "key", 9).await;
+    let both = [row("a", "other", "pending", None), row("z", "key", "processing", None)];
+    assert_eq!(listed(None).await, both, "the newest first");
+
+    assert!(store.end_task(&first, &State::failed("x"), None, 12_345).await.expect("an answer"));
+    let failed = row("z", "key", "failed", Some(12));
+    assert_eq!(listed(None).await, [row("a", "other", "pending", None), failed.clone()]);
+    assert_eq!(listed(Some("failed")).await, [failed]);
+    assert_eq!(listed(Some("pending")).await, [row("a", "other", "pending", None)]);
+    assert!(listed(Some("processing")).await.is_empty());
+    let problem = |state: State| {
+        if let State::Failed(problem) = state { problem.message } else { state.name().to_owned() }
+    };
+    let failed = store.tasks(Some("failed")).await.expect("an answer").pop().expect("the task");
+    assert_eq!((failed.0.created, &*failed.0.model, &*problem(failed.0.state)), (7, "mine", "x"));
 }

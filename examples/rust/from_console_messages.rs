@@ -1,0 +1,29 @@
+//! A request as the console's playground writes it: `console/test` compares what is below these lines.
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use futures_util::TryStreamExt;
+use gatewright::Client;
+use gatewright::types::MessageRequest;
+use serde_json::json;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let client = Client::from_env()?;
+    let request: MessageRequest = serde_json::from_value(json!({
+        "model": "model-sol",
+        "max_tokens": 1024,
+        "messages": [
+            {
+                "role": "user",
+                "content": "Tell me about rivers."
+            }
+        ]
+    }))?;
+    let mut text = client.messages().stream(&request).await?.text();
+    while let Some(piece) = text.try_next().await? {
+        print!("{piece}");
+    }
+    println!();
+    Ok(())
+}

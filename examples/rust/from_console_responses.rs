@@ -1,0 +1,29 @@
+//! A request as the console's playground writes it: `console/test` compares what is below these lines.
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use futures_util::TryStreamExt;
+use gatewright::Client;
+use gatewright::types::ResponseRequest;
+use serde_json::json;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let client = Client::from_env()?;
+    let request: ResponseRequest = serde_json::from_value(json!({
+        "model": "model-sol",
+        "input": [
+            {
+                "role": "user",
+                "content": "Tell me about rivers."
+            }
+        ],
+        "store": false
+    }))?;
+    let mut text = client.responses().stream(&request).await?.text();
+    while let Some(piece) = text.try_next().await? {
+        print!("{piece}");
+    }
+    println!();
+    Ok(())
+}

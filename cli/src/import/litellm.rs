@@ -2,23 +2,34 @@
 //! is listed by its path.
 
 mod providers;
+mod setting;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::providers::provider;
-use super::writing::{Model, Plan, Target, Upstream};
+use self::setting::{Key, Section, Setting};
+use super::writing::{Model, Plan, Price, Target, Upstream};
 
 /// Maximum number of deployments.
 const MOST: usize = 10_000;
 /// Maximum number of notes.
 const MOST_LISTED: usize = 200;
-/// How a text names a variable.
-const VARIABLE: &str = "os.environ/";
 /// Variable of the key of clients, where the file holds the key itself.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
+/// Numbers of requests, as our configuration bounds them.
+const COUNTS: RangeInclusive<u64> = 1..=4_294_967_295;
+/// Weights and orders.
+const RANKS: RangeInclusive<u64> = 0..=1_000_000;
+/// Order of a deployment that has none.
+const LAST: u64 = u64::MAX;
+/// Times in seconds: our configuration writes them down to a thousandth.
+const TIMES_S: RangeInclusive<f64> = 0.001..=999_999_999.0;
+/// Costs of one token.
+const COSTS: RangeInclusive<f64> = 0.0..=1000.0;
 
 /// The result of an import.
 #[derive(Debug)]
@@ -34,44 +45,48 @@ pub(super) fn import(yaml: &str) -> Result<Imported, String> {
     let document: Value = serde_saphyr::from_str_with_options(yaml, bounds())
         // Without an excerpt of the file: it may hold keys.
         .map_err(|error| format!("it is not YAML that can be read: {}", error.without_snippet()))?;
-    let Value::Object(mut document) = document else { return Err("it holds no settings".to_owned()) };
-    let Some(Value::Array(deployments)) = document.remove("model_list") else {
+    let Value::Object(members) = document else { return Err("it holds no settings".to_owned()) };
+    let mut document = Section::of_file(members);
+    let Some(Ok(deployments)) = document.take("model_list").map(Setting::list) else {
         return Err("it has no model_list".to_owned());
     };
     if deployments.len() > MOST {
         return Err(format!("its model_list has more than {MOST} entries"));
     }
     let mut import = Import::default();
-    let mut settings = ["router_settings", "litellm_settings", "general_settings"]
-        .map(|name| (name, object(document.remove(name))));
-    let mut take = |name: &str| settings.iter_mut().find_map(|(_, members)| members.remove(name));
-    import.timeout_s = take("request_timeout").or_else(|| take("timeout")).as_ref().and_then(Value::as_f64);
-    let key = take("master_key");
-    let aliases = object(take("model_group_alias"));
+    let mut settings = ["router_settings", "litellm_settings", "general_settings"].map(|name| {
+        document.take(name).and_then(|section| import.noted(section.section())).unwrap_or_default()
+    });
+    let mut take = |name: &str| settings.iter_mut().find_map(|members| members.take(name));
+    let timeout = take("request_timeout").or_else(|| take("timeout"));
+    import.timeout_s = timeout.and_then(|timeout| import.time_s(&timeout));
+    let [key, aliases, default_fallbacks] =
+        ["master_key", "model_group_alias", "default_fallbacks"].map(&mut take);
     let fallbacks = [take("fallbacks"), take("fallbacks")];
-    let default_fallbacks = take("default_fallbacks");
 
-    for (at, deployment) in deployments.into_iter().enumerate() {
-        import.deployment(&format!("model_list[{at}]"), object(Some(deployment)));
+    for deployment in deployments {
+        if let Err(why) = import.deployment(deployment) {
+            import.leave(format!("{why}; the deployment is left out"));
+        }
     }
-    import.aliases(aliases);
+    import.rank();
+    if let Some(aliases) = aliases {
+        import.aliases(aliases);
+    }
     for list in fallbacks.into_iter().flatten() {
-        import.fallbacks(&list);
+        import.fallbacks(list);
     }
     if let Some(list) = default_fallbacks {
-        let others = texts(&list);
-        for id in import.plan.models.iter().map(|model| model.id.clone()).collect::<Vec<_>>() {
-            import.fall_back(&id, &others);
-        }
+        let others = import.others(list);
+        import.all_fall_back(&others);
     }
     if let Some(key) = key {
         import.plan.key = import.variable(&key, KEY_VARIABLE);
     }
-    for (name, members) in settings {
-        import.leave_all(name, &members);
+    for section in settings.into_iter().chain([document]) {
+        import.leave_rest(section);
     }
-    import.leave_all("", &document);
-    Ok(Imported { text: import.plan.to_toml("config.yaml"), notes: import.notes })
+    Ok(import.finish())
 }
 
 /// Aliases may not make more of a file than it is.
@@ -91,52 +106,50 @@ struct Import {
     /// Variables for keys that stand in the file.
     variables: HashMap<String, String>,
     notes: Vec<String>,
+    /// Number of notes beyond those.
+    unlisted: usize,
 }
 
 impl Import {
-    fn deployment(&mut self, at: &str, mut deployment: Map<String, Value>) {
-        let mut parameters = object(deployment.remove("litellm_params"));
-        let mut info = object(deployment.remove("model_info"));
-        let id = text(deployment.remove("model_name"));
-        let called = text(parameters.remove("model"));
-        let (Some(id), Some(called)) = (id, called) else {
-            return self.leave(format!("{at}: it has no model_name or no litellm_params.model"));
+    /// Errors: why there is no counterpart.
+    fn deployment(&mut self, deployment: Setting) -> Result<(), String> {
+        let at = deployment.path.clone();
+        let mut deployment = deployment.section()?;
+        let parameters = deployment.take("litellm_params").map(Setting::section).transpose()?;
+        let mut parameters = parameters.unwrap_or_default();
+        let (Some(id), Some(called)) = (deployment.take("model_name"), parameters.take("model")) else {
+            return Err(format!("{at}: it has no model_name or no litellm_params.model"));
         };
+        let (id, called) = (id.text()?, called.text()?);
         if id.contains('*') || called.contains('*') {
-            return self.leave(format!("{at}: {id}: a model for many names; list each model"));
+            return Err(format!("{at}: {id}: a model for many names; list each model"));
         }
-        let makes = match text(info.remove("mode")).as_deref() {
+        let info = deployment.take("model_info").and_then(|info| self.noted(info.section()));
+        let mut info = info.unwrap_or_default();
+        let makes = match info.take("mode").map(|mode| mode.text()).transpose()?.as_deref() {
             None | Some("chat" | "completion" | "responses") => None,
             Some("image_generation") => Some("image"),
             Some("video_generation") => Some("video"),
-            Some(mode) => return self.leave(format!("{at}: {id}: a model of the mode {mode}")),
+            Some(mode) => return Err(format!("{at}: {id}: a model of the mode {mode}")),
         };
-        let base = text(parameters.remove("api_base")).or_else(|| text(parameters.remove("base_url")));
-        let (provider, model) = match provider(&called, base.as_deref()) {
-            Ok(found) => found,
-            Err(why) => return self.leave(format!("{at}: {id}: {why}")),
-        };
+        let base = parameters.take("api_base").or_else(|| parameters.take("base_url"));
+        let base = base.map(|base| base.text()).transpose()?;
+        let (provider, model) =
+            provider(&called, base.as_deref()).map_err(|why| format!("{at}: {id}: {why}"))?;
         if makes.is_some() && matches!(provider.kind, "messages" | "native") {
-            return self
-                .leave(format!("{at}: {id}: images and videos of a provider of kind {}", provider.kind));
+            return Err(format!("{at}: {id}: images and videos of a provider of kind {}", provider.kind));
         }
         if self.by_id.get(&id).is_some_and(|position| self.plan.models[*position].makes != makes) {
-            return self.leave(format!("{at}: {id}: an earlier deployment of the model has another mode"));
+            return Err(format!("{at}: {id}: an earlier deployment of the model has another mode"));
         }
-        let mut count = |name: &str| parameters.remove(name).as_ref().and_then(Value::as_u64);
-        let (max_requests_per_minute, max_concurrent) = (count("rpm"), count("max_parallel_requests"));
-        let (weight, order) = (count("weight").unwrap_or(1).max(1), count("order").unwrap_or(0));
-        let timeout_s = parameters.remove("timeout").as_ref().and_then(Value::as_f64).or(self.timeout_s);
-        let region = text(parameters.remove("region_name"));
-        let mut cost = |name: &str| {
-            let of_info = info.remove(name);
-            parameters.remove(name).or(of_info).as_ref().and_then(Value::as_f64)
-        };
-        let price = match (cost("input_cost_per_token"), cost("output_cost_per_token")) {
-            (None, None) => None,
-            (input, output) => Some((per_million(input), per_million(output))),
-        };
-        let given = parameters.remove("api_key");
+        let max_requests_per_minute = self.count(&mut parameters, "rpm", &COUNTS);
+        let max_concurrent = self.count(&mut parameters, "max_parallel_requests", &COUNTS);
+        let weight = self.count(&mut parameters, "weight", &RANKS).unwrap_or(0);
+        let order = self.count(&mut parameters, "order", &RANKS).unwrap_or(LAST);
+        let timeout_s = parameters.take("timeout").and_then(|timeout| self.time_s(&timeout));
+        let region = parameters.take("region_name").and_then(|region| self.noted(region.text()));
+        let price = self.price(&mut parameters, &mut info);
+        let given = parameters.take("api_key");
         // A model's own rate is that of an upstream of its own.
         let alone = max_requests_per_minute.is_some() || max_concurrent.is_some();
         let own = provider.name.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
@@ -151,7 +164,7 @@ impl Import {
                 kind: provider.kind,
                 base_url: provider.base_url,
                 key,
-                timeout_s,
+                timeout_s: timeout_s.or(self.timeout_s),
                 max_concurrent,
                 max_requests_per_minute,
                 region,
@@ -164,9 +177,70 @@ impl Import {
             self.plan.models.len() - 1
         });
         self.plan.models[position].targets.push(target);
-        self.leave_all(&format!("{at}.litellm_params"), &parameters);
-        self.leave_all(&format!("{at}.model_info"), &info);
-        self.leave_all(at, &deployment);
+        for section in [parameters, info, deployment] {
+            self.leave_rest(section);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, members: &mut Section, name: &str, range: &RangeInclusive<u64>) -> Option<u64> {
+        members.take(name).and_then(|count| self.noted(count.number("a whole number", range)))
+    }
+
+    fn time_s(&mut self, time: &Setting) -> Option<f64> {
+        let time = self.noted(time.number("a number of seconds", &TIMES_S))?;
+        Some((time * 1e3).round() / 1e3)
+    }
+
+    /// What a deployment's tokens cost. The parameters say it, or the information about the model.
+    fn price(&mut self, parameters: &mut Section, info: &mut Section) -> Option<Price> {
+        let mut given = |name: &str| [parameters.take(name), info.take(name)];
+        let (input, output) = (given("input_cost_per_token"), given("output_cost_per_token"));
+        let cached = [given("cache_read_input_token_cost"), given("cache_creation_input_token_cost")];
+        let (input, output) = (self.per_million(input), self.per_million(output));
+        if input.is_none() && output.is_none() {
+            for cost in cached.into_iter().flatten().flatten() {
+                self.leave(format!("{}: it needs input_cost_per_token", cost.path));
+            }
+            return None;
+        }
+        let [cached_input, cache_write] = cached.map(|given| self.per_million(given));
+        let (input, output) = (input.unwrap_or(0.0), output.unwrap_or(0.0));
+        Some(Price { input, output, cached_input, cache_write })
+    }
+
+    /// The cost of a million tokens, by the first of the settings that tells that of one.
+    fn per_million(&mut self, given: [Option<Setting>; 2]) -> Option<f64> {
+        let cost =
+            given.into_iter().flatten().find_map(|cost| self.noted(cost.number("a number", &COSTS)))?;
+        // Rounding takes what the conversion adds.
+        Some((cost * 1e12).round() / 1e6)
+    }
+
+    /// Turns the orders and weights of the file into ours. There, a deployment without an order comes after those that
+    /// have one. Among those of one order, one without a weight, or with the weight 0, comes after those that have one.
+    fn rank(&mut self) {
+        let mut behind = Vec::new();
+        for model in &mut self.plan.models {
+            let weighted = model.targets.iter().filter(|target| target.weight > 0);
+            let weighted: HashSet<u64> = weighted.map(|target| target.order).collect();
+            let place =
+                |target: &Target| (target.order, target.weight == 0 && weighted.contains(&target.order));
+            let places: BTreeSet<(u64, bool)> = model.targets.iter().map(place).collect();
+            if places.iter().any(|(_, is_behind)| *is_behind) {
+                behind.push(model.id.clone());
+            }
+            let orders: HashMap<(u64, bool), u64> = places.into_iter().zip(0..).collect();
+            for target in &mut model.targets {
+                target.order = orders[&place(target)];
+                target.weight = target.weight.max(1);
+            }
+        }
+        for id in behind {
+            self.note(format!(
+                "the model {id}: a deployment without a weight, or with 0, only gets what those with one cannot answer"
+            ));
+        }
     }
 
     /// The name of an upstream like this one, which is added if there is none.
@@ -192,62 +266,88 @@ impl Import {
         name
     }
 
-    fn aliases(&mut self, aliases: Map<String, Value>) {
-        for (alias, model) in aliases {
-            // Either the model, or an object that also says whether the alias is listed.
-            let model = match model {
-                Value::Object(mut members) => text(members.remove("model")),
-                model => text(Some(model)),
-            };
-            let position = model.and_then(|model| self.by_id.get(&model).copied());
-            match position {
-                Some(position) if !self.by_id.contains_key(&alias) => {
-                    self.plan.models[position].aliases.push(alias.clone());
-                    self.by_id.insert(alias, position);
-                }
-                _ => self.leave(format!("model_group_alias.{alias}: its model is not in model_list")),
+    fn aliases(&mut self, aliases: Setting) {
+        let aliases = self.noted(aliases.section()).unwrap_or_default();
+        for (alias, model) in aliases.rest() {
+            if let Err(why) = self.alias(alias, model) {
+                self.leave(why);
             }
         }
     }
 
+    fn alias(&mut self, alias: String, model: Setting) -> Result<(), String> {
+        let path = model.path.clone();
+        // Either the model, or an object that also says whether the alias is listed.
+        let model = if model.is_object() {
+            let mut members = model.section()?;
+            let model = members.take("model").ok_or_else(|| format!("{path}: it names no model"))?;
+            self.leave_rest(members);
+            model
+        } else {
+            model
+        };
+        let position = self.position(&model)?;
+        if self.by_id.contains_key(&alias) {
+            return Err(format!("{path}: there is a model of this name"));
+        }
+        self.plan.models[position].aliases.push(alias.clone());
+        self.by_id.insert(alias, position);
+        Ok(())
+    }
+
+    /// The model that a setting names.
+    fn position(&self, model: &Setting) -> Result<usize, String> {
+        let id = model.text()?;
+        self.by_id
+            .get(&id)
+            .copied()
+            .ok_or_else(|| format!("{}: there is no model {id} in the result", model.path))
+    }
+
     /// `[{ model: [others] }, …]`
-    fn fallbacks(&mut self, list: &Value) {
-        for (id, others) in list.as_array().into_iter().flatten().filter_map(Value::as_object).flatten() {
-            if id == "*" {
-                let ids: Vec<String> = self.plan.models.iter().map(|model| model.id.clone()).collect();
-                for id in ids {
-                    self.fall_back(&id, &texts(others));
+    fn fallbacks(&mut self, list: Setting) {
+        for item in self.noted(list.list()).unwrap_or_default() {
+            let members = self.noted(item.section()).unwrap_or_default();
+            for (id, others) in members.rest() {
+                let path = others.path.clone();
+                let others = self.others(others);
+                match self.by_id.get(&id) {
+                    Some(position) => self.fall_back(*position, &others),
+                    None if id == "*" => self.all_fall_back(&others),
+                    None => self.leave(format!("{path}: there is no model {id} in the result")),
                 }
-            } else {
-                self.fall_back(id, &texts(others));
             }
+        }
+    }
+
+    /// The models that a list names, each with its place in the file.
+    fn others(&mut self, list: Setting) -> Vec<(String, usize)> {
+        let items = self.noted(list.list()).unwrap_or_default();
+        let other = |item: Setting| self.noted(self.position(&item)).map(|position| (item.path, position));
+        items.into_iter().filter_map(other).collect()
+    }
+
+    fn all_fall_back(&mut self, others: &[(String, usize)]) {
+        for position in 0..self.plan.models.len() {
+            self.fall_back(position, others);
         }
     }
 
     /// Puts the targets of other models behind those of a model.
-    fn fall_back(&mut self, id: &str, others: &[String]) {
-        let Some(&position) = self.by_id.get(id) else {
-            return self.leave(format!("fallbacks.{id}: it is not in model_list"));
-        };
-        for other in others {
-            let Some(&behind) = self.by_id.get(other) else {
-                self.leave(format!("fallbacks.{id}: {other} is not in model_list"));
-                continue;
-            };
-            if behind == position {
+    fn fall_back(&mut self, position: usize, others: &[(String, usize)]) {
+        for (path, behind) in others {
+            let (model, other) = (&self.plan.models[position], &self.plan.models[*behind]);
+            if *behind == position {
                 continue;
             }
-            if self.plan.models[behind].makes != self.plan.models[position].makes {
-                self.leave(format!("fallbacks.{id}: {other} makes something else"));
+            if other.makes != model.makes {
+                self.leave(format!("{path}: {} makes something else than {}", other.id, model.id));
                 continue;
             }
-            let after =
-                self.plan.models[position].targets.iter().map(|target| target.order).max().unwrap_or(0);
+            let after = model.targets.iter().map(|target| target.order).max().unwrap_or(0);
             // Those that it falls back on itself are not its own.
-            let mut targets = self.plan.models[behind].targets.clone();
-            targets.retain(|target| {
-                !self.plan.models[position].targets.iter().any(|known| same_place(known, target))
-            });
+            let mut targets = other.targets.clone();
+            targets.retain(|target| !model.targets.iter().any(|known| same_place(known, target)));
             for target in &mut targets {
                 target.order += after + 1;
             }
@@ -256,12 +356,12 @@ impl Import {
     }
 
     /// The variable of a key: the one that it names, or one that the operator has to set. Two keys never share one.
-    fn variable(&mut self, key: &Value, own: &str) -> Option<String> {
-        let key = key.as_str().filter(|key| !key.is_empty())?;
-        if let Some(name) = key.strip_prefix(VARIABLE) {
-            return Some(name.to_owned());
-        }
-        if let Some(known) = self.variables.get(key) {
+    fn variable(&mut self, key: &Setting, own: &str) -> Option<String> {
+        let key = match self.noted(key.key())? {
+            Key::Variable(name) => return Some(name),
+            Key::Itself(key) => key,
+        };
+        if let Some(known) = self.variables.get(&key) {
             return Some(known.clone());
         }
         let mut name = own.to_owned();
@@ -270,15 +370,19 @@ impl Import {
             name = format!("{own}_{number}");
             number += 1;
         }
-        self.variables.insert(key.to_owned(), name.clone());
+        self.variables.insert(key, name.clone());
         self.note(format!("set the variable {name}: its key stands in the file and is not carried over"));
         Some(name)
     }
 
-    fn leave_all(&mut self, at: &str, members: &Map<String, Value>) {
-        for name in members.keys() {
-            let dot = if at.is_empty() { "" } else { "." };
-            self.leave(format!("{at}{dot}{name}"));
+    /// What a setting says, or nothing and a note.
+    fn noted<T>(&mut self, read: Result<T, String>) -> Option<T> {
+        read.map_err(|why| self.leave(why)).ok()
+    }
+
+    fn leave_rest(&mut self, members: Section) {
+        for (_, setting) in members.rest() {
+            self.leave(setting.path);
         }
     }
 
@@ -287,39 +391,26 @@ impl Import {
     }
 
     fn note(&mut self, note: String) {
-        match self.notes.len() {
-            count if count < MOST_LISTED => self.notes.push(note),
-            MOST_LISTED => self.notes.push("and more".to_owned()),
-            _ => {}
+        if self.notes.len() < MOST_LISTED {
+            self.notes.push(note);
+        } else {
+            self.unlisted += 1;
         }
+    }
+
+    fn finish(self) -> Imported {
+        let mut notes = self.notes;
+        if self.plan.models.is_empty() {
+            notes
+                .insert(0, "no deployment is left: a gateway with this file simulates a provider".to_owned());
+        }
+        if self.unlisted > 0 {
+            notes.push(format!("and {} more", self.unlisted));
+        }
+        Imported { text: self.plan.to_toml("config.yaml"), notes }
     }
 }
 
 fn same_place(one: &Target, other: &Target) -> bool {
     one.upstream == other.upstream && one.model == other.model
-}
-
-/// Prices are for one token there; rounding takes what the conversion adds.
-fn per_million(cost: Option<f64>) -> f64 {
-    let cost = cost.unwrap_or(0.0) * 1e6;
-    (cost * 1e6).round() / 1e6
-}
-
-fn object(value: Option<Value>) -> Map<String, Value> {
-    match value {
-        Some(Value::Object(members)) => members,
-        _ => Map::new(),
-    }
-}
-
-fn text(value: Option<Value>) -> Option<String> {
-    match value {
-        Some(Value::String(text)) if !text.is_empty() => Some(text),
-        Some(Value::Number(number)) => Some(number.to_string()),
-        _ => None,
-    }
-}
-
-fn texts(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|item| text(Some(item.clone()))).collect()
 }

@@ -1,5 +1,6 @@
 //! A configuration file, as it is written.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use gatewright::visible::visible;
@@ -41,8 +42,16 @@ pub(super) struct Target {
     pub(super) model: String,
     pub(super) weight: u64,
     pub(super) order: u64,
-    /// For a million tokens read and written.
-    pub(super) price: Option<(f64, f64)>,
+    pub(super) price: Option<Price>,
+}
+
+/// For a million tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Price {
+    pub(super) input: f64,
+    pub(super) output: f64,
+    pub(super) cached_input: Option<f64>,
+    pub(super) cache_write: Option<f64>,
 }
 
 impl Plan {
@@ -50,16 +59,32 @@ impl Plan {
     pub(super) fn to_toml(&self, source: &str) -> String {
         let mut text =
             format!("# Made by gatewright import of {source}. gatewright config init shows every key.\n");
+        let translated: Vec<bool> = self.models.iter().map(self.translates()).collect();
+        if translated.contains(&true) {
+            line(
+                &mut text,
+                "# translate_responses: clients of /v1/responses reach a model whose upstreams do not speak that protocol.",
+            );
+        }
         if let Some(variable) = &self.key {
             line(&mut text, &format!("\n[access]\nkey = {{ env = {} }}", quoted(variable)));
         }
         for upstream in &self.upstreams {
             upstream.write(&mut text);
         }
-        for model in &self.models {
-            model.write(&mut text);
+        for (model, translated) in self.models.iter().zip(translated) {
+            model.write(&mut text, translated);
         }
         text
+    }
+
+    /// Whether the responses protocol reaches some upstream of a model by translation alone: where the file comes from,
+    /// it reaches them all.
+    fn translates(&self) -> impl Fn(&Model) -> bool {
+        let speaking = self.upstreams.iter().filter(|upstream| upstream.kind == "responses");
+        let speaking: HashSet<&str> = speaking.map(|upstream| upstream.name.as_str()).collect();
+        let speaks = move |target: &Target| speaking.contains(target.upstream.as_str());
+        move |model| model.makes.is_none() && !model.targets.iter().all(&speaks)
     }
 }
 
@@ -87,7 +112,7 @@ impl Upstream {
 }
 
 impl Model {
-    fn write(&self, text: &mut String) {
+    fn write(&self, text: &mut String, translated: bool) {
         line(text, &format!("\n[models.{}]", key(&self.id)));
         if !self.aliases.is_empty() {
             let aliases: Vec<String> = self.aliases.iter().map(|alias| quoted(alias)).collect();
@@ -95,6 +120,9 @@ impl Model {
         }
         if let Some(kind) = self.makes {
             line(text, &format!("kind = {}", quoted(kind)));
+        }
+        if translated {
+            line(text, "translate_responses = true");
         }
         line(text, "targets = [");
         for target in &self.targets {
@@ -108,12 +136,28 @@ impl Model {
             if target.order != 0 {
                 members.push(format!("order = {}", target.order));
             }
-            if let Some((input, output)) = target.price {
-                members.push(format!("price = {{ input = {input}, output = {output} }}"));
+            if let Some(price) = &target.price {
+                members.push(format!("price = {}", price.written()));
             }
             line(text, &format!("  {{ {} }},", members.join(", ")));
         }
         line(text, "]");
+    }
+}
+
+impl Price {
+    fn written(&self) -> String {
+        let amounts = [
+            ("input", Some(self.input)),
+            ("output", Some(self.output)),
+            ("cached_input", self.cached_input),
+            ("cache_write", self.cache_write),
+        ];
+        let members: Vec<String> = amounts
+            .iter()
+            .filter_map(|(name, amount)| amount.map(|amount| format!("{name} = {amount}")))
+            .collect();
+        format!("{{ {} }}", members.join(", "))
     }
 }
 

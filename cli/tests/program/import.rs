@@ -18,6 +18,8 @@ model_list:
     model_info:
       input_cost_per_token: 0.00000125
       output_cost_per_token: 0.00001
+      cache_read_input_token_cost: 0.000000125
+      cache_creation_input_token_cost: 0.0000015625
       mode: chat
   - model_name: gpt
     litellm_params: &other
@@ -64,12 +66,77 @@ general_settings:
 environment_variables: {A: b}
 "#;
 
-#[test]
-fn a_configuration_of_another_gateway_becomes_ours_and_what_is_left_out_is_listed() {
-    let output = run_with_input(&["import", "litellm", "-"], CONFIG.as_bytes());
+/// What nothing can be made of, and what looks different from what it is.
+const ODD: &str = r#"
+model_list:
+  - model_name: quoted
+    litellm_params:
+      model: openai/gpt-x
+      api_key: 31415926
+      rpm: "480"
+      max_parallel_requests: " 8 "
+      weight: "3"
+      order: "1"
+      timeout: "2.5"
+      input_cost_per_token: "1.25e-06"
+      output_cost_per_token: 1e-05
+      cache_read_input_token_cost: "0.000000125"
+  - model_name: odd
+    litellm_params:
+      model: openai/gpt-x
+      api_key: [sk-canary]
+      rpm: canary
+      max_parallel_requests: 0
+      weight: 0.5
+      order: {canary: 1}
+      timeout: os.environ/CANARY
+      region_name: os.environ/CANARY
+      input_cost_per_token: canary
+      output_cost_per_token: -1
+      cache_read_input_token_cost: 0.000001
+    model_info: [canary]
+  - model_name: unnamed-key
+    litellm_params: {model: openai/gpt-x, api_key: "os.environ/canary key", timeout: .5, rpm: }
+  - model_name: base-in-a-variable
+    litellm_params: {model: ollama/llama3, api_base: os.environ/CANARY}
+  - model_name: other-base-in-a-variable
+    litellm_params: {model: openai/gpt-x, base_url: os.environ/CANARY}
+  - model_name: model-in-a-variable
+    litellm_params: {model: os.environ/CANARY}
+  - model_name: os.environ/CANARY
+    litellm_params: {model: openai/gpt-x}
+  - model_name: base-of-another-form
+    litellm_params: {model: openai/gpt-x, api_base: [canary]}
+  - model_name: mode-of-another-form
+    litellm_params: {model: openai/gpt-x}
+    model_info: {mode: [canary]}
+  - model_name: no-object
+    litellm_params: canary
+  - canary
+  - model_name: nothing
+router_settings: [canary]
+litellm_settings:
+  request_timeout: canary
+  model_group_alias:
+    one: {hidden: true}
+    two: [canary]
+    quoted: odd
+    three: os.environ/CANARY
+  fallbacks:
+    - canary
+    - quoted: canary
+    - odd: [quoted, [canary], os.environ/CANARY]
+  default_fallbacks: canary
+general_settings:
+  master_key: [canary]
+  fallbacks: canary
+"#;
+
+/// The output of an import, whose file a gateway would take.
+fn import(yaml: &str) -> String {
+    let output = run_with_input(&["import", "litellm", "-"], yaml.as_bytes());
     let told = transcript(&output);
-    assert!(!told.contains("canary"), "{told}");
-    assert_snapshot!(told);
+    assert!(!told.to_lowercase().contains("canary"), "{told}");
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("gatewright.toml"), &output.stdout).expect("written");
     let check =
@@ -77,6 +144,62 @@ fn a_configuration_of_another_gateway_becomes_ours_and_what_is_left_out_is_liste
     let said = String::from_utf8_lossy(&check.stderr).into_owned();
     assert_eq!(check.status.code(), Some(0), "{said}");
     assert!(said.lines().all(|line| line.contains("is not set")), "{said}");
+    told
+}
+
+#[test]
+fn a_configuration_of_another_gateway_becomes_ours_and_what_is_left_out_is_listed() {
+    assert_snapshot!(import(CONFIG));
+}
+
+#[test]
+fn what_has_another_form_is_listed_by_its_place_and_without_its_value() {
+    assert_snapshot!(import(ODD));
+}
+
+#[test]
+fn deployments_come_in_the_order_and_with_the_weights_that_they_have_there() {
+    let deployments = [
+        ("shared", "a", "weight: 9"),
+        ("shared", "b", "weight: 1"),
+        ("shared", "spare", "weight: 0"),
+        ("shared", "without", "tags: [a]"),
+        ("even", "a", "weight: 0"),
+        ("even", "b", "weight: 0"),
+        ("ordered", "last", ""),
+        ("ordered", "second", "order: 7"),
+        ("ordered", "first", "order: 2, weight: 4"),
+        ("ordered", "between", "order: 2"),
+    ];
+    let mut yaml = "model_list:\n".to_owned();
+    for (id, model, more) in deployments {
+        writeln!(yaml, "- {{model_name: {id}, litellm_params: {{model: openai/{model}, {more}}}}}")
+            .expect("writing to a string succeeds");
+    }
+    assert_snapshot!(import(&yaml));
+}
+
+#[test]
+fn a_file_of_which_nothing_is_left_is_told() {
+    assert_snapshot!(import("model_list: [{model_name: a, litellm_params: {model: azure/b}}]"), @"
+    exit code 0
+    --- stdout
+    # Made by gatewright import of config.yaml. gatewright config init shows every key.
+    --- stderr
+    gatewright: no deployment is left: a gateway with this file simulates a provider
+    gatewright: has no counterpart: model_list[0]: a: the provider azure has its own form of requests; the deployment is left out
+    ");
+}
+
+#[test]
+fn notes_beyond_the_most_are_counted() {
+    let mut yaml = "model_list: [{model_name: a, litellm_params: {model: openai/a}}]\n".to_owned();
+    for number in 0..203 {
+        writeln!(yaml, "other_{number}: canary").expect("writing to a string succeeds");
+    }
+    let told = import(&yaml);
+    assert_eq!(told.matches("has no counterpart").count(), 200, "{told}");
+    assert!(told.trim_end().ends_with("gatewright: and 3 more"), "{told}");
 }
 
 #[test]

@@ -2,13 +2,18 @@
 
 mod metrics;
 mod origin;
+mod provider;
 mod recent;
+mod said;
+mod tally;
 mod traces;
 mod watched;
 
 pub(crate) use self::metrics::{Metrics, Present, States};
 pub(crate) use self::origin::Origin;
+pub(crate) use self::provider::provider_name;
 pub(crate) use self::recent::{Recent, Shown};
-pub(crate) use self::traces::span;
+pub(crate) use self::tally::{Counted, Tally};
 pub use self::traces::{Traces, TracesError};
+pub(crate) use self::traces::{current_span, span};
 pub(crate) use self::watched::{Request, watch};

@@ -1,6 +1,7 @@
 //! Requests that the gateway sends.
 
 mod fetch;
+mod known;
 mod names;
 mod outbox;
 mod sender;

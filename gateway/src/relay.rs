@@ -22,6 +22,7 @@ mod peek;
 mod pictures;
 mod relayed;
 mod stream;
+mod traced;
 mod translating;
 mod translation;
 mod videos;
@@ -40,6 +41,7 @@ pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
 pub(crate) use self::held::answer as answer_stored;
 use self::packing::{Luggage, Parcel};
 use self::passing::Framing;
+use self::traced::Asking;
 pub(crate) use self::translation::DROPPED_HEADER;
 pub(crate) use self::videos::{Accepted, Content, Order, Remote, RemoteRecord, submit};
 use crate::access::refused;
@@ -154,7 +156,9 @@ impl<'a> Journey<'a> {
             share.hold(copy).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
         }
         let mut fault: Option<Fault> = None;
+        let mut asking = Asking::new(&self.route, &self.call.body);
         while let Some(claim) = plan.next(Instant::now(), rand::random()) {
+            asking.at(&claim.destination);
             let parcel = self.pack(&mut luggage, &claim.destination).await?;
             if claim.destination.provider.is_simulator() {
                 return embedded::answer(&self, parcel, claim).await;

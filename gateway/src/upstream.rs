@@ -123,6 +123,11 @@ impl Endpoint {
         })
     }
 
+    /// Where it is. None for the embedded provider.
+    pub(crate) fn address(&self) -> Option<Uri> {
+        self.connections.as_ref().and_then(|_| self.base.parse().ok())
+    }
+
     /// The mark of a key.
     pub(crate) fn mark_of(&self, key: usize) -> Option<i64> {
         self.marks.get(key).copied()

@@ -23,6 +23,42 @@ const CONNECTIONS: &str = "gatewright_connections";
 const TOKENS: &str = "gatewright_tokens_total";
 const ABORTED: &str = "gatewright_requests_aborted_total";
 
+/// What each of the [`States`] says.
+const STATES: &[(&str, &str)] = &[
+    ("gatewright_usage_requests", "Requests since the start by what became of their usage."),
+    ("gatewright_store_failures", "Failed attempts to write usage to the store."),
+    (
+        "gatewright_store_waiting",
+        "What waits in memory until the store takes it: changes of stored responses (responses), answers by idempotency keys \
+         (answers), ends of video tasks (task_ends).",
+    ),
+    (
+        "gatewright_video_tasks",
+        "Video tasks that this process works on, those that wait for a place among them.",
+    ),
+    (
+        "gatewright_video_tasks_waiting",
+        "Video tasks that wait for a place, by the work that they need it for.",
+    ),
+    (
+        "gatewright_notifications",
+        "Notifications that this process sends now (sending) or tries again later (retrying), and how many it has delivered or \
+         given up (dead) since the start.",
+    ),
+    ("gatewright_held_bytes", "Memory of the answers under way."),
+    ("gatewright_counters_present", "Whether the server of the shared counters is there."),
+    ("gatewright_counters_losses", "How often the server of the shared counters was lost."),
+    (
+        "gatewright_counters_local_requests",
+        "Requests of keys with limits that were judged without that server.",
+    ),
+    ("gatewright_upstream_in_flight", "Requests that the upstream is answering."),
+    (
+        "gatewright_upstream_breaker",
+        "0: requests pass; 1: the pause is over, and one request decides; 2: none is sent.",
+    ),
+];
+
 /// Upper bounds of the histograms' buckets, in seconds: from a request that is refused to a long stream.
 const BUCKETS_S: &[f64] = &[
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -212,7 +248,11 @@ pub(crate) struct States(PrometheusRecorder);
 
 impl Default for States {
     fn default() -> Self {
-        Self(PrometheusBuilder::new().build_recorder())
+        let recorder = PrometheusBuilder::new().build_recorder();
+        for (name, text) in STATES {
+            recorder.describe_gauge(KeyName::from(*name), None, SharedString::const_str(text));
+        }
+        Self(recorder)
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use gatewright::operations::Operation;
 use http::{HeaderMap, Method};
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::trace::{Status, TraceContextExt as _, TracerProvider as _};
+use opentelemetry::{Array, KeyValue, StringValue, Value};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -17,6 +18,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
+
+use super::origin::Origin;
+use super::said::{OTHER, Said};
 
 /// Target of the spans that are exported; no log shows it unless asked for.
 const TARGET: &str = "gatewright_trace";
@@ -109,24 +113,21 @@ fn client() -> Result<reqwest::blocking::Client, String> {
 }
 
 /// The span of a request that was just received; disabled, and nearly free, unless traces are exported.
-pub(crate) fn span(method: &Method, path: &str, headers: &HeaderMap, id: &str) -> Span {
+pub(crate) fn span(method: &Method, path: &str, is_tls: bool, headers: &HeaderMap, id: &str) -> Span {
     let span = tracing::info_span!(
         target: TARGET,
         "request",
         otel.name = %method,
         otel.kind = "server",
-        otel.status_code = Empty,
         http.request.method = %method,
         url.path = path,
-        http.route = Empty,
-        http.response.status_code = Empty,
-        gen_ai.operation.name = Empty,
-        gen_ai.request.model = Empty,
+        url.scheme = if is_tls { "https" } else { "http" },
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
         gatewright.request_id = id,
-        gatewright.upstream = Empty,
-        gatewright.outcome = Empty,
     );
     if !span.is_disabled() {
         let parent = TraceContextPropagator::new().extract(&Headers(headers));
@@ -136,38 +137,60 @@ pub(crate) fn span(method: &Method, path: &str, headers: &HeaderMap, id: &str) -
     span
 }
 
+/// The span of the request that is being answered, if it is exported.
+pub(crate) fn current_span() -> Option<Span> {
+    Some(Span::current()).filter(|span| span.metadata().is_some_and(|metadata| metadata.target() == TARGET))
+}
+
 /// What is known of a request once it has been sent.
-pub(super) fn told(
-    span: &Span,
-    operation: Option<&'static Operation>,
-    model: Option<&str>,
-    upstream: Option<&str>,
-    (status, outcome): (u16, &str),
-) {
-    if span.is_disabled() {
-        return;
+pub(super) struct Known<'a> {
+    pub(super) operation: Option<&'static Operation>,
+    pub(super) origin: Option<&'a Origin>,
+    pub(super) status: u16,
+    pub(super) outcome: &'static str,
+    /// What its response said.
+    pub(super) said: &'a Said,
+}
+
+/// Completes the span of a request. Not by its fields: they have no lists, export unsigned numbers as text, and change the name
+/// of no span that was entered.
+pub(super) fn told(span: &Span, known: &Known<'_>) {
+    let Known { operation, origin, status, outcome, said } = *known;
+    let context = span.context();
+    let span = context.span();
+    let set = |name: &'static str, value: Value| span.set_attribute(KeyValue::new(name, value));
+    set("http.response.status_code", i64::from(status).into());
+    set("gatewright.outcome", outcome.into());
+    // A stream may fail after a head that promised success. What a client did wrong is no failure of a server.
+    if status >= 500 || outcome == "failed" || (said.error.is_some() && status < 400) {
+        span.set_status(Status::error(""));
     }
-    span.record("http.response.status_code", status);
-    span.record("gatewright.outcome", outcome);
-    if status >= 500 || outcome == "failed" {
-        span.record("otel.status_code", "ERROR");
+    match said.error {
+        Some(code) if code != OTHER || status < 400 => set("error.type", code.into()),
+        _ if status >= 400 => set("error.type", status.to_string().into()),
+        _ if outcome == "failed" => set("error.type", OTHER.into()),
+        _ => {}
     }
-    if let Some(upstream) = upstream {
-        span.record("gatewright.upstream", upstream);
+    if let Some(origin) = origin {
+        set("gatewright.upstream", origin.upstream.to_string().into());
     }
     let Some(operation) = operation else { return };
-    span.record("http.route", operation.path);
-    let inference = operation.inference;
-    if let Some(inference) = inference {
-        span.record("gen_ai.operation.name", inference);
+    set("http.route", operation.path.into());
+    let (inference, model) = (operation.inference, origin.map(|origin| &*origin.model));
+    span.update_name(match (inference, model) {
+        (Some(inference), Some(model)) => format!("{inference} {model}"),
+        _ => format!("{} {}", operation.method.as_str(), operation.path),
+    });
+    let Some(inference) = inference else { return };
+    set("gen_ai.operation.name", inference.into());
+    if let Some(waited) = said.first_event {
+        set("gen_ai.request.stream", true.into());
+        set("gen_ai.response.time_to_first_chunk", waited.as_secs_f64().into());
     }
-    if let Some(model) = model {
-        span.record("gen_ai.request.model", model);
+    let reasons: Vec<StringValue> = said.reasons().map(StringValue::from).collect();
+    if !reasons.is_empty() {
+        set("gen_ai.response.finish_reasons", Value::Array(Array::String(reasons)));
     }
-    match (inference, model) {
-        (Some(inference), Some(model)) => span.record("otel.name", format!("{inference} {model}")),
-        _ => span.record("otel.name", format!("{} {}", operation.method.as_str(), operation.path)),
-    };
 }
 
 /// Request headers as the propagator reads them.

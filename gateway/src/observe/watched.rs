@@ -15,7 +15,8 @@ use http_body::{Body as _, Frame, SizeHint};
 use super::metrics::{Metrics, Present};
 use super::origin::Origin;
 use super::recent::Shown;
-use super::traces::told;
+use super::said::Said;
+use super::traces::{self, Known};
 use crate::wire::Response;
 use tracing::Span;
 
@@ -46,10 +47,15 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response
     if let Some(shown) = &request.shown {
         shown.answered(status, origin.as_ref());
     }
+    let said = (!request.span.is_disabled()).then(|| {
+        // What is asked about later, such as a task that has failed, is no failure of the request that asks.
+        let answers = request.operation.is_some_and(|operation| operation.inference.is_some());
+        Box::new(Said::new(response.headers(), answers || status >= 400, request.begun))
+    });
     let metrics = Arc::clone(metrics);
     response.map(|body| {
         let whole = body.is_end_stream();
-        let sending = Sending { metrics, request, origin, status, bytes: 0, whole, failed: false };
+        let sending = Sending { metrics, request, origin, status, bytes: 0, whole, failed: false, said };
         Body::new(Watched { body, sending })
     })
 }
@@ -69,6 +75,8 @@ struct Sending {
     bytes: u64,
     whole: bool,
     failed: bool,
+    /// What it said, where traces are exported.
+    said: Option<Box<Said>>,
 }
 
 impl http_body::Body for Watched {
@@ -82,9 +90,15 @@ impl http_body::Body for Watched {
         let polled = ready!(Pin::new(&mut self.body).poll_frame(context));
         match &polled {
             Some(Ok(frame)) => {
-                self.sending.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                let Self { body, sending } = &mut *self;
+                if let Some(data) = frame.data_ref() {
+                    sending.bytes += data.len() as u64;
+                    if let Some(said) = &mut sending.said {
+                        said.take(data);
+                    }
+                }
                 // A body of known length is not polled after its last byte.
-                self.sending.whole = self.body.is_end_stream();
+                sending.whole = body.is_end_stream();
             }
             Some(Err(_)) => self.sending.failed = true,
             None => self.sending.whole = !self.sending.failed,
@@ -103,7 +117,7 @@ impl http_body::Body for Watched {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        let Self { metrics, request, origin, status, bytes, whole, failed, .. } = self;
+        let Self { metrics, request, origin, status, bytes, whole, failed, said } = self;
         // The HTTP library takes nothing of the response to a HEAD request.
         let whole = *whole || request.method == Method::HEAD;
         let took = request.begun.elapsed();
@@ -117,7 +131,11 @@ impl Drop for Sending {
             shown.ended(outcome, *bytes);
         }
         let (model, upstream) = origin.as_ref().map(|origin| (&*origin.model, &*origin.upstream)).unzip();
-        told(&request.span, request.operation, model, upstream, (*status, outcome));
+        if let Some(said) = said {
+            said.end();
+            let (operation, origin) = (request.operation, origin.as_ref());
+            traces::told(&request.span, &Known { operation, origin, status: *status, outcome, said });
+        }
         tracing::info!(
             method = %request.method,
             path = request.path,

@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use super::known::{Known, LEASE};
 use super::names::MOST_ATTEMPTS;
-use super::sender::{ATTEMPT_TIMEOUT, Sender};
+use super::sender::Sender;
 use crate::clock::{millis, unix_millis};
 use crate::store::{Attempted, Due, Notice, Store, TOLD_FOR, Task};
 use crate::supervised::supervise;
@@ -21,8 +22,6 @@ use crate::wire::ApiError;
 const ATTEMPTS: u32 = 12;
 /// How much longer each pause is than the one before.
 const GROWTH: u32 = 3;
-/// How long nobody else tries what is being tried: longer than an attempt.
-const LEASE: Duration = Duration::from_secs(3 * ATTEMPT_TIMEOUT.as_secs());
 /// How often the store is looked into, for what others left there.
 const POLL: Duration = Duration::from_secs(2);
 /// Pause while the store does not answer.
@@ -52,6 +51,8 @@ pub(crate) struct Outbox {
     look: Notify,
     /// Whether the store did not answer the last time.
     failing: AtomicBool,
+    /// What came of those that were tried here.
+    known: Known,
 }
 
 impl Outbox {
@@ -65,8 +66,8 @@ impl Outbox {
     ) -> Arc<Self> {
         let sender = Sender::new(secrets, allow_private);
         let attempts = Arc::new(Semaphore::new(MOST_ATTEMPTS));
-        let (look, failing) = (Notify::new(), AtomicBool::new(false));
-        let outbox = Arc::new(Self { store, sender, first_pause, attempts, look, failing });
+        let (look, failing, known) = Default::default();
+        let outbox = Arc::new(Self { store, sender, first_pause, attempts, look, failing, known });
         let weak = Arc::downgrade(&outbox);
         supervise("notifications", STORE_PAUSE, move || deliver(Weak::clone(&weak)));
         outbox
@@ -80,6 +81,11 @@ impl Outbox {
     /// Looks for notifications at once.
     pub(crate) fn look(&self) {
         self.look.notify_one();
+    }
+
+    /// How many notifications are in each state, as far as this process knows: it does not ask the store.
+    pub(crate) fn states(&self) -> [(&'static str, usize); 4] {
+        self.known.states(unix_millis())
     }
 
     /// Resolves when nothing is to be tried any more, or, where notifications last, when nothing is due or being tried.
@@ -150,6 +156,7 @@ impl Outbox {
 
     async fn try_once(&self, Due { notice, lease, attempts }: Due) {
         let (task, attempt) = (&*notice.task, attempts + 1);
+        let _sends = self.known.sends(&notice.id);
         let attempted = match self.sender.attempt(&notice).await {
             Ok(()) => {
                 tracing::debug!(task, attempt, "webhook delivered");
@@ -166,6 +173,7 @@ impl Outbox {
                 }
             }
         };
+        self.known.note(&notice.id, &attempted);
         // What the store does not take is tried again with the same id: it is delivered at least once.
         if let Err(error) = self.store.attempted(&lease, &attempted, unix_millis()).await {
             tracing::warn!(task, "{error}: what came of a notification is not kept");

@@ -70,19 +70,16 @@ fn states(app: &App) -> States {
         states.set("gatewright_usage_requests", &[("state", state)], requests);
     }
     states.set("gatewright_store_failures", &[], app.ledger.counters().failures());
-    #[expect(clippy::cast_precision_loss, reason = "as metrics are")]
-    states.set("gatewright_held_bytes", &[], app.room.taken() as f64);
+    states.set("gatewright_held_bytes", &[], number(app.room.taken()));
+    set_waiting(&states, app);
     if let Some(counters) = &app.counters {
         states.set("gatewright_counters_present", &[], f64::from(u8::from(counters.is_present())));
-        #[expect(clippy::cast_precision_loss, reason = "as metrics are")]
-        let counts = [counters.losses() as f64, counters.judged_locally() as f64];
-        states.set("gatewright_counters_losses", &[], counts[0]);
-        states.set("gatewright_counters_local_requests", &[], counts[1]);
+        states.set("gatewright_counters_losses", &[], number(counters.losses()));
+        states.set("gatewright_counters_local_requests", &[], number(counters.judged_locally()));
     }
     for upstream in app.routes.load().health(Instant::now()) {
         let name = upstream.name;
-        #[expect(clippy::cast_precision_loss, reason = "far fewer requests are in progress")]
-        states.set("gatewright_upstream_in_flight", &[("upstream", name)], upstream.in_flight as f64);
+        states.set("gatewright_upstream_in_flight", &[("upstream", name)], number(upstream.in_flight));
         // A model may have several targets at one upstream: the worst counts.
         let mut models = BTreeMap::new();
         for model in upstream.models {
@@ -95,4 +92,28 @@ fn states(app: &App) -> States {
         }
     }
     states
+}
+
+/// What waits in this process for the store or for its turn. A store that is slow or away holds none of this up.
+fn set_waiting(states: &States, app: &App) {
+    for (kind, waiting) in [
+        ("responses", number(app.history_keeper.unwritten())),
+        ("answers", number(app.replays.unwritten())),
+        ("task_ends", number(app.crew.ending())),
+    ] {
+        states.set("gatewright_store_waiting", &[("kind", kind)], waiting);
+    }
+    states.set("gatewright_video_tasks", &[], number(app.crew.under_way()));
+    for (work, waiting) in app.crew.schedule.waiting() {
+        states.set("gatewright_video_tasks_waiting", &[("work", work)], number(waiting));
+    }
+    for (state, notifications) in app.outbox.states() {
+        states.set("gatewright_notifications", &[("state", state)], number(notifications));
+    }
+}
+
+/// A count as metrics have it.
+#[expect(clippy::cast_precision_loss, reason = "there are far fewer of anything than would lose it")]
+fn number(count: impl TryInto<u64>) -> f64 {
+    count.try_into().unwrap_or(u64::MAX) as f64
 }

@@ -40,7 +40,8 @@ pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let mut found = Found { style: path_style(&path), operation: None, admitted: None, shown: None };
-    let span = observe::span(&method, &path, request.headers(), &request_id);
+    let is_tls = request.extensions().get::<OverTls>().is_some();
+    let span = observe::span(&method, &path, is_tls, request.headers(), &request_id);
     let (head, mut body) = request.into_parts();
     let waits = head.headers.contains_key(header::EXPECT);
     let answering = route(&app, head, &mut body, &request_id, &mut found).instrument(span.clone());

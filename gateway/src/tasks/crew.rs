@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::schedule::Schedule;
 use crate::clock::{millis, unix_millis, whole_seconds};
+use crate::observe::Tally;
 use crate::outgoing::Outbox;
 use crate::store::{
     Full, KNOWN_FOR, Lease, MOST_NOTICES, MOST_TASKS, Most, Notice, Resumed, State, Store, StoreError, Task,
@@ -41,6 +42,8 @@ pub(crate) struct Crew {
     held: Mutex<HashMap<Lease, CancellationToken>>,
     /// Turns of tasks that were not finished when the gateway stopped.
     left: Mutex<Vec<Lease>>,
+    /// Tasks whose end the store does not have yet.
+    ending: Tally,
     work: TaskTracker,
     stopped: CancellationToken,
     pub(crate) schedule: Arc<Schedule>,
@@ -56,8 +59,8 @@ pub(crate) struct Held {
 impl Crew {
     /// `lease`: how long a task waits for a process that has died.
     pub(crate) fn new(store: Arc<dyn Store>, outbox: Arc<Outbox>, lasting: bool, lease: Duration) -> Self {
-        let (held, left, work, stopped, schedule) = Default::default();
-        Self { store, outbox, lasting, lease, held, left, work, stopped, schedule }
+        let (held, left, ending, work, stopped, schedule) = Default::default();
+        Self { store, outbox, lasting, lease, held, left, ending, work, stopped, schedule }
     }
 
     /// Stores a task that is being submitted. `hundredths`: how much of the places the tasks of its key may take. Errors:
@@ -142,6 +145,11 @@ impl Crew {
     /// How many tasks are under way here.
     pub(crate) fn under_way(&self) -> u64 {
         self.held().len().try_into().unwrap_or(u64::MAX)
+    }
+
+    /// How many tasks have ended here, and the store does not have it yet.
+    pub(crate) fn ending(&self) -> usize {
+        self.ending.now()
     }
 
     /// Takes over tasks that nobody works on.
@@ -268,6 +276,7 @@ impl Held {
     /// Ends the task, as soon as the store takes it, and has the notification sent. False if somebody else has taken it
     /// over.
     pub(crate) async fn end(&self, state: &State, notice: Option<&Notice>) -> bool {
+        let _waits = self.crew.ending.one();
         loop {
             match self.crew.store.end_task(&self.lease, state, notice, unix_millis()).await {
                 Ok(ended) => {

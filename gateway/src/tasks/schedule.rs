@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+use crate::observe::Tally;
 
 /// Maximum number of videos encoded at once: each takes a processor. Other tasks stay pending.
 const MOST_ENCODINGS: usize = 2;
@@ -21,11 +23,17 @@ const PACE: Duration = Duration::from_millis(100);
 
 /// See the module.
 pub(crate) struct Schedule {
-    places: Arc<Semaphore>,
+    encoders: Places,
     /// For questions to providers, and for their files.
-    pub(crate) look_ups: Semaphore,
-    pub(crate) fetches: Semaphore,
+    pub(crate) look_ups: Places,
+    pub(crate) fetches: Places,
     known: Mutex<Known>,
+}
+
+/// Places for one kind of work, and how many wait for one.
+pub(crate) struct Places {
+    free: Arc<Semaphore>,
+    waiting: Tally,
 }
 
 #[derive(Default)]
@@ -39,15 +47,33 @@ struct Known {
 impl Default for Schedule {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(MOST_ENCODINGS)),
-            look_ups: Semaphore::new(MOST_LOOK_UPS),
-            fetches: Semaphore::new(MOST_FETCHES),
+            encoders: Places::new(MOST_ENCODINGS),
+            look_ups: Places::new(MOST_LOOK_UPS),
+            fetches: Places::new(MOST_FETCHES),
             known: Mutex::default(),
         }
     }
 }
 
+impl Places {
+    fn new(most: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(most)), waiting: Tally::default() }
+    }
+
+    /// Waits for a place.
+    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        let _waits = self.waiting.one();
+        Arc::clone(&self.free).acquire_owned().await
+    }
+}
+
 impl Schedule {
+    /// How many wait for a place, by the kind of work.
+    pub(crate) fn waiting(&self) -> [(&'static str, usize); 3] {
+        [("encoder", &self.encoders), ("look_up", &self.look_ups), ("fetch", &self.fetches)]
+            .map(|(work, places)| (work, places.waiting.now()))
+    }
+
     /// A provider has finished a video of a model.
     pub(crate) fn took(&self, model: &Arc<str>, time: Duration) {
         let mut known = self.lock();
@@ -71,12 +97,12 @@ impl Schedule {
 
     /// A free encoder, if there is one.
     pub(crate) fn free_place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
+        Arc::clone(&self.encoders.free).try_acquire_owned().ok()
     }
 
     /// Waits for a free encoder.
     pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).acquire_owned().await.ok()
+        self.encoders.acquire().await.ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -100,5 +126,27 @@ impl Ahead {
 impl Drop for Ahead {
     fn drop(&mut self) {
         self.schedule.lock().ahead_s -= self.duration_s;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_a_place_is_counted_until_there_is_one_or_nobody_wants_it() {
+        let schedule = Schedule::default();
+        let encoders = || schedule.waiting()[0];
+        let taken = [(), ()].map(|()| schedule.free_place().expect("a place"));
+        let (mut first, mut second) = (Box::pin(schedule.place()), Box::pin(schedule.place()));
+        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+        assert_eq!(encoders(), ("encoder", 2));
+        drop(second);
+        assert_eq!(encoders(), ("encoder", 1));
+        drop(taken);
+        assert!(first.await.is_some());
+        assert_eq!(schedule.waiting(), [("encoder", 0), ("look_up", 0), ("fetch", 0)]);
     }
 }

@@ -160,8 +160,18 @@ impl Drop for Charge {
             reasoning: count(usage.reasoning),
             cost: self.price.map_or(0, |price| price.of(&usage)).min(MOST_COST),
         };
-        self.span.record("gen_ai.usage.input_tokens", totals.input);
-        self.span.record("gen_ai.usage.output_tokens", totals.output);
+        // Signed: traces have no other numbers.
+        self.span.record("gen_ai.usage.input_tokens", totals.input.cast_signed());
+        self.span.record("gen_ai.usage.output_tokens", totals.output.cast_signed());
+        for (name, tokens) in [
+            ("gen_ai.usage.cache_read.input_tokens", totals.cached),
+            ("gen_ai.usage.cache_creation.input_tokens", totals.cache_write),
+            ("gen_ai.usage.reasoning.output_tokens", totals.reasoning),
+        ] {
+            if tokens > 0 {
+                self.span.record(name, tokens.cast_signed());
+            }
+        }
         self.caller.settle(&self.model, &self.upstream, &totals, self.reserved);
     }
 }

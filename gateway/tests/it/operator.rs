@@ -1,16 +1,25 @@
 //! What operators ask a gateway: health and metrics.
 
-use std::time::Duration;
+mod traces;
+
+use std::time::{Duration, Instant};
 
 use gatewright_gateway::{ApiKey, Config, Gateway, Kind};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::sync::oneshot;
 
-use crate::support::{KEY, read, send, start, start_with};
+use crate::support::{KEY, Server, read, send, start, start_as, start_with};
 use crate::upstreams::{Scripted, Step, UPSTREAM_KEY, completion, config, json_answer, question, upstream};
+use crate::webhooks::receiver;
 
-async fn metrics(server: &crate::support::Server) -> String {
+/// What a scrape may take at most; one that waited for the store would take the two seconds of a lock.
+const QUICK: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn metrics(server: &Server) -> String {
     let response = send(server.bare(Method::GET, "/metrics")).await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
@@ -58,6 +67,87 @@ async fn metrics_count_requests_by_operation_and_status() {
     assert!((requests("none", 404) - 1.0).abs() < f64::EPSILON, "{text}");
     assert!(value(&text, "gatewright_connections") >= 1.0, "{text}");
     assert!(!text.contains(KEY));
+}
+
+/// Waits until metrics have these values.
+async fn becomes(server: &Server, expected: &[(&str, f64)]) {
+    let begun = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let text = metrics(server).await;
+        assert!(asked.elapsed() < QUICK, "the metrics wait: {:?}", asked.elapsed());
+        if expected.iter().all(|(name, number)| (value(&text, name) - number).abs() < f64::EPSILON) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{expected:?} expected in:\n{text}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_a_locked_store_is_in_the_metrics_until_it_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = Config {
+        data: Some(folder.path().to_path_buf()),
+        open_metrics: true,
+        video_time: Duration::from_secs(2),
+        ..Config::default()
+    };
+    let server = start_as(config).await;
+    let waiting = |counts: [f64; 4]| {
+        let names = [
+            "gatewright_store_waiting{kind=\"responses\"}",
+            "gatewright_store_waiting{kind=\"answers\"}",
+            "gatewright_store_waiting{kind=\"task_ends\"}",
+            "gatewright_video_tasks",
+        ];
+        names.into_iter().zip(counts).collect::<Vec<_>>()
+    };
+    let video = json!({ "model": "video_model_3", "prompt": "[fail]" });
+    server.ask("/v1/videos/generations", &video).await;
+    becomes(&server, &waiting([0.0, 0.0, 0.0, 1.0])).await;
+
+    let database = SqliteConnectOptions::new().filename(folder.path().join("gatewright.db"));
+    let mut other = SqliteConnection::connect_with(&database.busy_timeout(PATIENCE)).await.expect("opened");
+    sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.expect("the lock");
+    server.ask("/v1/responses", &json!({ "model": "model-sol", "input": "hi" })).await;
+    let chat = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hi" }] });
+    let keyed = server.post("/v1/chat/completions", &chat).header("idempotency-key", "one");
+    assert_eq!(read(keyed).await.0, 200);
+    becomes(&server, &waiting([1.0, 1.0, 1.0, 1.0])).await;
+
+    other.close().await.expect("the lock is given back");
+    becomes(&server, &waiting([0.0; 4])).await;
+}
+
+#[tokio::test]
+async fn notifications_are_counted_by_what_became_of_them() {
+    let start = async |webhook_backoff| {
+        let config =
+            Config { open_metrics: true, allow_private_webhooks: true, webhook_backoff, ..Config::default() };
+        start_with(config).await
+    };
+    let notifications = |counts: [f64; 4]| {
+        let names = [
+            "gatewright_notifications{state=\"sending\"}",
+            "gatewright_notifications{state=\"retrying\"}",
+            "gatewright_notifications{state=\"delivered\"}",
+            "gatewright_notifications{state=\"dead\"}",
+        ];
+        names.into_iter().zip(counts).collect::<Vec<_>>()
+    };
+    let ask = async |server: &Server, url: &str| {
+        let video = json!({ "model": "video_model_3", "prompt": "[fail]", "webhook_url": url });
+        server.ask("/v1/videos/generations", &video).await;
+    };
+    let patient = start(Duration::from_hours(1)).await;
+    let ((willing, _first), (refusing, _second)) = (receiver(0).await, receiver(usize::MAX).await);
+    ask(&patient, &willing).await;
+    ask(&patient, &refusing).await;
+    becomes(&patient, &notifications([0.0, 1.0, 1.0, 0.0])).await;
+    let hasty = start(Duration::ZERO).await;
+    ask(&hasty, &refusing).await;
+    becomes(&hasty, &notifications([0.0, 0.0, 0.0, 1.0])).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,57 @@
+//! What the conventions call the provider behind an upstream.
+
+/// The names of the conventions by what the host of a provider ends with.
+const KNOWN: &[(&str, &str)] = &[
+    ("api.anthropic.com", "anthropic"),
+    ("api.cohere.ai", "cohere"),
+    ("api.cohere.com", "cohere"),
+    ("api.deepseek.com", "deepseek"),
+    ("api.groq.com", "groq"),
+    ("api.mistral.ai", "mistral_ai"),
+    ("api.openai.com", "openai"),
+    ("api.perplexity.ai", "perplexity"),
+    ("api.x.ai", "x_ai"),
+    ("aiplatform.googleapis.com", "gcp.vertex_ai"),
+    ("generativelanguage.googleapis.com", "gcp.gemini"),
+    ("inference.ai.azure.com", "azure.ai.inference"),
+    ("services.ai.azure.com", "azure.ai.inference"),
+    ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
+    ("openai.azure.com", "azure.ai.openai"),
+];
+
+/// The provider of an upstream of this name at this host. Its kind does not count, which is a protocol that many providers and
+/// servers speak: where the host tells none, what the operator calls the upstream says more.
+pub(crate) fn provider_name<'u>(upstream: &'u str, host: Option<&str>) -> &'u str {
+    let Some(host) = host else { return upstream };
+    if host.starts_with("bedrock") && host.ends_with(".amazonaws.com") {
+        return "aws.bedrock";
+    }
+    // Regions and accounts stand before it.
+    let ends_with = |end: &str| {
+        host.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with(['.', '-']))
+    };
+    KNOWN.iter().find(|(end, _)| ends_with(end)).map_or(upstream, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_is_known_by_its_host_and_else_has_the_name_of_the_upstream() {
+        for (host, provider) in [
+            ("api.openai.com", "openai"),
+            ("eu.api.openai.com", "openai"),
+            ("notapi.openai.com", "mine"),
+            ("api.openai.com.example", "mine"),
+            ("europe-west4-aiplatform.googleapis.com", "gcp.vertex_ai"),
+            ("acme.openai.azure.com", "azure.ai.openai"),
+            ("bedrock-runtime.eu-central-1.amazonaws.com", "aws.bedrock"),
+            ("files.s3.amazonaws.com", "mine"),
+            ("127.0.0.1", "mine"),
+        ] {
+            assert_eq!(provider_name("mine", Some(host)), provider, "{host}");
+        }
+        assert_eq!(provider_name("mine", None), "mine");
+    }
+}

@@ -1,0 +1,298 @@
+//! What a response says of itself, read beside its way to the client: why it ended, and whether it holds an error. Only where
+//! traces are exported. No text of an upstream is kept, which may repeat a secret: words that are not known count as others.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use gatewright::ErrorCode;
+use gatewright::sse::{Decoder, Item};
+use http::{HeaderMap, header};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// What the conventions call what has no name that is known.
+pub(super) const OTHER: &str = "_OTHER";
+/// Maximum size of what is read at once, in bytes: a longer document or event is not read.
+const MOST_BYTES: usize = 1024 * 1024;
+/// Maximum number of choices whose ends are told.
+const MOST_CHOICES: usize = 128;
+/// Why an answer ends, in the words of each protocol.
+const REASONS: &[&str] = &[
+    "stop",
+    "length",
+    "tool_calls",
+    "function_call",
+    "content_filter",
+    "completed",
+    "incomplete",
+    "failed",
+    "cancelled",
+    "max_output_tokens",
+    "end_turn",
+    "max_tokens",
+    "stop_sequence",
+    "tool_use",
+    "pause_turn",
+    "refusal",
+    "model_context_window_exceeded",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "MALFORMED_FUNCTION_CALL",
+    "UNEXPECTED_TOOL_CALL",
+    "OTHER",
+];
+/// The states of a response that are ends.
+const ENDS: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Said {
+    form: Form,
+    /// By the index of the choice.
+    reasons: BTreeMap<usize, &'static str>,
+    /// The code of an error.
+    pub(super) error: Option<&'static str>,
+    begun: Instant,
+    /// The time from the head of the request to the first event of a stream.
+    pub(super) first_event: Option<Duration>,
+}
+
+#[derive(Debug)]
+enum Form {
+    Events(Box<Decoder>),
+    /// What has come of a document.
+    Document(Vec<u8>),
+    Unread,
+}
+
+/// The members that matter of a document or an event, in the words of each protocol.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Part<'a> {
+    #[serde(borrow, alias = "candidates")]
+    choices: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    /// Of a response.
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    incomplete_details: Option<&'a RawValue>,
+    /// Of a message, and in `delta` of the event that ends it.
+    #[serde(borrow)]
+    stop_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    /// In the events of a response.
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reason: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    index: Option<usize>,
+    #[serde(borrow, alias = "finishReason")]
+    finish_reason: Option<&'a RawValue>,
+}
+
+impl Said {
+    /// Of a response with these headers. `matters`: whether anything of it does. `begun`: when the head of its request had
+    /// come.
+    pub(super) fn new(headers: &HeaderMap, matters: bool, begun: Instant) -> Self {
+        let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let form = match media_type.unwrap_or_default() {
+            _ if !matters => Form::Unread,
+            media_type if media_type.starts_with("text/event-stream") => {
+                Form::Events(Box::new(Decoder::new().with_max_event_bytes(MOST_BYTES)))
+            }
+            media_type if media_type.starts_with("application/json") => Form::Document(Vec::new()),
+            _ => Form::Unread,
+        };
+        Self { form, reasons: BTreeMap::new(), error: None, begun, first_event: None }
+    }
+
+    /// The next piece of the body.
+    pub(super) fn take(&mut self, piece: &[u8]) {
+        match &mut self.form {
+            Form::Events(decoder) => {
+                let mut items = Vec::new();
+                let fed = decoder.feed(piece, &mut items);
+                for item in items {
+                    if let Item::Event(event) = item {
+                        self.first_event.get_or_insert_with(|| self.begun.elapsed());
+                        self.read(&event.data);
+                    }
+                }
+                if fed.is_err() {
+                    self.form = Form::Unread;
+                }
+            }
+            Form::Document(begun) if begun.len() + piece.len() <= MOST_BYTES => {
+                begun.extend_from_slice(piece);
+            }
+            Form::Document(_) => self.form = Form::Unread,
+            Form::Unread => {}
+        }
+    }
+
+    /// The body has ended.
+    pub(super) fn end(&mut self) {
+        let Form::Document(document) = std::mem::replace(&mut self.form, Form::Unread) else { return };
+        let Ok(document) = str::from_utf8(&document) else { return };
+        // A native stream may come as an array.
+        match serde_json::from_str::<Vec<&RawValue>>(document) {
+            Ok(parts) => parts.iter().for_each(|part| self.read(part.get())),
+            Err(_) => self.read(document),
+        }
+    }
+
+    /// Why it ended: a reason for each choice.
+    pub(super) fn reasons(&self) -> impl Iterator<Item = &'static str> {
+        self.reasons.values().copied()
+    }
+
+    fn read(&mut self, part: &str) {
+        let part: Part<'_> = parsed(part);
+        self.note(&part);
+        if let Some(response) = part.response {
+            self.note(&parsed(response.get()));
+        }
+    }
+
+    fn note(&mut self, part: &Part<'_>) {
+        let is_error = part.kind.and_then(text).is_some_and(|kind| kind == "error");
+        if part.error.is_some() || is_error {
+            let code = inner(part.error).code.or(part.code).and_then(text);
+            let known = ErrorCode::ALL.iter().find(|known| code.as_deref() == Some(known.code));
+            self.error = Some(known.map_or(OTHER, |known| known.code));
+        }
+        let choices: Vec<Choice<'_>> = parsed(part.choices.map_or("[]", RawValue::get));
+        for (place, choice) in choices.iter().enumerate() {
+            self.ended(choice.index.unwrap_or(place), choice.finish_reason);
+        }
+        let is_end = part.status.and_then(text).is_some_and(|status| ENDS.contains(&&*status));
+        if is_end {
+            self.ended(0, inner(part.incomplete_details).reason.or(part.status));
+        }
+        self.ended(0, part.stop_reason.or_else(|| inner(part.delta).stop_reason));
+    }
+
+    fn ended(&mut self, choice: usize, reason: Option<&RawValue>) {
+        if let Some(reason) = reason.and_then(text)
+            && choice < MOST_CHOICES
+        {
+            let known = REASONS.iter().find(|known| **known == reason);
+            self.reasons.insert(choice, known.unwrap_or(&OTHER));
+        }
+    }
+}
+
+/// The members of a member.
+fn inner(member: Option<&RawValue>) -> Part<'_> {
+    parsed(member.map_or("null", RawValue::get))
+}
+
+/// What has another form says nothing.
+fn parsed<'a, T: Deserialize<'a> + Default>(text: &'a str) -> T {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// `None` for what is no text.
+fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    serde_json::from_str::<Text<'_>>(value.get()).ok().map(|text| text.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    /// What a body says that comes in small pieces: why it ended, and its error.
+    fn said(media_type: &'static str, body: &str) -> (Vec<&'static str>, Option<&'static str>) {
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
+        let mut said = Said::new(&headers, true, Instant::now());
+        body.as_bytes().chunks(7).for_each(|piece| said.take(piece));
+        said.end();
+        (said.reasons().collect(), said.error)
+    }
+
+    #[test]
+    fn each_protocol_says_why_it_ended() {
+        for (document, reasons) in [
+            (
+                r#"{"choices":[{"index":1,"finish_reason":"length"},{"index":0,"finish_reason":"stop"}]}"#,
+                vec!["stop", "length"],
+            ),
+            (r#"{"status":"completed","error":null,"incomplete_details":null}"#, vec!["completed"]),
+            (
+                r#"{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}"#,
+                vec!["max_output_tokens"],
+            ),
+            (r#"{"status":"in_progress"}"#, vec![]),
+            (r#"{"type":"message","stop_reason":"tool_use"}"#, vec!["tool_use"]),
+            (r#"{"candidates":[{"finishReason":"STOP"}]}"#, vec!["STOP"]),
+            (r#"[{"candidates":[{}]},{"candidates":[{"finishReason":"MAX_TOKENS"}]}]"#, vec!["MAX_TOKENS"]),
+            (r#"{"choices":[{"finish_reason":"sk-canary"}]}"#, vec![OTHER]),
+            (r#"{"choices":[{"finish_reason":null}],"status":7}"#, vec![]),
+            (r#"{"choices":7,"stop_reason":"end_turn"}"#, vec!["end_turn"]),
+            ("<html>", vec![]),
+        ] {
+            assert_eq!(said("application/json", document), (reasons, None), "{document}");
+        }
+    }
+
+    #[test]
+    fn streams_say_why_they_ended() {
+        for (events, reason) in [
+            (r#"{"choices":[{"index":0,"finish_reason":"stop"}]}"#, "stop"),
+            (r#"{"type":"response.completed","response":{"status":"completed"}}"#, "completed"),
+            (r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#, "end_turn"),
+            (r#"{"candidates":[{"finishReason":"STOP"}]}"#, "STOP"),
+        ] {
+            let body =
+                format!("data: {{\"choices\":[{{\"delta\":{{}}}}]}}\n\ndata: {events}\n\ndata: [DONE]\n\n");
+            assert_eq!(said("text/event-stream; charset=utf-8", &body), (vec![reason], None), "{events}");
+        }
+    }
+
+    #[test]
+    fn errors_are_told_by_a_code_that_is_known() {
+        for (part, code) in [
+            (r#"{"error":{"code":"rate_limit_exceeded"}}"#, "rate_limit_exceeded"),
+            (r#"{"error":{"code":"sk-canary"}}"#, OTHER),
+            (r#"{"error":{"code":500,"status":"INTERNAL"}}"#, OTHER),
+            (r#"{"error":"broken"}"#, OTHER),
+            (r#"{"type":"error","code":"upstream_error","message":"broken"}"#, "upstream_error"),
+            (r#"{"type":"response.failed","response":{"error":{"code":"server_error"}}}"#, "server_error"),
+        ] {
+            assert_eq!(said("application/json", part).1, Some(code), "{part}");
+            assert_eq!(said("text/event-stream", &format!("data: {part}\n\n")).1, Some(code), "{part}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_or_no_document_is_not_read() {
+        let long = format!(r#"{{"x":"{}","stop_reason":"end_turn"}}"#, "x".repeat(MOST_BYTES));
+        assert_eq!(said("application/json", &long), (vec![], None));
+        assert_eq!(said("text/event-stream", &format!("data: {long}\n\n")), (vec![], None));
+        assert_eq!(said("video/mp4", r#"{"stop_reason":"end_turn"}"#), (vec![], None));
+    }
+}

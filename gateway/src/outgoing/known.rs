@@ -1,0 +1,113 @@
+//! What this process knows of notifications without asking the store: those that it tried, and what came of that.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::sender::ATTEMPT_TIMEOUT;
+use crate::clock::millis;
+use crate::observe::{Counted, Tally};
+use crate::store::{Attempted, MOST_NOTICES};
+
+/// How long nobody else tries what is being tried: longer than an attempt.
+pub(super) const LEASE: Duration = Duration::from_secs(3 * ATTEMPT_TIMEOUT.as_secs());
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Known {
+    sending: Tally,
+    /// When those are due whose last attempt failed here, in milliseconds since 1970, by their ids.
+    again: Mutex<HashMap<String, u64>>,
+    delivered: AtomicUsize,
+    dead: AtomicUsize,
+}
+
+impl Known {
+    /// An attempt begins; it lasts until what is returned is dropped.
+    pub(super) fn sends(&self, id: &str) -> Counted {
+        self.again().remove(id);
+        self.sending.one()
+    }
+
+    /// What came of an attempt.
+    pub(super) fn note(&self, id: &str, attempted: &Attempted) {
+        match attempted {
+            Attempted::Delivered => _ = self.delivered.fetch_add(1, Ordering::Relaxed),
+            Attempted::Dead { .. } => _ = self.dead.fetch_add(1, Ordering::Relaxed),
+            Attempted::Again { due, .. } => {
+                let mut again = self.again();
+                // Other gateways of the store take some of them over: those that stay here must not become ever more.
+                if again.len() >= MOST_NOTICES {
+                    again.retain(|_, other| !is_overdue(*other, *due));
+                }
+                if again.len() < MOST_NOTICES {
+                    again.insert(id.to_owned(), *due);
+                }
+            }
+        }
+    }
+
+    /// How many are in each state at a time, in milliseconds since 1970.
+    pub(super) fn states(&self, now: u64) -> [(&'static str, usize); 4] {
+        let mut again = self.again();
+        again.retain(|_, due| !is_overdue(*due, now));
+        [
+            ("sending", self.sending.now()),
+            ("retrying", again.len()),
+            ("delivered", self.delivered.load(Ordering::Relaxed)),
+            ("dead", self.dead.load(Ordering::Relaxed)),
+        ]
+    }
+
+    fn again(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether one that was not tried again here was tried elsewhere, or is no more.
+fn is_overdue(due: u64, now: u64) -> bool {
+    due.saturating_add(millis(LEASE)) < now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn again(due: u64) -> Attempted {
+        Attempted::Again { due, problem: "refused".to_owned() }
+    }
+
+    /// How many are sent, tried again later, delivered and given up.
+    fn counts(known: &Known, now: u64) -> [usize; 4] {
+        known.states(now).map(|(_, count)| count)
+    }
+
+    #[test]
+    fn a_notification_is_in_one_state_at_a_time() {
+        let known = Known::default();
+        let sends = known.sends("a");
+        assert_eq!(counts(&known, 0), [1, 0, 0, 0]);
+        known.note("a", &again(5));
+        drop(sends);
+        assert_eq!(counts(&known, 0), [0, 1, 0, 0]);
+        drop(known.sends("a"));
+        known.note("a", &Attempted::Delivered);
+        known.note("b", &Attempted::Dead { problem: "refused".to_owned() });
+        assert_eq!(counts(&known, 0), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn what_others_try_again_is_forgotten_and_what_is_known_is_bounded() {
+        let known = Known::default();
+        for number in 0..=MOST_NOTICES {
+            known.note(&number.to_string(), &again(1));
+        }
+        assert_eq!(counts(&known, 1)[1], MOST_NOTICES);
+        let later = 2 + millis(LEASE);
+        known.note("later", &again(later));
+        assert_eq!(known.again().len(), 1);
+        assert_eq!(counts(&known, later)[1], 1);
+        assert_eq!(counts(&known, 2 * later)[1], 0);
+    }
+}

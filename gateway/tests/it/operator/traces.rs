@@ -1,0 +1,261 @@
+//! Traces over OTLP: what the spans of requests say, as a collector gets it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use gatewright_gateway::{Kind, Traces};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use crate::support::{Server, send, start_with};
+use crate::upstreams::{
+    STREAM_HEAD, Scripted, Step, chunks, completion, config, json_answer, question, stream, upstream,
+};
+
+/// The `code` of the status of a span that failed.
+const ERROR: u64 = 2;
+/// The `kind` of a span of a server.
+const SERVER: u64 = 2;
+
+/// A span as it was exported.
+#[derive(Debug)]
+struct Span {
+    name: String,
+    kind: u64,
+    status: u64,
+    attributes: BTreeMap<String, Value>,
+}
+
+/// A field of a protobuf message.
+#[derive(Debug, Clone, Copy)]
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Field<'a> {
+    fn number(self) -> u64 {
+        if let Self::Number(number) = self { number } else { panic!("{self:?}") }
+    }
+
+    fn bytes(self) -> &'a [u8] {
+        if let Self::Bytes(bytes) = self { bytes } else { panic!("{self:?}") }
+    }
+
+    fn text(self) -> String {
+        String::from_utf8(self.bytes().to_vec()).expect("text")
+    }
+}
+
+/// The fields of a protobuf message with their numbers.
+fn fields(mut message: &[u8]) -> Vec<(u64, Field<'_>)> {
+    fn varint(message: &mut &[u8]) -> u64 {
+        let end = message.iter().position(|byte| byte & 0x80 == 0).expect("an end");
+        let (digits, rest) = message.split_at(end + 1);
+        *message = rest;
+        digits.iter().rev().fold(0, |number, digit| number << 7 | u64::from(digit & 0x7f))
+    }
+    let mut fields = Vec::new();
+    while !message.is_empty() {
+        let tag = varint(&mut message);
+        let length = match tag & 7 {
+            0 => {
+                fields.push((tag >> 3, Field::Number(varint(&mut message))));
+                continue;
+            }
+            1 => 8,
+            2 => usize::try_from(varint(&mut message)).expect("a length"),
+            5 => 4,
+            other => panic!("wire type {other}"),
+        };
+        let (bytes, rest) = message.split_at(length);
+        message = rest;
+        fields.push((tag >> 3, Field::Bytes(bytes)));
+    }
+    fields
+}
+
+/// The values of a field.
+fn all(message: &[u8], number: u64) -> impl Iterator<Item = Field<'_>> {
+    fields(message).into_iter().filter_map(move |(own, field)| (own == number).then_some(field))
+}
+
+/// An `AnyValue` of the protocol.
+fn any_value(message: &[u8]) -> Value {
+    let [(number, field)] = fields(message)[..] else { panic!("one value") };
+    match number {
+        1 => json!(field.text()),
+        2 => json!(field.number() != 0),
+        3 => json!(field.number().cast_signed()),
+        4 => json!(f64::from_le_bytes(field.bytes().try_into().expect("eight bytes"))),
+        5 => all(field.bytes(), 1).map(|value| any_value(value.bytes())).collect(),
+        other => panic!("a value of kind {other}"),
+    }
+}
+
+/// The spans of an `ExportTraceServiceRequest`.
+fn spans(request: &[u8]) -> Vec<Span> {
+    let scopes = all(request, 1).flat_map(|resource| all(resource.bytes(), 2).collect::<Vec<_>>());
+    let spans = scopes.flat_map(|scope| all(scope.bytes(), 2).collect::<Vec<_>>());
+    let span = |span: Field<'_>| {
+        let span = span.bytes();
+        let attribute = |attribute: Field<'_>| {
+            let [name, value] = [1, 2].map(|number| all(attribute.bytes(), number).next().expect("a field"));
+            (name.text(), any_value(value.bytes()))
+        };
+        let attributes: Vec<_> = all(span, 9).map(attribute).collect();
+        let count = attributes.len();
+        let attributes = BTreeMap::from_iter(attributes);
+        assert_eq!(attributes.len(), count, "an attribute stands twice: {attributes:?}");
+        let status = all(span, 15).find_map(|status| all(status.bytes(), 3).next());
+        Span {
+            name: all(span, 5).next().expect("a name").text(),
+            kind: all(span, 6).next().expect("a kind").number(),
+            status: status.map_or(0, Field::number),
+            attributes,
+        }
+    };
+    spans.map(span).collect()
+}
+
+impl Span {
+    /// Asserts that attributes have these values; those that are null are absent.
+    fn says(&self, expected: &Value) {
+        for (name, value) in expected.as_object().expect("attributes") {
+            assert_eq!(self.attributes.get(name).unwrap_or(&Value::Null), value, "{name} of {self:#?}");
+        }
+    }
+}
+
+/// A gateway in front of an upstream, whose traces a collector gets.
+struct Traced {
+    server: Server,
+    traces: Traces,
+    exported: Arc<Mutex<Vec<Span>>>,
+    /// As long as it lives, this thread has the traces. The gateway runs on no other.
+    _subscriber: tracing::subscriber::DefaultGuard,
+}
+
+impl Traced {
+    async fn start(upstream_url: &str) -> Self {
+        let exported: Arc<Mutex<Vec<Span>>> = Arc::default();
+        let keeps = Arc::clone(&exported);
+        let collector = Router::new().fallback(move |body: Bytes| {
+            let keeps = Arc::clone(&keeps);
+            async move { keeps.lock().expect("no panic").extend(spans(&body)) }
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move { axum::serve(listener, collector).await });
+        let traces = tokio::task::spawn_blocking(move || Traces::to(&url).expect("an exporter"));
+        let traces = traces.await.expect("no panic");
+        let subscriber = tracing_subscriber::registry().with(traces.layer());
+        let subscriber = tracing::subscriber::set_default(subscriber);
+        let server = start_with(config(vec![upstream("one", Kind::Chat, upstream_url)])).await;
+        Self { server, traces, exported, _subscriber: subscriber }
+    }
+
+    /// Asks for a chat completion, to the end of the answer.
+    async fn ask(&self, body: &Value) -> (u16, String) {
+        let response = send(self.server.post("/v1/chat/completions", body)).await;
+        (response.status().as_u16(), response.text().await.expect("a body"))
+    }
+
+    /// The spans of all requests, in their order.
+    async fn end(self) -> Vec<Span> {
+        drop(self.server);
+        tokio::task::spawn_blocking(move || self.traces.end()).await.expect("no panic");
+        std::mem::take(&mut self.exported.lock().expect("no panic"))
+    }
+}
+
+#[tokio::test]
+async fn an_answer_says_who_made_it_and_why_it_ended() {
+    let scripted = Scripted::start([json_answer(200, &completion("well"))]).await;
+    let traced = Traced::start(&scripted.url).await;
+    let mut asked = question(false);
+    (asked["max_tokens"], asked["temperature"], asked["n"]) = (json!(9), json!(1), json!(1));
+    assert_eq!(traced.ask(&asked).await.0, 200);
+    let [span] = &traced.end().await[..] else { panic!("one span") };
+    assert_eq!((&*span.name, span.kind, span.status), ("chat mine", SERVER, 0));
+    span.says(&json!({
+        "http.request.method": "POST",
+        "http.route": "/v1/chat/completions",
+        "http.response.status_code": 200,
+        "url.path": "/v1/chat/completions",
+        "url.scheme": "http",
+        "server.address": "127.0.0.1",
+        "server.port": url::Url::parse(&scripted.url).expect("a URL").port(),
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "one",
+        "gen_ai.request.model": "mine",
+        "gen_ai.request.stream": null,
+        "gen_ai.request.max_tokens": 9,
+        "gen_ai.request.temperature": 1.0,
+        "gen_ai.request.choice.count": null,
+        "gen_ai.response.model": "theirs",
+        "gen_ai.response.finish_reasons": ["stop"],
+        "gen_ai.response.time_to_first_chunk": null,
+        "gen_ai.usage.input_tokens": 3,
+        "gen_ai.usage.output_tokens": 2,
+        "gen_ai.usage.cache_read.input_tokens": null,
+        "gatewright.upstream": "one",
+        "gatewright.outcome": "complete",
+        "error.type": null,
+    }));
+}
+
+#[tokio::test]
+async fn a_stream_says_that_it_is_one_and_when_it_began() {
+    let scripted = Scripted::start([stream(&chunks(&["we", "ll"]))]).await;
+    let traced = Traced::start(&scripted.url).await;
+    assert_eq!(traced.ask(&question(true)).await.0, 200);
+    let [span] = &traced.end().await[..] else { panic!("one span") };
+    assert_eq!((&*span.name, span.status), ("chat mine", 0));
+    span.says(&json!({
+        "gen_ai.provider.name": "one",
+        "gen_ai.request.stream": true,
+        "gen_ai.response.finish_reasons": ["stop"],
+        "error.type": null,
+    }));
+    let waited = span.attributes["gen_ai.response.time_to_first_chunk"].as_f64().expect("seconds");
+    assert!((0.0..30.0).contains(&waited), "{waited}");
+}
+
+#[tokio::test]
+async fn a_failure_says_which_one_also_in_the_middle_of_a_stream() {
+    let begun = chunks(&["we", "ll"]);
+    let begun = &begun[..begun.match_indices("data: ").nth(1).expect("a second event").0];
+    let scripted = Scripted::start([
+        vec![Step::Write(format!("{STREAM_HEAD}{begun}").into()), Step::Reset],
+        json_answer(500, &json!({"error": {"message": "broken", "code": "a-code-of-theirs"}})),
+    ])
+    .await;
+    let traced = Traced::start(&scripted.url).await;
+    let (status, broken) = traced.ask(&question(true)).await;
+    assert_eq!(status, 200, "{broken}");
+    let (failed, answer) = traced.ask(&question(false)).await;
+    assert_eq!(failed, 500, "{answer}");
+    let (refused, answer) = traced.ask(&json!({"model": "mine"})).await;
+    assert_eq!(refused, 400, "{answer}");
+    let [stream, failure, refusal] = &traced.end().await[..] else { panic!("three spans") };
+    assert_eq!([stream.status, failure.status, refusal.status], [ERROR, ERROR, 0]);
+    stream.says(&json!({
+        "http.response.status_code": 200,
+        "gen_ai.request.stream": true,
+        "gen_ai.provider.name": "one",
+        "error.type": "upstream_error",
+    }));
+    // A code of theirs is one of any number.
+    failure.says(&json!({
+        "http.response.status_code": 500,
+        "gen_ai.provider.name": "one",
+        "gen_ai.request.model": "mine",
+        "server.address": "127.0.0.1",
+        "error.type": "500",
+    }));
+    refusal.says(&json!({ "http.response.status_code": 400, "error.type": "invalid_value" }));
+}

@@ -36,6 +36,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 pub use self::bind_error::BindError;
@@ -126,9 +128,9 @@ impl Gateway {
         self.embedded.lasts()
     }
 
-    /// Serves until `shutdown` resolves, then gives requests, video tasks and notifications in progress the configured
-    /// grace period to finish. Tasks that remain go on when a gateway has the same data folder again; without one, they end
-    /// as failed: returns their ids.
+    /// Serves until `shutdown` resolves, then refuses connections, and gives requests, video tasks and notifications in
+    /// progress the configured grace period to finish. Requests that remain are cut. Tasks that remain go on when a gateway
+    /// has the same data folder again; without one, they end as failed: returns their ids.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {
         let (app, router) = self.embedded.into_parts();
         let config = &app.config;
@@ -136,6 +138,8 @@ impl Gateway {
         let permits = Arc::new(Semaphore::new(config.max_connections));
         let peers = Peers::new(config.max_connections_per_peer);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
+        // Ends connections whose grace is over, and knows when all have ended.
+        let (cut, open) = (CancellationToken::new(), TaskTracker::new());
         for url in self.listening.urls() {
             tracing::info!(url, "listening");
         }
@@ -175,18 +179,34 @@ impl Gateway {
             let (socket, peer) = connection::open(stream, config.write_timeout);
             let connection = connections.serve(socket, peer.presence().clone(), is_tls);
             let present = Present::new(&app.metrics.connections);
+            let (cut, is_open) = (cut.child_token(), open.token());
             tokio::spawn(async move {
-                let connection = std::pin::pin!(connection);
-                tokio::select! {
-                    ended = Rounds::of(connection) => if let Err(error) = ended {
-                        tracing::debug!(%error, "connection ended");
-                    },
-                    () = peer.gone() => tracing::debug!("the client has gone"),
+                let is_cut = {
+                    let connection = std::pin::pin!(connection);
+                    tokio::select! {
+                        biased;
+                        ended = Rounds::of(connection) => {
+                            if let Err(error) = ended {
+                                tracing::debug!(%error, "connection ended");
+                            }
+                            false
+                        }
+                        () = peer.gone() => {
+                            tracing::debug!("the client has gone");
+                            false
+                        }
+                        () = cut.cancelled() => true,
+                    }
+                };
+                drop(is_open);
+                if !is_cut {
+                    peer.close().await;
                 }
-                peer.close().await;
                 drop((permit, held, present));
             });
         }
+        // Who connects from now on is refused, and does not wait for an answer that never comes.
+        drop(self.listening);
         let ended = async {
             connections.graceful.shutdown().await;
             app.crew.ended().await;
@@ -195,6 +215,10 @@ impl Gateway {
         if tokio::time::timeout(config.shutdown_grace, ended).await.is_err() {
             tracing::warn!("requests or video tasks in progress were abandoned");
         }
+        // What abandoned requests took is recorded below.
+        cut.cancel();
+        open.close();
+        open.wait().await;
         let unfinished = app.crew.stop().await;
         if let Err(error) = app.writer.write().await {
             tracing::warn!("{error}: the usage of the last requests is lost");

@@ -1,17 +1,21 @@
 //! Each client protocol at each kind of upstream, and everything that an upstream can do wrong: the client gets an error
 //! in its own words or the answer of the next upstream, and never half an answer that looks whole.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use gatewright_gateway::{Config, Model, Target};
 use serde_json::{Value, json};
 
 use crate::callers::{End, Protocol, TEXT, text_of};
 use crate::support::{Server, events, send, start_with};
-use crate::upstreams::{STREAM_HEAD, Scripted, Step, answer, json_answer, upstream};
+use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, json_answer, upstream};
 
 /// How long an upstream that hangs is waited for.
 const TIMEOUT: Duration = Duration::from_millis(200);
+/// How many deaths of an upstream are watched at once.
+const AT_ONCE: usize = 32;
 
 /// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream
 /// helps.
@@ -177,57 +181,173 @@ async fn whatever_an_upstream_of_native_does_wrong_is_told_or_another_one_helps(
     go_through(Protocol::Native).await;
 }
 
-/// An upstream dies behind each byte of its stream, by a close or a reset, with and without a length that it promised.
-async fn die_everywhere(speaks: Protocol) {
-    let scripted = Scripted::start([]).await;
-    for client in Protocol::ALL {
-        let spoken = speaks.spoken_for(client);
-        let (whole, whole_from) = (spoken.events(), spoken.whole_from());
-        // Every byte near the end, where whole and broken are close together; elsewhere some.
-        let places: Vec<usize> =
-            (0..whole_from - 24).step_by(29).chain(whole_from - 24..whole.len()).collect();
-        let models = places.iter().map(|at| {
-            // Of its own, so that no breaker stops another.
-            let mut model = Model::new(format!("at-{at}"), "family_one", Target::new("one", "theirs"));
-            model.translate_responses = true;
-            model
-        });
-        let upstreams = vec![upstream("one", speaks.kind(), &scripted.url)];
-        let server = start_with(Config { upstreams, models: models.collect(), ..Config::default() }).await;
-        let promised = STREAM_HEAD.replace("\r\n\r\n", "\r\ncontent-length: 100000\r\n\r\n");
-        for at in places {
-            for (head, end, may_end) in [
-                (promised.as_str(), Step::Close, false),
-                (&promised, Step::Reset, false),
-                (STREAM_HEAD, Step::Close, true),
-            ] {
-                // A reset takes along what has not been read.
-                let pause = Step::Pause(Duration::from_millis(3));
-                scripted.then(vec![
-                    Step::Write(format!("{head}{}", &whole[..at]).into()),
-                    pause,
-                    end.clone(),
-                ]);
-                let here = format!("{client:?} at {speaks:?}, {end:?} at {at} of {}", whole.len());
-                let (path, body) = client.request(&format!("at-{at}"), true);
-                let response = send(server.post(&path, &body)).await;
-                let status = response.status().as_u16();
-                let text = response.text().await.unwrap_or_else(|error| panic!("{here}: {error}"));
-                if status != 200 {
-                    // Nothing had been said.
-                    let told: Value = serde_json::from_str(&text).expect("JSON");
-                    assert!(client.is_error(&told), "{here}: {status} {text}");
-                    continue;
-                }
-                let is_end = (may_end && at >= whole_from) || at >= ended_from(spoken);
-                let expected = if is_end { End::Success } else { End::Failure };
-                assert_eq!(client.end(&text), expected, "{here}: {text}");
-                if is_end {
-                    assert_eq!(text_of(client, &events(&text)), TEXT, "{here}: {text}");
-                }
+/// How an upstream says where its stream ends.
+#[derive(Debug, Clone, Copy)]
+enum Framing {
+    Length,
+    Chunks,
+    /// The stream ends with the connection.
+    Close,
+}
+
+impl Framing {
+    /// Each byte that an upstream sends, and how much of the stream comes up to it; and the length of the head.
+    fn wire(self, events: &str) -> (Vec<(u8, usize)>, usize) {
+        let head = match self {
+            Self::Length => format!("content-length: {}\r\n\r\n", events.len()),
+            Self::Chunks => "transfer-encoding: chunked\r\n\r\n".to_owned(),
+            Self::Close => "\r\n".to_owned(),
+        };
+        let head = STREAM_HEAD.trim_end().to_owned() + "\r\nconnection: close\r\n" + &head;
+        let (mut wire, mut told) = (Vec::new(), 0);
+        let mut send = |text: &str, is_stream: bool| {
+            for byte in text.bytes() {
+                told += usize::from(is_stream);
+                wire.push((byte, told));
+            }
+        };
+        send(&head, false);
+        let is_chunked = matches!(self, Self::Chunks);
+        // Chunks end where no event does.
+        for piece in events.as_bytes().chunks(97) {
+            let piece = std::str::from_utf8(piece).expect("ASCII");
+            if is_chunked {
+                send(&format!("{:x}\r\n", piece.len()), false);
+            }
+            send(piece, true);
+            if is_chunked {
+                send("\r\n", false);
             }
         }
+        if is_chunked {
+            send("0\r\n\r\n", false);
+        }
+        (wire, head.len())
     }
+}
+
+/// The ways in which an upstream dies.
+const WAYS: [(Framing, Step); 6] = [
+    (Framing::Length, Step::Close),
+    (Framing::Length, Step::Reset),
+    (Framing::Close, Step::Close),
+    (Framing::Close, Step::Reset),
+    (Framing::Chunks, Step::Close),
+    (Framing::Chunks, Step::Reset),
+];
+
+/// A death of an upstream, and what its client has to take it for.
+struct Death {
+    sends: Vec<u8>,
+    by: Step,
+    /// How much of the stream comes before it.
+    told: usize,
+    /// The head was not whole.
+    is_headless: bool,
+    /// All of the answer has come, though perhaps not all bytes.
+    is_end: bool,
+    here: String,
+}
+
+/// Deaths behind each byte of head and stream, none and all among them.
+fn deaths(spoken: Protocol, framing: Framing, by: &Step) -> Vec<Death> {
+    let (wire, head) = framing.wire(&spoken.events());
+    let (whole_from, ended_from) = (spoken.whole_from(), ended_from(spoken));
+    let death = |at: usize| {
+        let told = if at == 0 { 0 } else { wire[at - 1].1 };
+        // Whether HTTP takes the end of the connection for the end of the answer, or the answer has ended before.
+        let may_end = match framing {
+            Framing::Close => matches!(by, Step::Close) && at >= head,
+            Framing::Length | Framing::Chunks => at == wire.len(),
+        };
+        Death {
+            sends: wire[..at].iter().map(|(byte, _)| *byte).collect(),
+            by: by.clone(),
+            told,
+            is_headless: at < head,
+            is_end: (may_end && told >= whole_from) || told >= ended_from,
+            here: format!("{framing:?}, {by:?} behind {at} of {} bytes, {head} of them the head", wire.len()),
+        }
+    };
+    (0..=wire.len()).map(death).collect()
+}
+
+/// A client asks while its upstream dies, once for each death.
+async fn die_again_and_again(client: Protocol, speaks: Protocol, deaths: Vec<Death>) {
+    let deaths = Arc::new(deaths);
+    let number = |seen: &Seen| -> usize {
+        let text = format!("{} {}", seen.line, seen.body);
+        let (_, rest) = text.split_once("death-").expect("the name of a model");
+        rest.split(|byte: char| !byte.is_ascii_digit())
+            .next()
+            .and_then(|at| at.parse().ok())
+            .expect("its number")
+    };
+    let all = Arc::clone(&deaths);
+    let scripted = Scripted::answering(move |seen| {
+        let death = &all[number(seen)];
+        let mut steps = vec![Step::Write(death.sends.clone()), death.by.clone()];
+        if matches!(death.by, Step::Reset) {
+            // It takes along what has not been read.
+            steps.insert(1, Step::Pause(Duration::from_millis(3)));
+        }
+        steps
+    })
+    .await;
+    let models = (0..deaths.len()).map(|number| {
+        // Of its own, so that no breaker stops another.
+        let target = Target::new("one", format!("death-{number}"));
+        let mut model = Model::new(format!("at-{number}"), "family_one", target);
+        model.translate_responses = true;
+        model
+    });
+    let upstreams = vec![upstream("one", speaks.kind(), &scripted.url)];
+    let server = start_with(Config { upstreams, models: models.collect(), ..Config::default() }).await;
+    let asked = deaths.iter().enumerate().map(async |(number, death)| {
+        let here = format!("{client:?} at {speaks:?}: {}", death.here);
+        let (path, body) = client.request(&format!("at-{number}"), true);
+        let response = send(server.post(&path, &body)).await;
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap_or_else(|error| panic!("{here}: {error}"));
+        if status != 200 {
+            // Nothing had been said. The native protocol has no 502.
+            assert_eq!(status, if client == Protocol::Native { 503 } else { 502 }, "{here}: {text}");
+            assert!(!death.is_end, "{here}: {text}");
+            let told: Value = serde_json::from_str(&text).expect("JSON");
+            assert!(client.is_error(&told), "{here}: {text}");
+            return;
+        }
+        assert!(!death.is_headless, "{here}: {text}");
+        let expected = if death.is_end { End::Success } else { End::Failure };
+        assert_eq!(client.end(&text), expected, "{here}: {text}");
+        if death.is_end {
+            assert_eq!(text_of(client, &events(&text)), TEXT, "{here}: {text}");
+        }
+    });
+    stream::iter(asked).for_each_concurrent(AT_ONCE, |asking| asking).await;
+    assert_eq!(scripted.count(), deaths.len(), "each was asked for once");
+}
+
+/// An upstream dies behind each byte of its head and of its stream, in one way after another; where whole and broken are
+/// close together, in each way.
+async fn die_everywhere(speaks: Protocol) {
+    for client in Protocol::ALL {
+        let spoken = speaks.spoken_for(client);
+        let ends = [spoken.whole_from(), spoken.events().len()];
+        let here = (0..).zip(WAYS).flat_map(|(way, (framing, by))| {
+            deaths(spoken, framing, &by).into_iter().filter(move |death| {
+                let turn = if death.is_headless { death.sends.len() % 2 } else { death.told % 3 };
+                turn == way || ends.iter().any(|end| end.abs_diff(death.told) <= 8)
+            })
+        });
+        die_again_and_again(client, speaks, here.collect()).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_chat_that_is_cut_behind_each_byte_of_head_and_stream_in_each_way_is_no_success() {
+    let all = WAYS.iter().flat_map(|(framing, by)| deaths(Protocol::Chat, *framing, by));
+    die_again_and_again(Protocol::Chat, Protocol::Chat, all.collect()).await;
 }
 
 /// The place in a stream from which on nothing more can come: behind its last event, however the connection ends.

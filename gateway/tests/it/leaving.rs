@@ -15,8 +15,10 @@ use crate::support::{KEY, Server, read, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, upstream};
 
 const ADMIN: &str = "gw-admin-canary-77";
-/// Much longer than the 100 ms that are typical, for a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(3);
+/// Until an upstream is given up for a client that left: the median of many, also on a busy machine.
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(100);
+/// The same for each of them: much longer, as a busy machine may let a test wait.
+pub(crate) const AT_WORST: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn start(speaks: Protocol, url: &str) -> Server {
@@ -54,6 +56,14 @@ fn leave(socket: TcpStream, resets: bool) -> Instant {
     let leaving = Instant::now();
     drop(socket);
     leaving
+}
+
+/// Asserts that upstreams were given up at once, by how long each took.
+pub(crate) fn was_at_once(what: &str, mut took: Vec<Duration>) {
+    took.sort_unstable();
+    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+    eprintln!("{what}: given up after {median:?} (median), {longest:?} (longest) in {} cases", took.len());
+    assert!(median < AT_ONCE, "{what}: {median:?} in the median of {took:?}");
 }
 
 /// Asks again and again until something is so.
@@ -124,7 +134,7 @@ fn stages(speaks: Protocol) -> [(&'static str, bool, String); 6] {
 
 /// Clients of all protocols leave while an upstream of one is at work.
 async fn leave_while_it_works(speaks: Protocol) {
-    let mut all = Vec::new();
+    let (mut all, mut unanswered) = (Vec::new(), Vec::new());
     for client in Protocol::ALL {
         for (what, stream, begun) in &stages(speaks.spoken_for(client)) {
             for resets in [false, true] {
@@ -142,8 +152,11 @@ async fn leave_while_it_works(speaks: Protocol) {
                 }
                 let left = leave(socket, resets);
                 let took = scripted.left().await.saturating_duration_since(left);
-                assert!(took <= AT_ONCE, "{client:?} at {speaks:?}, {what}, reset: {resets}: {took:?}");
+                assert!(took <= AT_WORST, "{client:?} at {speaks:?}, {what}, reset: {resets}: {took:?}");
                 all.push(took);
+                if begun.is_empty() {
+                    unanswered.push(took);
+                }
                 if resets {
                     continue;
                 }
@@ -155,28 +168,27 @@ async fn leave_while_it_works(speaks: Protocol) {
             }
         }
     }
-    all.sort_unstable();
-    let (median, longest) = (all[all.len() / 2], all[all.len() - 1]);
-    eprintln!("{speaks:?}: given up after {median:?} (median), {longest:?} (longest) in {} cases", all.len());
+    was_at_once(&format!("{speaks:?}"), all);
+    was_at_once(&format!("{speaks:?}, before the first byte"), unanswered);
 }
 
 #[tokio::test]
-async fn an_upstream_of_chat_is_given_up_for_each_client_at_each_stage() {
+async fn an_upstream_of_chat_is_given_up_within_100_ms_for_each_client_at_each_stage() {
     leave_while_it_works(Protocol::Chat).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_responses_is_given_up_for_each_client_at_each_stage() {
+async fn an_upstream_of_responses_is_given_up_within_100_ms_for_each_client_at_each_stage() {
     leave_while_it_works(Protocol::Responses).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_messages_is_given_up_for_each_client_at_each_stage() {
+async fn an_upstream_of_messages_is_given_up_within_100_ms_for_each_client_at_each_stage() {
     leave_while_it_works(Protocol::Messages).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_native_is_given_up_for_each_client_at_each_stage() {
+async fn an_upstream_of_native_is_given_up_within_100_ms_for_each_client_at_each_stage() {
     leave_while_it_works(Protocol::Native).await;
 }
 

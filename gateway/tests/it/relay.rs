@@ -3,7 +3,7 @@
 use gatewright_gateway::{Kind, Model, Target};
 use serde_json::{Value, json};
 
-use crate::support::{read, send, start_with};
+use crate::support::{KEY, Server, read, send, start_with};
 use crate::upstreams::{
     STREAM_HEAD, Scripted, Step, UPSTREAM_KEY, answer, chunks, completion, config, json_answer, question,
     stream, upstream,
@@ -57,7 +57,7 @@ async fn members_items_and_events_that_do_not_exist_pass_untouched() {
         "messages":[{"role":"user","content":[{"type":"text","text":"hi","x":1}],"y":1e0}]}"#;
     let request = server
         .bare(reqwest::Method::POST, CHAT)
-        .bearer_auth(crate::support::KEY)
+        .bearer_auth(KEY)
         .header("content-type", "application/json")
         .body(body);
     let response = send(request).await;
@@ -66,6 +66,138 @@ async fn members_items_and_events_that_do_not_exist_pass_untouched() {
     let sent = body.replace("\"mine\"", "\"theirs\"");
     let sent = sent.strip_suffix('}').expect("an object").to_owned();
     assert_eq!(scripted.seen()[0].body, sent + r#","stream_options":{"include_usage":true}}"#);
+}
+
+/// A gateway with the model `mine` at an upstream of this kind.
+async fn in_front_of(kind: Kind, scripted: &Scripted) -> Server {
+    start_with(config(vec![upstream("one", kind, &scripted.url)])).await
+}
+
+/// Posts a text and reads what comes back, byte for byte.
+async fn post(server: &Server, path: &str, body: &'static str) -> String {
+    let request = server.bare(reqwest::Method::POST, path).bearer_auth(KEY);
+    let response = send(request.header("content-type", "application/json").body(body)).await;
+    let status = response.status();
+    let text = response.text().await.expect("a body");
+    assert_eq!(status, 200, "{text}");
+    text
+}
+
+/// A whole answer of these bytes.
+fn document(text: &str) -> Vec<Step> {
+    vec![Step::Write(answer(200, "application/json", text))]
+}
+
+#[tokio::test]
+async fn unknown_members_items_and_events_of_responses_pass_byte_for_byte() {
+    let body = r#"{ "model":"mine", "future":{"a":1.50,"b":[]},"store":false,"stream":true,
+        "input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi","x":1e0}],"y":[ ]},
+        {"type":"future_item","z":{"deep":[{}]}}]}"#;
+    let own = r#": a comment
+
+event: response.created
+data: {"type" : "response.created","sequence_number":0,"response":{"id":"resp_1","future":1e1, "model" :"theirs","output":[]}}
+
+event: response.future.delta
+id: 9
+data: {"type":"response.future.delta", "sequence_number":1,"n":1.50,"deep":{"a":[{}]},"model":"left alone"}
+retry: 5
+
+data: {"a_type":"none"}
+
+event: future
+data: no JSON at all
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","output_index":0,"item":{"type":"future_item","x":[ 1e0 ]}}
+
+event: response.completed
+data: {"type":"response.completed","response":{"model":"theirs","status":"completed","usage":{"input_tokens":3,"output_tokens":2,"future":1}}, "x":1.0}
+
+"#;
+    let whole = r#"{"id":"resp_1", "object":"response","model" : "theirs","status":"completed", "future":{"a":[1.50]},
+        "output":[{"type":"future_item","x":1e0},{"type":"message","content":[{"type":"future_part"}]}],
+        "usage":{"input_tokens":3,"output_tokens":2,"future":{}}}"#;
+    let scripted = Scripted::start([stream(own), document(whole)]).await;
+    let server = in_front_of(Kind::Responses, &scripted).await;
+    assert_eq!(post(&server, "/v1/responses", body).await, own.replace("theirs", "mine"));
+    let asked_whole = r#"{"model":"mine","store":false,"future":[1.50], "input":"hi"}"#;
+    assert_eq!(post(&server, "/v1/responses", asked_whole).await, whole.replace("theirs", "mine"));
+    let sent: Vec<String> = scripted.seen().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(sent, [body, asked_whole].map(|body| body.replace("\"mine\"", "\"theirs\"")));
+}
+
+#[tokio::test]
+async fn unknown_members_blocks_and_events_of_messages_pass_byte_for_byte() {
+    let body = r#"{ "model":"mine","max_tokens":9, "future":{"a":1.50,"b":[]},"stream":true,
+        "messages":[{"role":"user","content":[{"type":"text","text":"hi","x":1e0},{"type":"future_block","z":[{}]}],"y":[ ]}]}"#;
+    let own = r#": a comment
+
+event: message_start
+data: {"type" : "message_start","message":{"id":"msg_1","future":1e1, "model" :"theirs","content":[],"usage":{"input_tokens":3,"future":1}}}
+
+event: ping
+data: {"type": "ping"}
+
+event: future_event
+id: 9
+data: {"type":"future_event", "n":1.50,"deep":{"a":[{}]},"model":"left alone"}
+retry: 5
+
+event: future
+data: no JSON at all
+
+event: content_block_start
+data: {"type":"content_block_start","index":0, "content_block":{"type":"future_block","x":[ 1e0 ]}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"future_delta","x":1.0}}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"future_reason"},"usage":{"output_tokens":2}}
+
+event: message_stop
+data: {"type":"message_stop", "future":1.50}
+
+"#;
+    let whole = r#"{"id":"msg_1", "type":"message","role":"assistant","model" : "theirs", "future":{"a":[1.50]},
+        "content":[{"type":"future_block","x":1e0},{"type":"text","text":"hi","y":[ ]}],
+        "stop_reason":"future_reason","usage":{"input_tokens":3,"output_tokens":2,"future":{}}}"#;
+    let scripted = Scripted::start([stream(own), document(whole)]).await;
+    let server = in_front_of(Kind::Messages, &scripted).await;
+    assert_eq!(post(&server, "/v1/messages", body).await, own.replace("theirs", "mine"));
+    let asked_whole = r#"{"model":"mine","max_tokens":9,"future":[1.50],
+        "messages":[{"role":"user","content":"hi","x":1e0}]}"#;
+    assert_eq!(post(&server, "/v1/messages", asked_whole).await, whole.replace("theirs", "mine"));
+    let sent: Vec<String> = scripted.seen().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(sent, [body, asked_whole].map(|body| body.replace("\"mine\"", "\"theirs\"")));
+}
+
+#[tokio::test]
+async fn unknown_members_parts_and_documents_of_native_pass_byte_for_byte() {
+    let body = r#"{ "future":{"a":1.50,"b":[]}, "contents":[{"role":"user","y":[ ],
+        "parts":[{"text":"hi","x":1e0},{"futurePart":{"z":[{}]}}]}],"generationConfig":{"futureOption":1.0}}"#;
+    let documents = [
+        r#"{"candidates" : [{"index":0,"content":{"role":"model","parts":[{"text":"h","x":1.50},{"futurePart":[ 1e0 ]}]}}], "modelVersion" :"theirs"}"#,
+        r#"{"futureDocument":{"a":[{}], "n":1e1},"model":"left alone"}"#,
+        r#"{"modelVersion":"theirs", "candidates":[{"index":0,"finishReason":"FUTURE_REASON"}],"usageMetadata":{"promptTokenCount":3,"future":1.0}}"#,
+    ];
+    let own = format!(
+        ": a comment\n\ndata: {}\n\nevent: future\nid: 9\ndata: {}\nretry: 5\n\ndata: {}\n\n",
+        documents[0], documents[1], documents[2]
+    );
+    let whole = documents[0].replace("\"index\":0", "\"index\":0, \"finishReason\":\"STOP\"");
+    let scripted = Scripted::start([document(&whole), stream(&own)]).await;
+    let server = in_front_of(Kind::Native, &scripted).await;
+    let path = |method: &str| format!("/v1beta/models/mine:{method}");
+    assert_eq!(post(&server, &path("generateContent"), body).await, whole.replace("theirs", "mine"));
+    let events = post(&server, &path("streamGenerateContent?alt=sse"), body).await;
+    assert_eq!(events, own.replace("theirs", "mine"));
+    // Each document is an element; comments and names of events have no place in an array.
+    let array = post(&server, &path("streamGenerateContent"), body).await;
+    assert_eq!(array, format!("[{}]", documents.join(",\r\n")).replace("theirs", "mine"));
+    let sent: Vec<String> = scripted.seen().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(sent, [body; 3]);
 }
 
 #[tokio::test]

@@ -1,15 +1,24 @@
 //! What a gateway that is told to stop still does, and what it gives up (3, 6).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use gatewright_gateway::{ApiKey, Config, Gateway};
+use gatewright_gateway::{ApiKey, Config, Gateway, Kind};
 use reqwest::Client;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::support::KEY;
+use crate::callers::{End, Protocol, TEXT, text_of};
+use crate::support::{KEY, events};
+use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, config, upstream};
 use crate::webhooks::receiver;
+
+const ADMIN: &str = "gw-admin-canary-77";
+/// Long enough for a busy machine; reached by no test that passes.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A gateway, what stops it, and the task it was given, whose end `hook` is told.
 async fn with_task(
@@ -63,4 +72,227 @@ async fn what_does_not_end_within_the_grace_is_told() {
     stop.send(()).expect("the gateway runs");
     let unfinished = tokio::time::timeout(Duration::from_secs(30), serving).await.expect("it did not stop");
     assert_eq!(json!(unfinished.expect("no panic")), json!([task["id"]]));
+}
+
+/// A gateway with requests under way, which all wait for their upstreams.
+struct Busy {
+    url: String,
+    serving: JoinHandle<Vec<String>>,
+    stop: Option<oneshot::Sender<()>>,
+    /// Closed, it lets the upstreams go on.
+    gate: Arc<Semaphore>,
+    upstreams: Vec<Scripted>,
+    clients: Vec<Waiting>,
+}
+
+/// A client that has asked, and has got what there is of its answer.
+struct Waiting {
+    protocol: Protocol,
+    stream: bool,
+    socket: TcpStream,
+    got: Vec<u8>,
+    /// For messages.
+    here: String,
+}
+
+/// An answer of an upstream that waits at the gate: a stream behind its first text, another one before its first byte.
+fn held(seen: &Seen, gate: &Arc<Semaphore>) -> Vec<Step> {
+    let spoken = match seen.line.split(' ').nth(1).expect("a path") {
+        path if path.ends_with("/chat/completions") => Protocol::Chat,
+        path if path.ends_with("/responses") => Protocol::Responses,
+        path if path.ends_with("/messages") => Protocol::Messages,
+        _ => Protocol::Native,
+    };
+    let gate = Step::Gate(Arc::clone(gate));
+    if seen.json()["stream"] != true && !seen.line.contains("streamGenerateContent") {
+        return vec![gate, Step::Write(answer(200, "application/json", &spoken.answer().to_string()))];
+    }
+    let whole = spoken.events();
+    let first = whole.find("hel").expect("the first text");
+    let (begun, rest) = whole.split_at(first + whole[first..].find("\n\n").expect("its end") + 2);
+    vec![Step::Write(format!("{STREAM_HEAD}{begun}").into()), gate, Step::Write(rest.into()), Step::Close]
+}
+
+async fn connect(url: &str) -> std::io::Result<TcpStream> {
+    TcpStream::connect(url.trim_start_matches("http://")).await
+}
+
+impl Busy {
+    /// Clients of all protocols ask upstreams of all protocols, for a stream and for a whole answer.
+    async fn start(grace: Duration, data: &std::path::Path) -> Self {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let gate = Arc::new(Semaphore::new(0));
+        let (mut upstreams, mut settings) = (Vec::new(), Config::default());
+        (settings.upstreams, settings.models) = (Vec::new(), Vec::new());
+        for speaks in Protocol::ALL {
+            let held_by = Arc::clone(&gate);
+            let scripted = Scripted::answering(move |seen| held(seen, &held_by)).await;
+            let one = config(vec![upstream(speaks.name(), speaks.kind(), &scripted.url)]);
+            settings.upstreams.extend(one.upstreams);
+            for mut model in one.models {
+                speaks.name().clone_into(&mut model.id);
+                model.translate_responses = true;
+                settings.models.push(model);
+            }
+            upstreams.push(scripted);
+        }
+        let gateway = Gateway::bind(Config {
+            listen: vec!["127.0.0.1:0".to_owned()],
+            key: Some(ApiKey::new(KEY).expect("a valid key")),
+            shutdown_grace: grace,
+            data: Some(data.to_path_buf()),
+            ..settings
+        });
+        let gateway = gateway.await.expect("a free port");
+        let url = gateway.url();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(gateway.serve(async {
+            _ = stopped.await;
+        }));
+        let (stop, clients) = (Some(stop), Vec::new());
+        let mut busy = Self { url, serving, stop, gate, upstreams, clients };
+        for (at, speaks) in Protocol::ALL.into_iter().enumerate() {
+            for protocol in Protocol::ALL {
+                for stream in [false, true] {
+                    busy.ask(protocol, speaks, stream).await;
+                }
+            }
+            let asked = async {
+                while busy.upstreams[at].count() < 8 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, asked).await.expect("the upstream is asked");
+        }
+        busy
+    }
+
+    async fn ask(&mut self, protocol: Protocol, speaks: Protocol, stream: bool) {
+        let (path, body) = protocol.request(speaks.name(), stream);
+        let body = body.to_string();
+        let mut socket = connect(&self.url).await.expect("a connection");
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        socket.write_all(request.as_bytes()).await.expect("sent");
+        let here = format!("{protocol:?} at {speaks:?}, stream: {stream}");
+        let mut got = Vec::new();
+        while stream && !String::from_utf8_lossy(&got).contains("hel") {
+            assert!(socket.read_buf(&mut got).await.expect("bytes") > 0, "{here}");
+        }
+        self.clients.push(Waiting { protocol, stream, socket, got, here });
+    }
+
+    /// Tells the gateway to stop, and waits until it accepts nothing more.
+    async fn stop(&mut self) {
+        self.stop.take().expect("it runs").send(()).expect("the gateway runs");
+        let closed = async {
+            // Whether the signal or a connection comes first is open.
+            while connect(&self.url).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, closed).await.expect("new connections are refused");
+    }
+}
+
+impl Waiting {
+    /// What it has got when its connection has ended.
+    async fn ended(&mut self) -> String {
+        let reading =
+            async { while self.socket.read_buf(&mut self.got).await.is_ok_and(|count| count > 0) {} };
+        tokio::time::timeout(PATIENCE, reading).await.expect("the connection ends");
+        String::from_utf8(std::mem::take(&mut self.got)).expect("text")
+    }
+}
+
+/// The events of a chunked body, whether it is whole or not.
+fn data(body: &str) -> String {
+    let (mut data, mut body) = (String::new(), body);
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        data += &rest[..size];
+        body = rest[size..].strip_prefix("\r\n").expect("the end of a chunk");
+    }
+    data
+}
+
+#[tokio::test]
+async fn requests_and_streams_under_way_when_a_stop_begins_are_completed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut busy = Busy::start(Duration::from_mins(5), folder.path()).await;
+    // A client that may ask for more, and has not.
+    let mut idle = connect(&busy.url).await.expect("a connection");
+    idle.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+    assert!(idle.read(&mut [0; 4096]).await.expect("an answer") > 0);
+    busy.stop().await;
+    let count = tokio::time::timeout(PATIENCE, idle.read(&mut [0; 16])).await.expect("it is not kept");
+    assert_eq!(count.expect("an end"), 0);
+    assert!(!busy.serving.is_finished(), "it waits for what is under way");
+    busy.gate.close();
+    for client in &mut busy.clients {
+        let (protocol, here) = (client.protocol, client.here.clone());
+        let text = client.ended().await;
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{here}: {text}"));
+        assert!(head.starts_with("HTTP/1.1 200 "), "{here}: {text}");
+        if client.stream {
+            assert!(body.ends_with("\r\n0\r\n\r\n"), "{here}: {text}");
+            let told = data(body);
+            assert_eq!(protocol.end(&told), End::Success, "{here}: {told}");
+            assert_eq!(text_of(protocol, &events(&told)), TEXT, "{here}: {told}");
+        } else {
+            let document: Value = serde_json::from_str(body).expect("a whole document");
+            assert_eq!(protocol.text(&document), Some(TEXT), "{here}: {text}");
+        }
+    }
+    let unfinished = tokio::time::timeout(PATIENCE, busy.serving).await.expect("nothing is left to wait for");
+    assert!(unfinished.expect("no panic").is_empty());
+}
+
+#[tokio::test]
+async fn what_outlasts_the_grace_is_cut_looks_whole_to_nobody_and_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut busy = Busy::start(Duration::from_millis(100), folder.path()).await;
+    let asked = busy.clients.len();
+    busy.stop().await;
+    let unfinished = tokio::time::timeout(PATIENCE, busy.serving).await.expect("it stops");
+    assert!(unfinished.expect("no panic").is_empty());
+    for client in &mut busy.clients {
+        let (protocol, here) = (client.protocol, client.here.clone());
+        let text = client.ended().await;
+        if !client.stream {
+            assert_eq!(text, "", "{here}");
+            continue;
+        }
+        // There are no words of its protocol, and HTTP says that the answer is not whole.
+        let (_, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(!body.ends_with("0\r\n\r\n"), "{here}: {text}");
+        let told = data(body);
+        assert_eq!(protocol.end(&told), End::Nothing, "{here}: {told}");
+        assert_eq!(text_of(protocol, &events(&told)), "hel", "{here}: {told}");
+    }
+    // The upstreams are left alone.
+    for upstream in &mut busy.upstreams {
+        for _ in 0..8 {
+            upstream.left().await;
+        }
+    }
+    // What they did counts.
+    let next = Gateway::bind(Config {
+        listen: vec!["127.0.0.1:0".to_owned()],
+        admin_key: Some(ApiKey::new(ADMIN).expect("a valid key")),
+        data: Some(folder.path().to_path_buf()),
+        ..config(vec![upstream("simulator", Kind::Simulator, "")])
+    });
+    let next = next.await.expect("the folder is free");
+    let url = next.url();
+    tokio::spawn(next.serve(std::future::pending()));
+    let report = Client::new().get(format!("{url}/admin/usage")).bearer_auth(ADMIN).send();
+    let report: Value = report.await.expect("an answer").json().await.expect("JSON");
+    let rows = report["usage"].as_array().expect("rows");
+    let sum = |name: &str| rows.iter().filter_map(|row| row[name].as_u64()).sum::<u64>();
+    assert_eq!((sum("requests"), sum("complete")), (asked as u64, 0), "{report}");
+    assert!(sum("input_tokens") > 0, "{report}");
 }

@@ -16,6 +16,7 @@ async fn hops() -> (Server, Server) {
     let upstreams = [
         ("chat", Kind::Chat, format!("{url}/v1")),
         ("responses", Kind::Responses, format!("{url}/v1")),
+        ("messages", Kind::Messages, format!("{url}/v1")),
         ("native", Kind::Native, format!("{url}/v1beta")),
         ("gatewright", Kind::Gatewright, url.clone()),
         ("simulator", Kind::Simulator, String::new()),
@@ -32,7 +33,7 @@ async fn hops() -> (Server, Server) {
     (start_with(settings).await, behind)
 }
 
-const KINDS: [&str; 5] = ["chat", "responses", "native", "gatewright", "simulator"];
+const KINDS: [&str; 6] = ["chat", "responses", "messages", "native", "gatewright", "simulator"];
 
 #[tokio::test]
 async fn each_client_protocol_reaches_each_kind_of_upstream() {

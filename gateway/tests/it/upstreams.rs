@@ -8,7 +8,7 @@ use gatewright_gateway::{ApiKey, Config, Kind, Model, Target, Upstream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// The key of the upstreams; no client may see it.
 pub(crate) const UPSTREAM_KEY: &str = "sk-upstream-canary-77";
@@ -21,6 +21,8 @@ pub(crate) enum Step {
     /// Writes these bytes again and again, until the connection ends from the other side.
     Endless(Vec<u8>),
     Pause(Duration),
+    /// Waits until the test closes it.
+    Gate(Arc<Semaphore>),
     /// Resets the connection.
     Reset,
     /// Closes the connection.
@@ -47,33 +49,46 @@ impl Seen {
     }
 }
 
-type Script = Arc<Mutex<VecDeque<Vec<Step>>>>;
+/// What each request is answered with.
+type Script = Arc<dyn Fn(&Seen) -> Vec<Step> + Send + Sync>;
 
 /// An upstream that answers each request with its next script, and from then on with the last one.
 pub(crate) struct Scripted {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
-    script: Script,
+    next: Arc<Mutex<VecDeque<Vec<Step>>>>,
     /// When connections ended from the other side while it hung.
     left: mpsc::UnboundedReceiver<Instant>,
 }
 
 impl Scripted {
     pub(crate) async fn start(script: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        let next: Arc<Mutex<VecDeque<Vec<Step>>>> = Arc::new(Mutex::new(script.into_iter().collect()));
+        let scripts = Arc::clone(&next);
+        let scripted = Self::answering(move |_| {
+            let mut scripts = scripts.lock().expect("no panic");
+            let steps = if scripts.len() > 1 { scripts.pop_front() } else { scripts.front().cloned() };
+            steps.unwrap_or_default()
+        });
+        Self { next, ..scripted.await }
+    }
+
+    /// One that answers by what a request says, so that many can be asked at once.
+    pub(crate) async fn answering(script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
-        let script: Script = Arc::new(Mutex::new(script.into_iter().collect()));
+        let script: Script = Arc::new(script);
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let (leaving, left) = mpsc::unbounded_channel();
-        let (scripts, requests) = (Arc::clone(&script), Arc::clone(&seen));
+        let requests = Arc::clone(&seen);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                let (scripts, requests, leaving) =
-                    (Arc::clone(&scripts), Arc::clone(&requests), leaving.clone());
-                tokio::spawn(serve(socket, scripts, requests, leaving));
+                let (script, requests, leaving) =
+                    (Arc::clone(&script), Arc::clone(&requests), leaving.clone());
+                tokio::spawn(serve(socket, script, requests, leaving));
             }
         });
-        Self { url, seen, script, left }
+        Self { url, seen, next: Arc::default(), left }
     }
 
     /// The requests so far.
@@ -87,9 +102,9 @@ impl Scripted {
 
     /// What comes next.
     pub(crate) fn then(&self, steps: Vec<Step>) {
-        let mut script = self.script.lock().expect("no panic");
-        script.clear();
-        script.push_back(steps);
+        let mut next = self.next.lock().expect("no panic");
+        next.clear();
+        next.push_back(steps);
     }
 
     /// When the gateway gave a connection up.
@@ -108,12 +123,9 @@ async fn serve(
     socket.set_nodelay(true).expect("set");
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut socket, &mut buffer).await {
+        let steps = script(&request);
         seen.lock().expect("no panic").push(request);
-        let steps = {
-            let mut script = script.lock().expect("no panic");
-            if script.len() > 1 { script.pop_front() } else { script.front().cloned() }
-        };
-        for step in steps.unwrap_or_default() {
+        for step in steps {
             match step {
                 Step::Write(bytes) => {
                     if socket.write_all(&bytes).await.is_err() {
@@ -130,6 +142,16 @@ async fn serve(
                     let mut scrap = [0; 1];
                     tokio::select! {
                         () = tokio::time::sleep(time) => {}
+                        _ = socket.read(&mut scrap) => {
+                            _ = left.send(Instant::now());
+                            return;
+                        }
+                    }
+                }
+                Step::Gate(gate) => {
+                    let mut scrap = [0; 1];
+                    tokio::select! {
+                        _ = gate.acquire() => {}
                         _ = socket.read(&mut scrap) => {
                             _ = left.send(Instant::now());
                             return;

@@ -6,12 +6,13 @@ use super::super::failure::Fault;
 use super::{Stream, Then, Waited};
 
 impl Stream {
-    /// Waits for the first event, but no longer than a client waits without a sign of life. Errors: the upstream failed
-    /// before its first event, so that another one can be asked.
+    /// Waits for the first event, but no longer than a client waits without a sign of life, which it then gets. Errors: the
+    /// upstream failed before its first event, so that another one can be asked.
     pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
         let begun = Instant::now();
         loop {
             let Some(rest) = self.keep_alive.min(self.idle_timeout).checked_sub(begun.elapsed()) else {
+                self.show_life();
                 return Ok(());
             };
             let (packet, ended) = match self.wait(rest).await {
@@ -22,7 +23,12 @@ impl Stream {
                 Waited::Silence if self.idle_timeout < self.keep_alive => {
                     return Err(Fault::silent(self.idle_timeout, &self.redactor));
                 }
-                Waited::Silence | Waited::Gone => return Ok(()),
+                Waited::Silence => {
+                    self.silent = rest;
+                    self.show_life();
+                    return Ok(());
+                }
+                Waited::Gone => return Ok(()),
             };
             match self.take(packet).await {
                 (false, Some(fault)) => return Err(fault),
@@ -43,5 +49,9 @@ impl Stream {
                 (false, None) => {}
             }
         }
+    }
+
+    fn show_life(&mut self) {
+        self.out.extend_from_slice(self.events.framing().keep_alive());
     }
 }

@@ -56,6 +56,21 @@ async fn silence_counts_on_while_the_client_gets_signs_of_life() {
     assert!(text.contains("upstream_timeout"), "{text}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn silence_before_the_first_event_counts_and_is_broken_by_a_sign_of_life() {
+    let silence = stream::pending::<Result<Bytes, Infallible>>();
+    let mut stream = stream_of(Body::from_stream(silence));
+    stream.idle_timeout = KEEP_ALIVE + Duration::from_secs(5);
+    let begun = tokio::time::Instant::now();
+    stream.begin().await.expect("it may still begin");
+    let mut told = async || stream.next().await.expect("more").expect("an upstream that is heard");
+    assert_eq!(told().await, Framing::Events.keep_alive());
+    assert_eq!(begun.elapsed().as_secs(), 15);
+    let text = String::from_utf8(told().await.to_vec()).expect("text");
+    assert!(text.contains("upstream_timeout"), "{text}");
+    assert_eq!(begun.elapsed().as_secs(), 20);
+}
+
 #[tokio::test]
 async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it() {
     let asked = crate::protocols::Asked {

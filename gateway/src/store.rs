@@ -22,10 +22,12 @@ mod tests;
 pub use self::address::{InvalidStoreUrl, StoreUrl};
 pub use self::bucket::Bucket;
 pub(crate) use self::bucket::place_of;
+#[cfg(test)]
+pub(crate) use self::durable::Stored;
 pub(crate) use self::durable::{
-    Attempted, Delivery, Due, Full, KNOWN_FOR, KeyRecord, LONGEST_LIST, Lease, MOST_KEYS, MOST_NOTICES,
-    MOST_TASKS, Most, NODE_KNOWN_FOR_S, NodeRecord, NotAdded, Notice, Output, Problem, Resumed, SpentByKey,
-    State, Status, Store, StoreError, TOLD_FOR, Task,
+    Attempted, Batch, Delivery, Due, Full, KNOWN_FOR, KeyRecord, LONGEST_LIST, Lease, MOST_KEYS,
+    MOST_NOTICES, MOST_TASKS, Most, NODE_KNOWN_FOR_S, NodeRecord, NotAdded, Notice, Output, Problem, Resumed,
+    SpentByKey, State, Status, Store, StoreError, TOLD_FOR, Task, UsageStore,
 };
 pub(crate) use self::file_name::{KeptFile, Kind};
 pub(crate) use self::files::{Contents, Files, LIFETIME, OpenFile, PREFIX, Room, missing_files};

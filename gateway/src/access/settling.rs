@@ -4,12 +4,13 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
+use uuid::Uuid;
 
 use super::gatekeeper::Gatekeeper;
 use super::hanging::BEAT;
 use crate::conversation::Usage;
 use crate::observe::Metrics;
-use crate::store::{Store, StoreError};
+use crate::store::{Batch, StoreError, UsageStore};
 use crate::supervised::supervise;
 use crate::usage::{Ledger, Place, Rows};
 
@@ -23,8 +24,9 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait for the store to tell of a change.
 const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
 
-/// How often the spending of keys with budgets is compared with the store, where other processes write theirs.
-const SPENDING_PAUSE: Duration = Duration::from_secs(5);
+/// How often the spending of keys with budgets is compared with the store, where other processes write theirs. What one of them
+/// spends counts here after this time and the pause between two writes.
+const SPENDING_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts the tasks. They end when the gatekeeper is gone. Needs a Tokio runtime.
 pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
@@ -39,35 +41,55 @@ pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
 /// Writes usage into the store.
 pub(crate) struct Writer {
     ledger: Arc<Ledger>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn UsageStore + Send + Sync>,
     metrics: Arc<Metrics>,
-    /// What the store does not have yet. Whoever writes last also waits for the rows that are on their way.
-    waiting: Mutex<Rows>,
+    /// Whoever writes last also waits for the rows that are on their way.
+    waiting: Mutex<Waiting>,
+}
+
+/// What the store does not have yet, as far as is known.
+struct Waiting {
+    batch: Batch,
+    /// The rows of the batch. Nothing is added to them: the store may have them though it did not say so.
+    sending: Rows,
+    /// Those of the next batch.
+    next: Rows,
 }
 
 impl Writer {
-    pub(crate) fn new(ledger: Arc<Ledger>, store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
-        Self { ledger, store, metrics, waiting: Mutex::default() }
+    pub(crate) fn new(
+        ledger: Arc<Ledger>,
+        store: Arc<dyn UsageStore + Send + Sync>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let batch = Batch { writer: Uuid::new_v4().simple().to_string().into(), number: 0 };
+        let waiting = Waiting { batch, sending: Rows::new(), next: Rows::new() };
+        Self { ledger, store, metrics, waiting: Mutex::new(waiting) }
     }
 
-    /// Writes the usage that waits. If the store does not take it, it waits again.
+    /// Writes the usage that waits. What the store does not take waits again, under the same number: whether or not it was
+    /// added, it counts once.
     pub(crate) async fn write(&self) -> Result<(), StoreError> {
         let mut waiting = self.waiting.lock().await;
+        let Waiting { batch, sending, next } = &mut *waiting;
         let fresh = self.ledger.take();
         self.count(&fresh);
-        self.ledger.queue(&mut waiting, fresh);
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        match self.store.add_usage(&waiting).await {
-            Ok(()) => self.ledger.stored(&waiting),
-            Err(error) => {
+        self.ledger.queue(next, fresh, sending.len());
+        loop {
+            if sending.is_empty() {
+                if next.is_empty() {
+                    return Ok(());
+                }
+                std::mem::swap(sending, next);
+                batch.number += 1;
+            }
+            if let Err(error) = self.store.add_usage(batch, sending).await {
                 self.ledger.failed();
                 return Err(error);
             }
+            self.ledger.stored(sending);
+            sending.clear();
         }
-        waiting.clear();
-        Ok(())
     }
 
     /// Counts tokens in the metrics, off the way of requests.
@@ -86,13 +108,26 @@ impl Writer {
 }
 
 async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
-    let mut log = Log::of("usage is not written; it waits in memory");
+    let mut writing = Log::of("usage is not written; it waits in memory");
+    let mut following = Log::of("what other gateways spend of budgets is not seen");
+    let mut next = Instant::now();
     loop {
         // Asked first: what came before the end is still written.
         let last = alive.strong_count() == 0;
-        log.note(&writer.write().await);
+        let outcome = writer.write().await;
+        writing.note(&outcome);
         if last {
             return;
+        }
+        // Right after its own was written, the sums of the store lack least.
+        let begun = Instant::now();
+        if outcome.is_ok()
+            && begun >= next
+            && let Some(gatekeeper) = alive.upgrade()
+        {
+            following.note(&gatekeeper.follow_spending().await);
+            // A store with much usage is not kept busy by this.
+            next = begun + SPENDING_PAUSE.max(begun.elapsed() * 20);
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -108,18 +143,11 @@ async fn beat(alive: Weak<Gatekeeper>) {
 
 async fn follow_keys(alive: Weak<Gatekeeper>) {
     let mut log = Log::of("changes of keys are not seen; those in memory stay valid");
-    let mut next = Instant::now() + SPENDING_PAUSE;
     while let Some(gatekeeper) = alive.upgrade() {
         let has_hung = gatekeeper.hanging().beat();
-        let mut outcome = gatekeeper.refresh().await;
+        let outcome = gatekeeper.refresh().await;
         if has_hung {
             gatekeeper.hanging().is_over();
-        }
-        let begun = Instant::now();
-        if outcome.is_ok() && begun >= next {
-            outcome = gatekeeper.follow_spending().await;
-            // A store with much usage is not kept busy by this.
-            next = begun + SPENDING_PAUSE.max(begun.elapsed() * 20);
         }
         log.note(&outcome);
         let store = Arc::clone(gatekeeper.store());
@@ -148,5 +176,72 @@ impl Log {
             _ => {}
         }
         self.failing = outcome.is_err();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::store::{MemoryStore, SpentByKey, Stored};
+    use crate::usage::{Asked, Day, Totals, UsageRow};
+
+    /// Adds usage, and says that it failed while it is told to.
+    #[derive(Default)]
+    struct Silent {
+        store: MemoryStore,
+        says_nothing: AtomicBool,
+    }
+
+    impl UsageStore for Silent {
+        fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()> {
+            Box::pin(async move {
+                self.store.add_usage(batch, rows).await?;
+                if self.says_nothing.load(Ordering::Relaxed) {
+                    return Err(StoreError::Failed("no answer".to_owned()));
+                }
+                Ok(())
+            })
+        }
+
+        fn usage<'s>(&'s self, asked: &'s Asked) -> Stored<'s, Vec<UsageRow>> {
+            self.store.usage(asked)
+        }
+
+        fn spent(&self, day: Day) -> Stored<'_, SpentByKey> {
+            self.store.spent(day)
+        }
+    }
+
+    #[tokio::test]
+    async fn usage_that_the_store_took_without_saying_so_counts_once() {
+        let (ledger, store) = (Arc::<Ledger>::default(), Arc::<Silent>::default());
+        let writer = Writer::new(Arc::clone(&ledger), Arc::clone(&store) as _, Arc::default());
+        let spend = |input| {
+            let (key, model, upstream) = ("k".into(), "m".into(), "u".into());
+            let place = Place { day: Day::of(0), key, model, upstream };
+            ledger.add(place, &Totals { requests: 1, input, ..Totals::default() });
+        };
+        let counted = async || store.spent(Day::of(0)).await.expect("a store")["k"].0.tokens;
+        let silent = |is_so| store.says_nothing.store(is_so, Ordering::Relaxed);
+        silent(true);
+        for input in [1, 10] {
+            spend(input);
+            writer.write().await.expect_err("it said nothing");
+            // What came meanwhile is not sent before it is known what became of the first.
+            assert_eq!(counted().await, 1);
+        }
+        silent(false);
+        writer.write().await.expect("a store");
+        assert_eq!(counted().await, 11);
+        spend(100);
+        silent(true);
+        writer.write().await.expect_err("it said nothing");
+        silent(false);
+        spend(1_000);
+        writer.write().await.expect("a store");
+        assert_eq!(counted().await, 1_111);
+        assert_eq!(ledger.counters().states(), [("stored", 4.0), ("lost", 0.0), ("waiting", 0.0)]);
     }
 }

@@ -503,6 +503,14 @@ fn what_may_be_a_mistake_is_warned_of() {
     assert!(warned(&unused)[0].contains("upstreams.two: no model has it as a target"));
     let family = with("", "[families.mine]");
     assert!(warned(&family)[0].contains("families.mine: no model is of this family"));
+    let server =
+        "[store]\nurl = { env = \"GATEWRIGHT_STORE_URL\" }\npepper = { env = \"PEPPER\" }\n".to_owned();
+    let in_memory = warned(&server);
+    assert!(in_memory[0].contains(":2:1: store.url: generated files stay in the memory"), "{in_memory:?}");
+    let bucket =
+        "[files]\nurl = \"s3://bucket\"\naccess_key = { env = \"KEY\" }\nsecret_key = { env = \"KEY\" }\n";
+    assert!(warned(&(server.clone() + bucket)).is_empty());
+    assert!(warned(&(server + "data = \"data\"")).is_empty());
 }
 
 #[test]

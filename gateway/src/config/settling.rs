@@ -53,7 +53,13 @@ impl<'f> Settling<'f> {
         let at = root.to("access");
         config.key = file.access.key.and_then(|key| self.key(&key, &at.to("key")));
         config.admin_key = file.access.admin_key.and_then(|key| self.key(&key, &at.to("admin_key")));
+        let (on_server, in_bucket) = (file.store.url.is_some(), file.files.is_some());
         self.store(&mut config, file.store, &root.to("store"));
+        if on_server && !in_bucket && config.data.is_none() {
+            let message = "generated files stay in the memory of the gateway that makes them: other gateways answer 503 \
+                           for them, and they are lost when it ends; set [files], or store.data to a folder that all share";
+            self.warn(root.to("store").to("url"), message);
+        }
 
         config.counters = file.counters.and_then(|counters| self.counters(&counters, &root.to("counters")));
 

@@ -69,6 +69,25 @@ impl Job {
 
     /// Makes the video of a task. `time`: the minimum that it takes. `deadline`: in milliseconds since 1970.
     pub(super) async fn run(self, app: &App, held: &Held, time: Duration, deadline: u64) -> State {
+        let limit = Duration::from_millis(deadline.saturating_sub(unix_millis()));
+        let mut trouble = None;
+        let making = self.make(app, held, time, deadline, &mut trouble);
+        if let Ok(state) = tokio::time::timeout(limit, making).await {
+            return state;
+        }
+        let trouble = trouble.map(|trouble| format!("; the last problem: {trouble}")).unwrap_or_default();
+        State::failed(format!("there was no video within {:?}{trouble}", app.config.video_timeout))
+    }
+
+    /// The same without an end. `trouble`: what went wrong the last time.
+    async fn make(
+        self,
+        app: &App,
+        held: &Held,
+        time: Duration,
+        deadline: u64,
+        trouble: &mut Option<String>,
+    ) -> State {
         let (prompt, size, duration_s, mut room, place, ahead) = match self {
             Self::Encode { prompt, size, duration_s, room, place, ahead } => {
                 (prompt, size, duration_s, room, place, ahead)
@@ -100,11 +119,11 @@ impl Job {
                         return State::Completed(Output { file, duration_s, size });
                     }
                     // The disk or the store may be back.
-                    Err(error) if unix_millis() < deadline => {
+                    Err(error) => {
                         tracing::warn!("the file of a video waits: {error}");
+                        *trouble = Some(error.to_string());
                         tokio::time::sleep(PAUSE).await;
                     }
-                    Err(error) => return State::failed(error.to_string()),
                 }
             }
         };
@@ -127,4 +146,50 @@ fn failure(prompt: &str) -> Option<String> {
     let (_, after) = prompt.split_once(FAILURE_WITH_MESSAGE)?;
     let message = after.split_once(']')?.0.trim();
     Some(if message.is_empty() { FAILURE_MESSAGE.to_owned() } else { message.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http_body_util::BodyExt as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::server::Embedded;
+
+    /// The task of a video.
+    async fn task(gateway: &Embedded, request: http::request::Builder, body: &Value) -> Value {
+        let request = request
+            .header("authorization", format!("Bearer {}", gateway.key().expose()))
+            .header("content-type", "application/json");
+        let answer = gateway.answer(request.body(Body::from(body.to_string())).expect("a request")).await;
+        let body = answer.into_body().collect().await.expect("a body").to_bytes();
+        serde_json::from_slice(&body).expect("JSON")
+    }
+
+    #[tokio::test]
+    async fn a_video_that_waits_or_takes_longer_than_its_time_fails_as_those_of_upstreams_do() {
+        let (video_time, video_timeout) = (Duration::from_hours(1), Duration::from_millis(500));
+        let config = Config { video_time, video_timeout, ..Config::default() };
+        let gateway = Embedded::new(config).expect("a gateway");
+        let _taken = [(), ()].map(|()| gateway.app().crew.schedule.free_place().expect("both places"));
+        // One finds no encoder, the other needs none, and would end after an hour.
+        for (prompt, begins) in [("a kite", "pending"), ("[fail]", "processing")] {
+            let body = json!({ "model": "video_model_1", "prompt": prompt });
+            let path = "/v1/videos/generations";
+            let submitted = task(&gateway, http::Request::post(path), &body).await;
+            assert_eq!(submitted["status"], begins, "{submitted}");
+            let path = format!("{path}/{}", submitted["id"].as_str().expect("an id"));
+            let ended = loop {
+                let now = task(&gateway, http::Request::get(&path), &Value::Null).await;
+                if now["status"] != begins {
+                    break now;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            };
+            assert_eq!(ended["status"], "failed", "{ended}");
+            assert_eq!(ended["error"]["message"], "there was no video within 500ms");
+        }
+    }
 }

@@ -97,16 +97,18 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{Ready, ready};
+
     use super::*;
     use crate::store::MemoryStore;
 
-    fn failed<T>() -> impl Future<Output = Result<T, StoreError>> {
-        async { Err(StoreError::Failed("it is away".to_owned())) }
+    fn failed() -> Ready<Result<(), StoreError>> {
+        ready(Err(StoreError::Failed("it is away".to_owned())))
     }
 
     /// How long the store is not asked after it failed.
     async fn rest(asking: &Asking) -> Duration {
-        assert_eq!(asking.ask(failed::<()>()).await, None);
+        assert_eq!(asking.ask(failed()).await, None);
         let begun = Instant::now();
         while asking.ask(async { Ok(()) }).await.is_none() {
             sleep(Duration::from_millis(10)).await;

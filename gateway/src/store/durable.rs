@@ -36,7 +36,7 @@ pub(crate) use self::tasks::{
     TaskStore, read, written,
 };
 pub(crate) use self::upkeep::{Lines, UpkeepStore};
-pub(crate) use self::usage::{SpentByKey, UsageStore};
+pub(crate) use self::usage::{Batch, SpentByKey, UsageStore, WRITER_KNOWN_FOR};
 
 /// Maximum number of keys that a list shows, and of rows that a report of usage has.
 pub(crate) const LONGEST_LIST: usize = 10_000;

@@ -105,6 +105,11 @@ impl HistoryKeeper {
         keeper
     }
 
+    /// How many changes the store does not have yet: copies, places and removals. Waits for nobody who asks the store.
+    pub(crate) fn unwritten(&self) -> u64 {
+        self.history.changed().saturating_sub(*self.written.borrow())
+    }
+
     /// Waits until the store has what changed until now. False if it does not take it in time.
     pub(crate) async fn written(&self) -> bool {
         if !self.history.lasts() {

@@ -6,17 +6,16 @@ mod replays;
 mod tasks;
 mod upkeep;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::files::Records;
 pub(crate) use self::replays::Answers;
 use super::durable::{
-    CopyChange, CopyStore, FoundCopy, KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded, PlaceStore,
-    SpentByKey,
+    Batch, CopyChange, CopyStore, FoundCopy, KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded,
+    PlaceStore, SpentByKey, Store, StoreError, Stored, UsageStore,
 };
-use super::durable::{Store, StoreError, Stored, UsageStore};
 use super::history;
 use crate::keys::{Digest, Key};
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
@@ -43,6 +42,8 @@ struct Kept {
     keys: Vec<KeyRecord>,
     /// By day first, so that the oldest can be removed.
     usage: BTreeMap<(Day, [String; 3]), Totals>,
+    /// The last batch of each writer of usage. There is one in a process.
+    batches: HashMap<Arc<str>, u64>,
 }
 
 impl MemoryStore {
@@ -124,8 +125,13 @@ impl KeyStore for MemoryStore {
 }
 
 impl UsageStore for MemoryStore {
-    fn add_usage<'s>(&'s self, rows: &'s Rows) -> Stored<'s, ()> {
+    fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()> {
         let mut kept = self.lock();
+        let last = kept.batches.entry(Arc::clone(&batch.writer)).or_default();
+        if batch.number <= *last {
+            return done(());
+        }
+        *last = batch.number;
         for (Place { day, key, model, upstream }, totals) in rows {
             let names = [key, model, upstream].map(ToString::to_string);
             kept.usage.entry((*day, names)).or_default().add(totals);

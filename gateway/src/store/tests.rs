@@ -5,6 +5,7 @@ mod kinds;
 
 mod away;
 mod copies;
+mod files;
 mod full_disk;
 mod keys;
 mod node_reports;

@@ -107,7 +107,7 @@ impl Ledger {
     /// Records what a request took.
     pub(crate) fn add(&self, place: Place, totals: &Totals) {
         self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
-        self.enter(&mut self.lock(), place, totals);
+        self.enter(&mut self.lock(), place, totals, MOST_ROWS);
     }
 
     /// Takes what came since the last time.
@@ -115,10 +115,10 @@ impl Ledger {
         std::mem::take(&mut self.lock())
     }
 
-    /// Adds rows to those that wait for the store.
-    pub(crate) fn queue(&self, waiting: &mut Rows, fresh: Rows) {
+    /// Adds rows to those that wait for the store. `sent`: how many others wait beside them.
+    pub(crate) fn queue(&self, waiting: &mut Rows, fresh: Rows, sent: usize) {
         for (place, totals) in fresh {
-            self.enter(waiting, place, &totals);
+            self.enter(waiting, place, &totals, MOST_ROWS.saturating_sub(sent));
         }
     }
 
@@ -137,8 +137,8 @@ impl Ledger {
         &self.counters
     }
 
-    fn enter(&self, rows: &mut Rows, place: Place, totals: &Totals) {
-        let full = rows.len() >= MOST_ROWS;
+    fn enter(&self, rows: &mut Rows, place: Place, totals: &Totals, most: usize) {
+        let full = rows.len() >= most;
         match rows.entry(place) {
             Entry::Occupied(row) => row.into_mut().add(totals),
             Entry::Vacant(row) if !full => _ = row.insert(*totals),
@@ -176,12 +176,12 @@ mod tests {
         let ledger = Ledger::default();
         let mut waiting = Rows::new();
         ledger.add(place("a"), &ONE);
-        ledger.queue(&mut waiting, ledger.take());
+        ledger.queue(&mut waiting, ledger.take(), 0);
         ledger.failed();
         ledger.add(place("a"), &ONE);
         ledger.add(place("b"), &ONE);
         assert_eq!(ledger.counters().states(), [("stored", 0.0), ("lost", 0.0), ("waiting", 3.0)]);
-        ledger.queue(&mut waiting, ledger.take());
+        ledger.queue(&mut waiting, ledger.take(), 0);
         assert_eq!(waiting[&place("a")], Totals { requests: 2, input: 10, output: 4, cost: 2, ..ONE });
         assert_eq!(waiting[&place("b")], ONE);
         ledger.stored(&waiting);
@@ -200,5 +200,9 @@ mod tests {
         assert_eq!(ledger.counters().states()[1], ("lost", 1.0));
         let rows = ledger.take();
         assert_eq!((rows.len(), rows[&place("0")].requests), (MOST_ROWS, 2));
+        // Those that are on their way to the store wait, too.
+        let mut waiting = Rows::new();
+        ledger.queue(&mut waiting, rows, MOST_ROWS - 1);
+        assert_eq!(waiting.len(), 1);
     }
 }

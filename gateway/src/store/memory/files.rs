@@ -1,6 +1,6 @@
 //! The records of files in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 
 use super::{MemoryStore, done};
@@ -16,13 +16,17 @@ impl MemoryStore {
     }
 }
 
-fn key(file: &FileRecord) -> (u64, FileName) {
-    (file.expires, file.name.clone())
+/// Whatever their expiry is by now.
+fn remove(records: &mut Records, files: &[FileRecord]) {
+    let names: BTreeSet<&FileName> = files.iter().map(|file| &file.name).collect();
+    records.retain(|(_, name), _| !names.contains(name));
 }
 
 impl FileStore for MemoryStore {
     fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
-        self.records().extend(files.iter().map(|file| (key(file), file.clone())));
+        let mut records = self.records();
+        remove(&mut records, files);
+        records.extend(files.iter().map(|file| ((file.expires, file.name.clone()), file.clone())));
         done(())
     }
 
@@ -49,10 +53,7 @@ impl FileStore for MemoryStore {
     }
 
     fn remove_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
-        let mut records = self.records();
-        for file in files {
-            records.remove(&key(file));
-        }
+        remove(&mut self.records(), files);
         done(())
     }
 }

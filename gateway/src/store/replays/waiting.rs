@@ -73,6 +73,11 @@ impl Waiting {
 }
 
 impl Replays {
+    /// How many answers wait for the store.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.waiting().answers.len()
+    }
+
     /// Hands an answer to the store when it is back.
     pub(super) fn keep_later(self: &Arc<Self>, late: Late) {
         let mut waiting = self.waiting();

@@ -52,6 +52,12 @@ const STEPS: &[Step] = &[
         sqlite: include_str!("../../../migrations/sqlite/0006_nodes.sql"),
         postgres: include_str!("../../../migrations/postgres/0006_nodes.sql"),
     },
+    Step {
+        version: 7,
+        what: "writers of usage",
+        sqlite: include_str!("../../../migrations/sqlite/0007_usage_writers.sql"),
+        postgres: include_str!("../../../migrations/postgres/0007_usage_writers.sql"),
+    },
 ];
 
 /// The version of the last step.

@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use sqlx::any::AnyRow;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::{SqlStore, signed, stored, unsigned};
-use crate::store::durable::{LONGEST_LIST, SpentByKey, StoreError, Stored, UsageStore};
+use crate::clock::millis;
+use crate::store::durable::{
+    Batch, LONGEST_LIST, SpentByKey, StoreError, Stored, UsageStore, WRITER_KNOWN_FOR,
+};
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
 
 /// The columns of counts, in the order of [`counts`] and [`totals`].
@@ -79,6 +82,14 @@ fn read_sums<const N: usize>(row: &AnyRow, first: usize) -> Result<[u64; N], Sto
     Ok(read)
 }
 
+/// Returns nothing where the batch was added already. One that is being added at this moment is waited for.
+const BEGIN: &str = "
+    INSERT INTO usage_writers (id, batch, seen) VALUES ($1, $2, {now})
+    ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, seen = excluded.seen WHERE usage_writers.batch < excluded.batch
+    RETURNING batch";
+
+const FORGET: &str = "DELETE FROM usage_writers WHERE seen < {now} - $1";
+
 static REPORT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT CASE WHEN $4 THEN u.day END, CASE WHEN $5 THEN u.key END, CASE WHEN $5 THEN max(k.name) END,
@@ -97,13 +108,37 @@ static SPENT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+impl SqlStore {
+    /// Begins a batch, in the transaction that adds its rows. False: it was added already.
+    async fn begin_batch(
+        &self,
+        batch: &Batch,
+        writing: &mut Transaction<'static, Any>,
+    ) -> Result<bool, StoreError> {
+        let timed = |statement: &str| AssertSqlSafe(statement.replace("{now}", self.dialect().now()));
+        let begin = sqlx::query(timed(BEGIN)).bind(&*batch.writer).bind(signed(batch.number));
+        if begin.fetch_optional(&mut **writing).await?.is_none() {
+            return Ok(false);
+        }
+        // Each process that comes removes those that have long gone: their number stays bounded, and no task is needed.
+        if batch.number == 1 {
+            let forget = sqlx::query(timed(FORGET)).bind(signed(millis(WRITER_KNOWN_FOR)));
+            forget.execute(&mut **writing).await?;
+        }
+        Ok(true)
+    }
+}
+
 impl UsageStore for SqlStore {
-    fn add_usage<'s>(&'s self, rows: &'s Rows) -> Stored<'s, ()> {
+    fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()> {
         stored(async move {
             // In one order: two that add the same rows then wait for each other, and not each for the other.
             let mut rows: Vec<_> = rows.iter().collect();
             rows.sort_unstable_by_key(|(place, _)| *place);
             let mut writing = self.begin_writing().await?;
+            if !self.begin_batch(batch, &mut writing).await? {
+                return Ok(());
+            }
             for rows in rows.chunks(ROWS) {
                 let mut adding = sqlx::query(AssertSqlSafe(add(rows.len()))).persistent(false);
                 for (Place { day, key, model, upstream }, totals) in rows {
@@ -150,5 +185,56 @@ impl UsageStore for SqlStore {
             }
             Ok(spent)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright_test_stores::Postgres;
+
+    use super::*;
+    use crate::store::StoreUrl;
+
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+
+    async fn a_writer_is_forgotten_a_week_after_its_last_batch(store: SqlStore) {
+        let [before, next, last] = [(); 3].map(|()| Batch::first());
+        let rows = Rows::new();
+        let known = async || -> i64 {
+            let count = sqlx::query("SELECT CAST(count(*) AS BIGINT) FROM usage_writers");
+            count.fetch_one(&store.connections().await.expect("a store")).await.expect("a row").get(0)
+        };
+        let pass = async |days: i64| {
+            let age = sqlx::query("UPDATE usage_writers SET seen = seen - $1").bind(days * DAY);
+            age.execute(&store.connections().await.expect("a store")).await.expect("changed");
+        };
+        store.add_usage(&before, &rows).await.expect("a store");
+        pass(6).await;
+        store.add_usage(&next, &rows).await.expect("a store");
+        assert_eq!(known().await, 2);
+        pass(2).await;
+        store.add_usage(&last, &rows).await.expect("a store");
+        assert_eq!(known().await, 2);
+        // Whoever comes back after that is a writer like any other.
+        store.add_usage(&Batch { number: 2, ..before }, &rows).await.expect("a store");
+        assert_eq!(known().await, 3);
+    }
+
+    #[tokio::test]
+    async fn a_file_forgets_its_writers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqlStore::in_file(&folder.path().join("a.db")).expect("a database");
+        a_writer_is_forgotten_a_week_after_its_last_batch(store).await;
+    }
+
+    mod postgres {
+        use super::*;
+
+        #[tokio::test]
+        async fn a_server_forgets_its_writers() {
+            let server = Postgres::start();
+            let url = StoreUrl::new(&server.url()).expect("an address");
+            a_writer_is_forgotten_a_week_after_its_last_batch(SqlStore::at(&url).expect("a store")).await;
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A disk that is full, and has room again.
 
 use crate::store::SqlStore;
-use crate::store::durable::UsageStore as _;
+use crate::store::durable::{Batch, UsageStore as _};
 use crate::store::small_disk::{may_mount, mount};
 use crate::usage::{Day, Place, Rows, Totals};
 
@@ -32,16 +32,16 @@ async fn on_a_small_disk() {
     let disk = folder.path().join("disk");
     mount(&disk, "2m");
     let store = SqlStore::in_file(&disk.join("a.db")).expect("a database");
-    store.add_usage(&rows(1)).await.expect("room");
+    store.add_usage(&Batch::first(), &rows(1)).await.expect("room");
     let ballast = disk.join("ballast");
     // As far as there is room.
     _ = std::fs::write(&ballast, vec![0; 4 * 1024 * 1024]);
     for _ in 0..OFTEN {
-        let error = store.add_usage(&rows(200)).await.expect_err("a full disk").to_string();
+        let error = store.add_usage(&Batch::first(), &rows(200)).await.expect_err("a full disk").to_string();
         assert!(error.contains("full"), "{error}");
     }
     std::fs::remove_file(&ballast).expect("room");
     for _ in 0..OFTEN {
-        store.add_usage(&rows(1)).await.expect("room again");
+        store.add_usage(&Batch::first(), &rows(1)).await.expect("room again");
     }
 }

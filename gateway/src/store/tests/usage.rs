@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::kinds::Shared;
 use crate::keys::{Digest, NewKey};
-use crate::store::durable::KeyRecord;
+use crate::store::Store;
+use crate::store::durable::{Batch, KeyRecord};
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageQuery, UsageRow};
 
 in_every_store! {
@@ -12,6 +13,7 @@ in_every_store! {
     what_a_key_spent_is_told_by_day_and_month
     sums_are_exact_and_do_not_overflow
     many_rows_of_many_at_once_add_up
+    a_batch_that_is_told_again_counts_once
 }
 
 fn day(text: &str) -> Day {
@@ -62,8 +64,8 @@ async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
         // Outside of what is asked for.
         (place("2026-06-30", &id, "b"), all),
     ]);
-    store.one.add_usage(&rows).await.expect("a store");
-    store.other.add_usage(&rows).await.expect("a store");
+    store.one.add_usage(&Batch::first(), &rows).await.expect("a store");
+    store.other.add_usage(&Batch::first(), &rows).await.expect("a store");
     let report = async |asked: Asked| store.other.usage(&asked).await.expect("a store");
 
     let rows = report(asked(None, "day,key,model,upstream")).await;
@@ -107,7 +109,7 @@ async fn what_a_key_spent_is_told_by_day_and_month(store: Shared) {
         (place("2026-06-30", "a", "m"), took(7, 7, 7)),
         (place("2026-07-31", "a", "m"), took(7, 7, 7)),
     ]);
-    store.one.add_usage(&rows).await.expect("a store");
+    store.one.add_usage(&Batch::first(), &rows).await.expect("a store");
     let spent = store.other.spent(day("2026-07-30")).await.expect("a store");
     let of = |tokens, cost| Spent { tokens, cost };
     assert_eq!((spent["a"], spent["b"]), ((of(330, 330), of(333, 333)), (of(0, 0), of(10, 5))));
@@ -118,12 +120,12 @@ async fn sums_are_exact_and_do_not_overflow(store: Shared) {
     // Floating point would lose the last digit.
     let much = (1 << 61) + 1;
     let rows = ["a", "b", "c"].map(|model| (place("2026-07-31", "k", model), took(much, 0, 0)));
-    store.one.add_usage(&Rows::from(rows)).await.expect("a store");
+    store.one.add_usage(&Batch::first(), &Rows::from(rows)).await.expect("a store");
     let rows = store.other.usage(&asked(None, "day")).await.expect("a store");
     assert_eq!(rows[0].input_tokens, 3 * much);
     for _ in 0..2 {
         let most = Rows::from([(place("2026-07-31", "k", "d"), took(u64::MAX, u64::MAX, u64::MAX))]);
-        store.one.add_usage(&most).await.expect("a store");
+        store.one.add_usage(&Batch::first(), &most).await.expect("a store");
     }
     let rows = store.other.usage(&asked(None, "day")).await.expect("a store");
     assert!(rows[0].input_tokens >= i64::MAX.unsigned_abs() && rows[0].requests == 5, "{rows:?}");
@@ -142,9 +144,11 @@ async fn many_rows_of_many_at_once_add_up(store: Shared) {
                 let rows = (0..MODELS)
                     .map(|model| (place("2026-07-31", "k", &model.to_string()), took(1, model, 0)));
                 let rows: Rows = rows.collect();
-                for _ in 0..TIMES {
-                    // Who waits too long for the others tries again: nothing of it has happened.
-                    while store.add_usage(&rows).await.is_err() {}
+                let writer = Batch::first();
+                for number in 1..=TIMES {
+                    let batch = Batch { number, ..writer.clone() };
+                    // Who waits too long for the others tries again.
+                    while store.add_usage(&batch, &rows).await.is_err() {}
                 }
             })
         })
@@ -158,4 +162,28 @@ async fn many_rows_of_many_at_once_add_up(store: Shared) {
         let model: u64 = row.model.as_deref().and_then(|model| model.parse().ok()).expect("a number");
         assert_eq!((row.requests, row.output_tokens), (4 * TIMES, 4 * TIMES * model));
     }
+}
+
+async fn a_batch_that_is_told_again_counts_once(store: Shared) {
+    let first = Batch::first();
+    let next = Batch { number: 2, ..first.clone() };
+    let add = async |store: &Arc<dyn Store>, batch: &Batch| {
+        let rows = Rows::from([(place("2026-07-31", "k", "m"), took(1, 1, 1))]);
+        store.add_usage(batch, &rows).await.expect("a store");
+    };
+    let requests = async || {
+        let rows = store.other.usage(&asked(None, "day")).await.expect("a store");
+        rows.first().map_or(0, |row| row.requests)
+    };
+    // At once, as where the first attempt is still under way when the second one comes.
+    tokio::join!(add(&store.one, &first), add(&store.other, &first), add(&store.one, &first));
+    assert_eq!(requests().await, 1);
+    add(&store.other, &next).await;
+    assert_eq!(requests().await, 2);
+    add(&store.other, &next).await;
+    add(&store.one, &first).await;
+    assert_eq!(requests().await, 2);
+    // Numbers are each writer's own.
+    add(&store.one, &Batch::first()).await;
+    assert_eq!(requests().await, 3);
 }

@@ -7,8 +7,8 @@ use super::{Promises, SECOND, Violation};
 use crate::expected;
 use crate::history::{Asked, Fault};
 
-/// After this time what one node spends counts on all: it is written twice a second and read every five.
-const COUNTED: u64 = 8 * SECOND;
+/// After this time what one node spends counts on all: it is written twice a second and read every second.
+const COUNTED: u64 = 5 * SECOND;
 /// Within this time gateways use counters that are back.
 const RECONNECTING: u64 = 3 * SECOND;
 /// A minute.

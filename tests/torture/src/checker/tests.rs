@@ -412,10 +412,10 @@ mod limits {
             script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (1, "k"), 4);
             script
         };
-        spent_at(8_100).is_sound();
-        spent_at(8_201).breaks("budget holds");
-        spent_at(8_201).fault(Fault::Store, 1_000, 2_000).is_sound();
-        spent_at(8_201).fault(Fault::Killed { node: 0 }, 200, 200).is_sound();
+        spent_at(5_100).is_sound();
+        spent_at(5_201).breaks("budget holds");
+        spent_at(5_201).fault(Fault::Store, 1_000, 2_000).is_sound();
+        spent_at(5_201).fault(Fault::Killed { node: 0 }, 200, 200).is_sound();
         let mut within = Script::default();
         key(&mut within, Some(1_000), None);
         within.answered((100, 200), (0, "k"), 3).answered((9_000, 9_010), (1, "k"), 4).is_sound();

@@ -9,6 +9,9 @@ use anyhow::{Context, Result, bail};
 use crate::artefacts::{self, Examples, target, venv};
 use crate::process::{command, output, root, run, step};
 
+/// The folder of the copy.
+const COPY: &str = "promise";
+
 /// Additions to the copy's `spec/openapi.yaml`: the line that each precedes, and its text.
 const EDITS: [(&str, &str); 4] = [
     ("webhooks:\n", include_str!("../../tests/promise/operation.yaml")),
@@ -25,14 +28,40 @@ const EDITS: [(&str, &str); 4] = [
 
 /// Edits a copy of the spec, generates, builds, and runs a program of each language against the copy's gateway.
 pub(crate) fn keep() -> Result<()> {
-    let copy = target().join("promise");
+    let copy = target().join(COPY);
     copy_tree(&copy)?;
     edit_spec(&copy.join("spec/openapi.yaml"))?;
     step("generate from the edited spec", || crate::codegen::run(&copy, false))?;
     let kept = step("build the copy", || build(&copy)).and_then(|()| call_from_each(&copy));
     // The copy shares the target folder. Build the artefacts of the tree itself again, whatever the result.
+    forget_copy(&target().join("debug/.fingerprint"))?;
     artefacts::build_engines(&root(), Examples::All)?;
     kept
+}
+
+// What was built of the copy is, to cargo, what would be built of the tree: it would look at the files of the copy to see
+// whether a crate has changed.
+fn forget_copy(fingerprints: &Path) -> Result<()> {
+    let start = format!("{COPY}/").into_bytes();
+    // A list of files, whose paths begin in the target folder.
+    let is_of_copy = |path: &Path| {
+        let is_list = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"dep-"));
+        let list = if is_list { std::fs::read(path)? } else { Vec::new() };
+        let mut parts = list.windows(start.len()).enumerate();
+        std::io::Result::Ok(parts.any(|(at, part)| part == start && (at == 0 || list[at - 1] != b'/')))
+    };
+    for crates in std::fs::read_dir(fingerprints).context("no fingerprints of cargo")? {
+        let folder = crates?.path();
+        let paths: Vec<PathBuf> =
+            std::fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+        for path in paths {
+            if is_of_copy(&path)? {
+                std::fs::remove_dir_all(&folder)?;
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 // Writes only files that differ, so that a second run builds only what has changed.

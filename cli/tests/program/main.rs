@@ -6,6 +6,8 @@ mod config;
 mod conversation;
 mod crashes;
 mod doctor;
+#[cfg(unix)]
+mod draining;
 mod exit_codes;
 mod gateway;
 mod help;

@@ -1,0 +1,127 @@
+//! What becomes of requests that are under way when the gateway is told to stop.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::{Arc, Barrier, mpsc::Sender};
+use std::time::{Duration, Instant};
+
+use crate::gateway::Serving;
+
+/// An upstream of the chat protocol that answers two requests, each only as far as `let_go` says: a stream behind its first
+/// chunk, and another answer before its first byte. Tells `asked` of each.
+fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let let_go = Arc::clone(let_go);
+    let chunk = |delta: &str, reason: &str| {
+        let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":{reason}}}"#);
+        format!(
+            "data: {{\"object\":\"chat.completion.chunk\",\"model\":\"theirs\",\"choices\":[{choice}]}}\n\n"
+        )
+    };
+    let begun = chunk(r#"{"content":"first"}"#, "null");
+    let rest = chunk(r#"{"content":"last"}"#, "null") + &chunk("{}", "\"stop\"") + "data: [DONE]\n\n";
+    let whole = r#"{"object":"chat.completion","model":"theirs","choices":[{"index":0,"finish_reason":"stop",
+        "message":{"role":"assistant","content":"whole"}}]}"#;
+    let serve = move |mut socket: TcpStream| {
+        let mut request = String::new();
+        while !request.ends_with('}') {
+            let mut packet = [0; 4096];
+            let size = socket.read(&mut packet).expect("a request");
+            request += std::str::from_utf8(&packet[..size]).expect("text");
+        }
+        let is_stream = request.contains(r#""stream":true"#);
+        if is_stream {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            socket.write_all(format!("{head}{begun}").as_bytes()).expect("sent");
+        }
+        asked.send(()).expect("the test waits");
+        let_go.wait();
+        // The gateway may have left.
+        _ = if is_stream {
+            socket.write_all(rest.as_bytes())
+        } else {
+            let length = whole.len();
+            write!(socket, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{whole}")
+        };
+    };
+    std::thread::spawn(move || {
+        for socket in listener.incoming().take(2) {
+            let (serve, socket) = (serve.clone(), socket.expect("a connection"));
+            std::thread::spawn(move || serve(socket));
+        }
+    });
+    url
+}
+
+/// What a client gets of a request and of a stream that are under way when SIGTERM comes. `goes_on`: whether the upstream
+/// answers all the same, once the gateway accepts nothing more.
+fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (asked, asking) = std::sync::mpsc::channel();
+    let let_go = Arc::new(Barrier::new(3));
+    let url = held_upstream(asked, &let_go);
+    let file = folder.path().join("gatewright.toml");
+    let text = format!(
+        "[upstreams.one]\nkind = \"chat\"\nbase_url = \"{url}\"\n\
+         [models.mine]\ntargets = [{{ upstream = \"one\", model = \"theirs\" }}]\n"
+    );
+    std::fs::write(&file, text).expect("written");
+    let config = file.to_str().expect("a path");
+    let mut gateway = Serving::start(&["--config", config, "--shutdown-grace", grace], None);
+    let address = gateway.url.trim_start_matches("http://").to_owned();
+    let mut clients = [false, true].map(|stream| {
+        let body =
+            format!(r#"{{"model":"mine","messages":[{{"role":"user","content":"hi"}}],"stream":{stream}}}"#);
+        let mut socket = TcpStream::connect(&address).expect("a connection");
+        let (key, length) = (&gateway.key, body.len());
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        socket.write_all(request.as_bytes()).expect("sent");
+        asking.recv().expect("the upstream is asked");
+        let mut got = String::new();
+        while stream && !got.contains("first") {
+            let mut packet = [0; 4096];
+            let size = socket.read(&mut packet).expect("an event");
+            assert!(size > 0, "{got}");
+            got += std::str::from_utf8(&packet[..size]).expect("text");
+        }
+        (socket, got)
+    });
+    gateway.signal("-TERM");
+    let begun = Instant::now();
+    while TcpStream::connect(&address).is_ok() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "connections are still accepted");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if goes_on {
+        assert!(!gateway.has_stopped(), "it waits for what is under way");
+        let_go.wait();
+    }
+    let got = clients.each_mut().map(|(socket, got)| {
+        // A reset ends it, too.
+        _ = socket.read_to_string(got);
+        std::mem::take(got)
+    });
+    assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
+    got
+}
+
+#[test]
+fn a_request_and_a_stream_under_way_at_sigterm_are_completed() {
+    let [whole, stream] = under_way_at_sigterm("300", true);
+    assert!(whole.starts_with("HTTP/1.1 200 ") && whole.ends_with('}'), "{whole}");
+    assert!(whole.contains("\"whole\""), "{whole}");
+    assert!(stream.starts_with("HTTP/1.1 200 ") && stream.contains("\"last\""), "{stream}");
+    assert!(stream.contains("data: [DONE]\n\n") && stream.ends_with("\r\n0\r\n\r\n"), "{stream}");
+}
+
+#[test]
+fn a_request_and_a_stream_that_outlast_the_grace_after_sigterm_are_cut_and_look_whole_to_nobody() {
+    let [whole, stream] = under_way_at_sigterm("0", false);
+    assert_eq!(whole, "");
+    assert!(stream.contains("\"first\"") && !stream.contains("[DONE]"), "{stream}");
+    assert!(!stream.ends_with("0\r\n\r\n") && !stream.contains("\"error\""), "{stream}");
+}

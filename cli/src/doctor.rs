@@ -2,6 +2,7 @@
 //!
 //! Each step has its own time limit, and a step that needs what an earlier one did not find is left out.
 
+mod connection;
 mod finding;
 mod network;
 mod proxy;

@@ -13,6 +13,7 @@ mod meter;
 mod money;
 mod report;
 mod spending;
+mod totals;
 
 pub(crate) use self::account::{Account, Exceeded, InFlight};
 pub(crate) use self::caller::Caller;
@@ -20,8 +21,9 @@ pub(crate) use self::charge::Charge;
 pub use self::charge::Price;
 pub(crate) use self::day::Day;
 pub(crate) use self::journal::{Inherited, Journal};
-pub(crate) use self::ledger::{Ledger, Mark, Place, Rows, Totals};
+pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Left;
 pub(crate) use self::report::Asked;
 pub use self::report::{UsageQuery, UsageRow};
 pub(crate) use self::spending::{Spending, Spent};
+pub(crate) use self::totals::{Mark, Place, Rows, Totals};

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gatewright::{BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::{Host, Url};
 
+use super::connection::Connection;
 use super::finding::{Finding, Verdict};
 use super::tls::Tls;
 use super::{Examined, proxy};
@@ -18,11 +18,6 @@ use crate::amount;
 
 /// Most addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 8;
-
-/// A connection, whatever it goes over.
-pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
 /// Whom a step speaks to: the gateway, or the proxy before it.
 struct Peer<'a> {

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use tower_service::Service;
 use url::Url;
 
+use super::connection::Connection;
 use super::finding::{Finding, Verdict};
-use super::network::Connection;
 use crate::amount;
 
 /// The addresses that the library writes and reads.
@@ -81,15 +81,11 @@ async fn opened(
     let stream = match proxy.scheme() {
         "socks5" | "socks5h" => {
             let socks = SocksV5::new(at, given).local_dns(is_resolved_here);
-            match found.as_ref().and_then(Intercept::raw_auth) {
-                Some((name, password)) => {
-                    socks.with_auth(name.to_owned(), password.to_owned()).call(to).await?
-                }
-                None => {
-                    let mut socks = socks;
-                    socks.call(to).await?
-                }
-            }
+            let mut socks = match found.as_ref().and_then(Intercept::raw_auth) {
+                Some((name, password)) => socks.with_auth(name.to_owned(), password.to_owned()),
+                None => socks,
+            };
+            socks.call(to).await?
         }
         "socks4" | "socks4a" => SocksV4::new(at, given).local_dns(is_resolved_here).call(to).await?,
         _ => {

@@ -16,7 +16,7 @@ use url::Url;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::finding::{Finding, Verdict};
-use super::network::Connection;
+use super::connection::Connection;
 use crate::amount;
 
 /// A certificate that expires earlier than this, in days, is told.

@@ -54,7 +54,7 @@ impl Inherited {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(file = %path.display(), "a journal of usage is left alone: {error}")
+                    tracing::warn!(file = %path.display(), "a journal of usage is left alone: {error}");
                 }
             }
         }

@@ -9,6 +9,7 @@ mod lines;
 mod logging;
 mod reload;
 pub(crate) mod store;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,13 +17,14 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault, Watch};
+use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault};
 
 use self::announce::{Announcement, Origins};
 use self::key::{KeyArguments, Origin};
 use self::limits::Limits;
 use self::logging::Logging;
 use self::reload::Reloading;
+use self::watch::Watch;
 use crate::data_folder;
 use crate::exit::{Exit, Failure, say};
 use crate::signals::{Hangup, Hangups, stop_signal};
@@ -153,6 +155,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         say(&format!("warning: {warning}"));
     }
     let settled = arguments.settle(config)?;
+    let announcement = Announcement::of(&settled.config, traces.is_some());
     let gateway = Gateway::bind(settled.config).await.map_err(|error| Failure::Usage(error.to_string()))?;
     // Installed before the gateway says that it is ready: from then on, a signal must find its handler.
     let no_handler = |error| Failure::Failed(format!("cannot install a signal handler: {error}"));
@@ -172,7 +175,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     if arguments.json {
         Announcement::print_json(&gateway, &origins)?;
     } else {
-        Announcement::of(&gateway.config(), traces.is_some()).print(&gateway, &origins)?;
+        announcement.print(&gateway, &origins)?;
     }
     if arguments.open {
         open_page(&gateway.url());

@@ -58,7 +58,10 @@ pub(crate) fn serve_them() -> Result<()> {
         }
         Ok(())
     })?;
-    step("the agents", || agents::work(&upstreams, &mut outcomes))?;
+    step("the agents", || {
+        agents::work(&upstreams, &mut outcomes);
+        Ok(())
+    })?;
     outcomes.judge()
 }
 

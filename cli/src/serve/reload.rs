@@ -4,9 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gatewright_gateway::{ConfigFile, Control, Watch};
+use gatewright_gateway::{ConfigFile, Control};
 
 use super::Arguments;
+use super::watch::Watch;
 use crate::exit::say;
 use crate::signals::Hangups;
 
@@ -52,7 +53,8 @@ impl Reloading {
                     for warning in warnings {
                         say(&format!("warning: {warning}"));
                     }
-                    say(&format!("{path} was read again: {}", config.offer()));
+                    let (upstreams, models) = (config.upstreams.len(), config.models.len());
+                    say(&format!("{path} was read again: {upstreams} upstream(s), {models} model(s)"));
                     if !reloaded.replaced.is_empty() {
                         let keys = reloaded.replaced.join(", ");
                         say(&format!("a new key is in use, and the one before is refused: {keys}"));

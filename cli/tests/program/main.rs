@@ -11,7 +11,6 @@ mod draining;
 mod exit_codes;
 mod gateway;
 mod help;
-mod http;
 mod import;
 mod keys;
 #[cfg(unix)]
@@ -19,11 +18,9 @@ mod nodes;
 mod report;
 #[cfg(unix)]
 mod screen;
-mod shared_config;
 mod shell;
 mod store;
 mod terminals;
-mod usage;
 mod webhooks;
 
 use std::io::{ErrorKind, Write as _};

@@ -1,14 +1,14 @@
 //! Streams of typed values on top of the raw stream.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
+use serde::de::DeserializeOwned;
 
 use super::RawStream;
-use super::copies::Copies;
 use super::shape::{self, Mending};
 use crate::api::chunk::Chunk;
 use crate::api::generated::forms::whole_form;
@@ -34,12 +34,12 @@ use crate::wire::sse::Frame;
 /// ```
 pub struct EventStream<T> {
     raw: RawStream,
-    copies: Copies<T>,
+    item: PhantomData<fn() -> T>,
 }
 
-impl<T: Chunk> EventStream<T> {
+impl<T: DeserializeOwned> EventStream<T> {
     pub(crate) fn new(raw: RawStream) -> Self {
-        Self { raw, copies: Copies::default() }
+        Self { raw, item: PhantomData }
     }
 
     /// The underlying stream, with its status, headers and request id.
@@ -55,7 +55,7 @@ impl<T: Chunk> EventStream<T> {
     /// The next item; none once the stream is complete. Errors: as [`RawStream::next_batch`], and Decode for an event
     /// that does not have the form that the operation streams.
     pub async fn try_next(&mut self) -> Result<Option<T>, Error> {
-        poll_fn(|context| self.raw.poll_next_typed(context, &mut self.copies)).await
+        StreamExt::next(self).await.transpose()
     }
 
     /// The frames from here on, as they come ([`RawStream::next_frames`]).
@@ -67,7 +67,9 @@ impl<T: Chunk> EventStream<T> {
     pub fn text(self) -> impl Stream<Item = Result<String, Error>> + Send + Unpin {
         Each { raw: self.raw, next: RawStream::poll_next_text }
     }
+}
 
+impl<T: Chunk> EventStream<T> {
     /// Reads to the end and returns the response that the whole stream amounts to, including events read earlier.
     /// Members that the response's type requires and the stream did not carry are present and empty: without usage in
     /// the stream, all counts are 0.
@@ -85,12 +87,11 @@ impl<T: Chunk> EventStream<T> {
     }
 }
 
-impl<T: Chunk> Stream for EventStream<T> {
+impl<T: DeserializeOwned> Stream for EventStream<T> {
     type Item = Result<T, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Self { raw, copies } = &mut *self;
-        raw.poll_next_typed(context, copies).map(Result::transpose)
+        self.raw.poll_next_typed(context)
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::registry::{Registry, RegistryError};
+use crate::clock::unix_millis;
 use crate::keys::InvalidMember;
 use crate::store::{Delivery, Status};
 
@@ -70,7 +71,7 @@ impl Registry {
 
     /// Has a notification delivered again, as if it had never been tried. A running gateway does so within seconds.
     pub async fn redeliver(&self, id: &str) -> Result<(), RegistryError> {
-        if self.store().redeliver(id).await? {
+        if self.store().redeliver(id, unix_millis()).await? {
             Ok(())
         } else {
             Err(RegistryError::NoNotification(id.to_owned()))

@@ -128,13 +128,9 @@ impl Drop for Sending {
             (false, false) => "aborted",
         };
         if let Some(shown) = &request.shown {
-            if let Some(origin) = origin {
-                shown.found(origin);
-            }
             shown.ended(outcome, *bytes);
         }
-        let model = origin.as_ref().map(|origin| &*origin.model);
-        let upstream = origin.as_ref().and_then(Origin::upstream).map(|upstream| &**upstream);
+        let (model, upstream) = origin.as_ref().map(|origin| (&*origin.model, &*origin.upstream)).unzip();
         if let Some(said) = said {
             said.end();
             let (operation, origin) = (request.operation, origin.as_ref());

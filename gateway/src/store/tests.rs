@@ -4,7 +4,6 @@
 mod kinds;
 
 mod away;
-mod configs;
 mod copies;
 mod files;
 mod full_disk;

@@ -2,8 +2,6 @@
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
-mod shared_config;
-
 use std::time::{Duration, Instant};
 
 use gatewright_gateway::{ApiKey, Config, Gateway, Pepper, StoreUrl};

@@ -80,12 +80,8 @@ impl Postgres {
 
     /// Its address, with user and password.
     pub fn url(&self) -> String {
-        Self::url_in(self.folder.path())
-    }
-
-    /// The address of a server whose socket is in a folder, or one that leads to it.
-    pub(crate) fn url_in(folder: &Path) -> String {
-        format!("postgres://{USER}:{PASSWORD}@localhost/postgres?host={}", folder.display())
+        let folder = self.folder.path().display();
+        format!("postgres://{USER}:{PASSWORD}@localhost/postgres?host={folder}")
     }
 
     /// The same with a wrong password.

@@ -46,19 +46,24 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What was found, and how much of the usage was in danger.
+/// What was found, and what usage was lost with gateways that were killed.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) violations: Vec<Violation>,
-    pub(crate) answered: Answered,
+    pub(crate) lost: Lost,
 }
 
-/// Requests with a whole answer, all of which count.
+/// Usage that clients and the upstream know of, and the store does not.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answered {
-    pub(crate) requests: u64,
-    /// Of these, requests whose usage the store may not have had when their gateway ended.
+pub(crate) struct Lost {
+    /// Requests with a whole answer.
+    pub(crate) answered: u64,
+    /// Of these, requests that ended so shortly before their gateway was killed that their usage may be lost.
     pub(crate) endangered: u64,
+    /// Requests of which it is lost for certain.
+    pub(crate) requests: u64,
+    /// Their tokens.
+    pub(crate) tokens: u64,
 }
 
 /// Judges a history that has come to its end.
@@ -70,6 +75,6 @@ pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     answers::check(&record, &mut violations);
     keys::check(&record, &mut violations);
     limits::check(&record, promises, &mut violations);
-    let answered = usage::check(&record, &mut violations);
-    Verdict { violations, answered }
+    let lost = usage::check(&record, &mut violations);
+    Verdict { violations, lost }
 }

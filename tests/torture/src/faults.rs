@@ -11,10 +11,8 @@ use crate::history::{ALONE, Fault};
 
 /// When the first fault begins.
 const FIRST: Duration = Duration::from_secs(3);
-/// Pause between two faults of a row, in milliseconds.
+/// Pause between two faults of a kind, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 500..2_500;
-/// Longer between two cuts: while a node is cut off, much of what it tells is excused.
-const PAUSE_OF_CUTS_MS: std::ops::Range<u64> = 4_000..9_000;
 
 /// A fault that begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +22,13 @@ pub(crate) struct Step {
     pub(crate) begins: bool,
 }
 
-/// The faults of a run: of nodes, of what they need, and of the network between both, beside each other. Each kind is there before one comes again,
+/// The faults of a run: of nodes, and of what they need, beside each other. Each kind is there before one comes again,
 /// and all are over at the end.
 pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut steps = Vec::new();
-    row(&mut random, time, &mut steps, PAUSE_MS, of_nodes);
-    row(&mut random, time, &mut steps, PAUSE_MS, of_others);
-    row(&mut random, time, &mut steps, PAUSE_OF_CUTS_MS, of_networks);
+    row(&mut random, time, &mut steps, of_nodes);
+    row(&mut random, time, &mut steps, of_others);
     steps.sort_by_key(|step| step.at);
     steps
 }
@@ -39,13 +36,7 @@ pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
 type Faults = Vec<(Fault, std::ops::Range<u64>)>;
 
 /// One after the other. `kinds`: each kind with how long it may last, in milliseconds.
-fn row(
-    random: &mut StdRng,
-    time: Duration,
-    steps: &mut Vec<Step>,
-    pause: std::ops::Range<u64>,
-    kinds: fn(&mut StdRng) -> Faults,
-) {
+fn row(random: &mut StdRng, time: Duration, steps: &mut Vec<Step>, kinds: fn(&mut StdRng) -> Faults) {
     let mut at = FIRST;
     loop {
         let mut faults = kinds(random);
@@ -57,7 +48,7 @@ fn row(
             }
             steps.push(Step { at, fault, begins: true });
             steps.push(Step { at: end, fault, begins: false });
-            at = end + Duration::from_millis(random.random_range(pause.clone()));
+            at = end + Duration::from_millis(random.random_range(PAUSE_MS));
         }
     }
 }
@@ -91,17 +82,6 @@ fn of_others(_: &mut StdRng) -> Faults {
     ]
 }
 
-/// Longer than a lease, and shorter than the database waits for who is cut off in the middle of a change.
-fn of_networks(random: &mut StdRng) -> Faults {
-    let mut cut = |whole, silent| Fault::Cut { node: random.random_range(0..ALONE), whole, silent };
-    vec![
-        (cut(false, true), 3_000..6_000),
-        (cut(true, true), 3_000..6_000),
-        (cut(false, false), 1_000..6_000),
-        (cut(true, false), 1_000..6_000),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,8 +109,6 @@ mod tests {
                 |fault: Fault| matches!(fault, Fault::Killed { .. }),
                 |fault: Fault| matches!(fault, Fault::Paused { .. }),
                 |fault: Fault| fault == Fault::Store,
-                |fault: Fault| matches!(fault, Fault::Cut { whole: true, .. }),
-                |fault: Fault| matches!(fault, Fault::Cut { silent: true, .. }),
                 |fault: Fault| fault == Fault::Disk,
                 |fault: Fault| matches!(fault, Fault::Counters { .. }),
             ] {

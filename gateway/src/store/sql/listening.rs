@@ -11,35 +11,14 @@ use url::Url;
 
 /// What the trigger of the table of keys notifies.
 const KEYS: &str = "gatewright_keys";
-/// What the trigger of the shared configuration notifies.
-const CONFIG: &str = "gatewright_config";
 /// How long to wait until the next attempt to listen.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A task that listens, with a connection of its own, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Listening {
-    told: Arc<Told>,
+    keys: Arc<Notify>,
     _task: AbortOnDropHandle<()>,
-}
-
-/// Who is told of what.
-#[derive(Debug, Default)]
-struct Told {
-    keys: Notify,
-    config: Notify,
-}
-
-impl Told {
-    /// `None`: anything may have changed.
-    fn tell(&self, channel: Option<&str>) {
-        if channel.is_none_or(|channel| channel == KEYS) {
-            self.keys.notify_one();
-        }
-        if channel.is_none_or(|channel| channel == CONFIG) {
-            self.config.notify_one();
-        }
-    }
 }
 
 impl Listening {
@@ -50,39 +29,33 @@ impl Listening {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(PgConnectOptions::from_url(url)?);
-        let told = Arc::<Told>::default();
-        let task = tokio::spawn(listen(pool, Arc::clone(&told)));
-        Ok(Self { told, _task: AbortOnDropHandle::new(task) })
+        let keys = Arc::<Notify>::default();
+        let task = tokio::spawn(listen(pool, Arc::clone(&keys)));
+        Ok(Self { keys, _task: AbortOnDropHandle::new(task) })
     }
 
     /// Waits until keys may have changed since the last time. One waits at a time.
     pub(super) async fn keys(&self) {
-        self.told.keys.notified().await;
-    }
-
-    /// The same for the shared configuration.
-    pub(super) async fn config(&self) {
-        self.told.config.notified().await;
+        self.keys.notified().await;
     }
 }
 
-async fn listen(pool: PgPool, told: Arc<Told>) {
+async fn listen(pool: PgPool, keys: Arc<Notify>) {
     loop {
-        if let Err(error) = follow(&pool, &told).await {
+        if let Err(error) = follow(&pool, &keys).await {
             // Whoever uses the store says that it is away.
-            tracing::debug!("nobody tells of changes: {error}");
+            tracing::debug!("nobody tells of changed keys: {error}");
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn follow(pool: &PgPool, told: &Told) -> Result<(), sqlx::Error> {
+async fn follow(pool: &PgPool, keys: &Notify) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen_all([KEYS, CONFIG]).await?;
-    // What changed before was told to nobody; the same holds after a connection that was lost, which ends the wait with nothing.
-    told.tell(None);
+    listener.listen(KEYS).await?;
     loop {
-        let notification = listener.try_recv().await?;
-        told.tell(notification.as_ref().map(sqlx::postgres::PgNotification::channel));
+        // Also at the beginning, and after a connection that was lost: what changed before was told to nobody.
+        keys.notify_one();
+        listener.try_recv().await?;
     }
 }

@@ -1,7 +1,7 @@
 //! What becomes of requests that are under way when the gateway is told to stop.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, mpsc::Sender};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::gateway::Serving;
 /// An upstream of the chat protocol that answers two requests, each only as far as `let_go` says: a stream behind its first
 /// chunk, and another answer before its first byte. Tells `asked` of each.
 fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let let_go = Arc::clone(let_go);
     let chunk = |delta: &str, reason: &str| {

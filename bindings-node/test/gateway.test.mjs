@@ -21,6 +21,7 @@ import {
   responseOf,
 } from "gatewright";
 
+import { notOnDeno } from "./support/process.mjs";
 import { promptly } from "./support/timing.mjs";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
@@ -208,7 +209,9 @@ test("example: typed.ts, compiled", async () => {
   assert.match(stdout, /NotFoundError 404 model_not_found/);
 });
 
-test("the ten lines of the README run", async () => {
+test("the ten lines of the README run", {
+  skip: notOnDeno("it runs no module of a command line"),
+}, async () => {
   const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
   const [, source] = /```js\n(.*?)```/s.exec(readme);
   const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", source], {

@@ -12,7 +12,7 @@ import { Worker } from "node:worker_threads";
 
 import { Client } from "gatewright";
 
-import { runModule } from "./support/process.mjs";
+import { notOnDeno, runModule } from "./support/process.mjs";
 import { answerWith, beginEvents, chunk, closedByClient, sendEvents, serve } from "./support/server.mjs";
 
 const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }] };
@@ -160,7 +160,9 @@ async function readingWorker(server) {
   return worker;
 }
 
-test("clients in several workers and on the main thread work at once; one terminated in mid-stream closes its connections", async (t) => {
+test("clients in several workers and on the main thread work at once; one terminated in mid-stream closes its connections", {
+  skip: notOnDeno("it runs no clean-up of a terminated worker"),
+}, async (t) => {
   const server = await serve(t, (request, socket) => {
     if (request.body === "") {
       answerWith(socket, 200, { object: "list", data: [] });

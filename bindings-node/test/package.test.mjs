@@ -10,10 +10,13 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 
 import * as esm from "gatewright";
+import { notOnDeno } from "./support/process.mjs";
 
 const require = createRequire(import.meta.url);
 const ROOT = dirname(require.resolve("gatewright/package.json"));
 const PROGRAM = join(ROOT, "bin/gatewright.js");
+
+const SIGNALS = notOnDeno("a signal ends Deno before the program");
 
 test("import and require give the same classes under the same names", () => {
   const cjs = require("gatewright");
@@ -32,7 +35,7 @@ test("the program runs, and its exit code is the process's", () => {
   assert.match(wrong.stderr, /no-such-command/);
 });
 
-test("a signal ends the program as it ends any other", async () => {
+test("a signal ends the program as it ends any other", { skip: SIGNALS }, async () => {
   const serve = spawn(process.execPath, [PROGRAM, "serve", "--json", "--listen", "127.0.0.1:0"]);
   await once(serve.stdout, "data");
   serve.kill("SIGINT");
@@ -44,7 +47,7 @@ test("a signal ends the program as it ends any other", async () => {
   assert.deepEqual(await once(reading, "exit", { signal: AbortSignal.timeout(5000) }), [null, "SIGTERM"]);
 });
 
-test("a signal stops the gateway that the program runs", async () => {
+test("a signal stops the gateway that the program runs", { skip: SIGNALS }, async () => {
   const program = spawn(process.execPath, [PROGRAM, "serve", "--json", "--listen", "127.0.0.1:0"]);
   await once(program.stdout, "data");
   const sent = Date.now();

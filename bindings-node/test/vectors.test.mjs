@@ -8,6 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { Client, DecodeError, InvalidRequestError } from "gatewright";
 
+import { notOnDeno } from "./support/process.mjs";
 import { answerWith, serve } from "./support/server.mjs";
 import { readVectors } from "./support/vectors.mjs";
 
@@ -16,6 +17,8 @@ const { operations } = require(join(dirname(require.resolve("gatewright")), "gen
 
 /** How long the client of the vectors lets a stream be silent, in milliseconds. */
 const SILENCE = 300;
+/** Why cases with a reset are not for Deno. */
+const RESETS = notOnDeno("its server resets a connection before what was written is sent");
 /** What reads a stream of each operation to its end. */
 const FINAL = {
   create_chat_completion: "finalChatCompletion",
@@ -91,7 +94,9 @@ async function collect(source) {
 function checkFailure(error, { operation, response, error: expected, partial }) {
   assert.equal(error?.kind, expected.kind, `${error}`);
   assert.equal(error.code, expected.code ?? undefined);
-  assert.ok(expected.message === null || error.message.includes(expected.message), error.message);
+  // The message also names the call, the status and the request.
+  const message = error.message.replace(/^\S+: (status \d+: )?/, "").replace(/ \(request \S+\)$/, "");
+  if (expected.message !== null) assert.equal(message, expected.message);
   assert.equal(error.status, response.status);
   assert.equal(error.operation, operation);
   assert.equal(error.requestId, response.headers.find(([name]) => name === "x-request-id")?.[1]);
@@ -101,7 +106,7 @@ function checkFailure(error, { operation, response, error: expected, partial }) 
 test("vectors: sse/streams.json", async (t) => {
   await Promise.all(
     readVectors("sse/streams.json").cases.map((vector) =>
-      t.test(vector.name, async (t) => {
+      t.test(vector.name, { skip: vector.response.end === "reset" && RESETS }, async (t) => {
         const { operation, response, error: expected } = vector;
         const server = await serve(t, (_, socket) => play(socket, response));
         const client = new Client({

@@ -67,9 +67,9 @@ def test_a_model_of_another_endpoint_is_told_before_sending_as_by_the_gateway(ga
         checked.responses.create(model="model-breeze", input="hello")
     assert before.value.attempts == 0
     assert [(one["pointer"], one["rule"]) for one in before.value.violations] == [("/model", "unsupported")]
-    with pytest.raises(gatewright.NotFoundError, match="use POST /v1/chat/completions") as after:
+    with pytest.raises(gatewright.BadRequestError, match="use POST /v1/chat/completions") as after:
         Client(gateway.base_url, gateway.key).responses.create(model="model-breeze", input="hello")
-    assert after.value.code == "model_not_found"
+    assert (after.value.code, after.value.param) == ("invalid_value", "model")
 
 
 def test_a_webhook_inside_is_told_before_sending() -> None:

@@ -1,6 +1,7 @@
-//! `gatewright config`: works with the configuration file of a gateway.
+//! `gatewright config`: works with the configuration file of a gateway, and with the configuration that gateways share.
 
 mod models;
+mod shared;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -39,6 +40,17 @@ enum Command {
     Models(Models),
     /// Write the JSON Schema of configuration files, for editors
     Schema(Schema),
+    /// Check a document with upstreams, families and models, and give it to the gateways that share a store
+    ///
+    /// It becomes a revision in the store. Gateways whose own file says store.shared_config = true use it within two seconds, each
+    /// if it has the secrets that the document names; `gatewright nodes` shows which revision each uses.
+    Push(shared::Push),
+    /// Write the document that gateways share
+    Show(shared::Show),
+    /// List the revisions of the document that gateways share, the newest first
+    History(shared::History),
+    /// Make an earlier revision of the document that gateways share the newest one
+    Rollback(shared::Rollback),
 }
 
 #[derive(Debug, Args)]
@@ -71,6 +83,10 @@ pub(crate) fn run(arguments: Arguments) -> Exit {
         Command::Check(arguments) => check(&arguments),
         Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
         Command::Schema(arguments) => schema(&arguments),
+        Command::Push(arguments) => on_runtime(interruptible(shared::push(arguments))),
+        Command::Show(arguments) => on_runtime(interruptible(shared::show(arguments))),
+        Command::History(arguments) => on_runtime(interruptible(shared::history(arguments))),
+        Command::Rollback(arguments) => on_runtime(interruptible(shared::rollback(arguments))),
     }
 }
 
@@ -95,9 +111,8 @@ fn check(arguments: &Check) -> Exit {
                 for warning in &file.warnings {
                     _ = writeln!(err, "{}", visible(&format!("{warning} (warning)")));
                 }
-                let (upstreams, models) = (file.config.upstreams.len(), file.config.models.len());
                 let path = path.display().to_string();
-                writeln!(out, "{} is right: {upstreams} upstream(s), {models} model(s)", visible(&path))?;
+                writeln!(out, "{} is right: {}", visible(&path), file.config.offer())?;
             }
             Err(problems) => {
                 for line in problems.to_string().lines() {

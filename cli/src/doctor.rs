@@ -2,8 +2,10 @@
 //!
 //! Each step has its own time limit, and a step that needs what an earlier one did not find is left out.
 
+mod connection;
 mod finding;
 mod network;
+mod proxy;
 mod service;
 mod surroundings;
 mod tls;
@@ -12,6 +14,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use gatewright::environment_proxy;
 use gatewright::visible::visible_lines;
 use url::Url;
 
@@ -62,12 +65,17 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
 }
 
 /// Examines the way to the gateway and the gateway. Gives its address, if there is one.
+///
+/// The way needs no key: without one, only what the gateway would tell the key is left out.
 async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<Option<Url>> {
-    let client = match service::client(&arguments.target, arguments.timeout) {
-        Ok(client) => client,
+    let (client, has_key) = match service::client(&arguments.target, arguments.timeout) {
+        Ok(client) => (client, true),
         Err(finding) => {
             examined.add(finding)?;
-            return Ok(None);
+            let Some(client) = service::keyless(&arguments.target, arguments.timeout) else {
+                return Ok(None);
+            };
+            (client, false)
         }
     };
     let Ok(address) = Url::parse(client.base_url()) else {
@@ -75,11 +83,19 @@ async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<O
         return Ok(None);
     };
     examined.add(Finding::new("address", Verdict::Ok, address.as_str().trim_end_matches('/')))?;
-    let is_reachable = network::examine(&address, arguments.timeout, examined).await?;
-    if is_reachable {
-        service::examine(&client, arguments, examined).await?;
-    } else {
-        examined.add(Finding::new("gateway", Verdict::Skip, "not asked: there is no connection to it"))?;
+    let proxy = environment_proxy(&address);
+    let is_reachable = network::examine(&address, proxy.as_ref(), arguments.timeout, examined).await?;
+    let gateway = service::Gateway { client: &client, is_behind_proxy: proxy.is_some() };
+    match (is_reachable, has_key) {
+        (true, true) => gateway.examine(arguments, examined).await?,
+        (true, false) => gateway.examine_without_key(examined).await?,
+        (false, _) => {
+            examined.add(Finding::new(
+                "gateway",
+                Verdict::Skip,
+                "not asked: there is no connection to it",
+            ))?;
+        }
     }
     Ok(Some(address))
 }

@@ -26,6 +26,16 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("config check", &["gatewright config check", "gatewright config check staging.toml"]),
     ("config models", &["gatewright config models"]),
     ("config schema", &["gatewright config schema"]),
+    (
+        "config push",
+        &[
+            "gatewright config push shared.toml --store",
+            "gatewright config push shared.toml --base-url https://gateway.example",
+        ],
+    ),
+    ("config show", &["gatewright config show --store", "gatewright config show 7 -o shared.toml --store"]),
+    ("config history", &["gatewright config history --store"]),
+    ("config rollback", &["gatewright config rollback 7 --store"]),
     ("keys", &["gatewright keys create app --data data", "gatewright keys list --data data"]),
     (
         "keys create",
@@ -196,22 +206,80 @@ mod tests {
         words
     }
 
+    /// Reads a line as the program does. What stands around the call on it is the shell's.
+    fn understand(line: &str) -> Result<(), String> {
+        let called = line.rsplit(" | ").next().expect("a command");
+        let called = called.split(" > ").next().expect("a command");
+        match program().try_get_matches_from(words(called)) {
+            // The address of the gateway may be left to the variable.
+            Err(error) if !error.to_string().contains("--base-url <URL>") && error.exit_code() != 0 => {
+                Err(format!("{line}: {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     #[test]
     fn every_example_is_understood() {
         for (path, lines) in EXAMPLES {
             for line in *lines {
-                let called = line.rsplit(" | ").next().expect("a command");
-                let called = called.split(" > ").next().expect("a command");
-                let parsed = program().try_get_matches_from(words(called));
-                if let Err(error) = parsed {
-                    // The address of the gateway may be left to the variable.
-                    assert!(error.to_string().contains("--base-url <URL>"), "{line}: {error}");
-                }
+                understand(line).expect("the program takes it");
                 let command = format!("gatewright {path}");
+                let called = line.rsplit(" | ").next().expect("a command");
                 assert!(called.starts_with(command.trim_end()), "{line} is no example of {command}");
                 assert!(line.len() <= 90, "{line} is too long");
             }
         }
+    }
+
+    /// The calls of the program in the blocks of a page for a shell, without what the shell does with them.
+    fn calls(page: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut is_shell = false;
+        for line in page.replace("\\\n", " ").lines() {
+            if let Some(info) = line.strip_prefix("```") {
+                is_shell = info.starts_with("sh") || info.starts_with("console");
+                continue;
+            }
+            let line = line.strip_prefix("$ ").unwrap_or(line).trim();
+            let variables = line.split(' ').take_while(|word| {
+                word.split_once('=').is_some_and(|(name, _)| {
+                    name.chars().all(|letter| letter == '_' || letter.is_ascii_uppercase())
+                })
+            });
+            let skipped: usize = variables.map(|word| word.len() + 1).sum();
+            let call = line.get(skipped..).unwrap_or_default();
+            if is_shell && call.starts_with("gatewright ") {
+                let end = [" #", " &", " >", " 2>", " <", " |", ";"]
+                    .iter()
+                    .filter_map(|mark| call.find(mark))
+                    .min();
+                let call = &call[..end.unwrap_or(call.len())];
+                found.push(call.split_whitespace().collect::<Vec<_>>().join(" ").replace('"', "'"));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_command_line_of_the_documents_is_understood() {
+        let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let pages = ["README.md", "docs", "deploy", "cli", "server"]
+            .map(|place| walkdir::WalkDir::new(top.join(place)));
+        let mut understood = 0;
+        for page in pages.into_iter().flatten() {
+            let page = page.expect("it can be listed");
+            if page.path().extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            for call in calls(&std::fs::read_to_string(page.path()).expect("text")) {
+                if let Err(error) = understand(&call) {
+                    panic!("{}: {error}", page.path().display());
+                }
+                understood += 1;
+            }
+        }
+        assert!(understood > 50, "{understood} were found");
     }
 
     #[test]

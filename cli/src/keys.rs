@@ -41,6 +41,9 @@ struct Create {
     /// Operation that the key may call, such as create_chat_completion [default: all]
     #[arg(long, value_name = "OPERATION")]
     operation: Vec<String>,
+    /// Tell the key which upstream answers, in the header x-gatewright-upstream
+    #[arg(long)]
+    show_upstream: bool,
     /// Time until the key expires: a number and s, m, h or d, such as 90d [default: never]
     #[arg(long, value_name = "TIME", value_parser = time)]
     expires_in: Option<Duration>,
@@ -155,6 +158,7 @@ impl Create {
     async fn run(self) -> Exit {
         let mut new = NewKey::new(self.name);
         (new.scopes.models, new.scopes.operations) = (self.model, self.operation);
+        new.scopes.show_upstream = self.show_upstream;
         new.limits.requests_per_minute = self.requests_per_minute;
         new.limits.tokens_per_minute = self.tokens_per_minute;
         new.limits.concurrent_requests = self.concurrent_requests;

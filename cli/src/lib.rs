@@ -156,6 +156,18 @@ where
         }
     };
     terminal::choose(program.color);
+    // Found only for the commands that need them.
+    #[cfg(not(feature = "server"))]
+    let folders = match program.command {
+        Command::Server(_) | Command::Completions(_) | Command::Man(_) => folders(),
+        _ => Vec::new(),
+    };
+    #[cfg(not(feature = "server"))]
+    if matches!(program.command, Command::Completions(_) | Command::Man(_))
+        && let Some(described) = server_package::describe(args.get(1..).unwrap_or_default(), &folders)
+    {
+        return exit::exit_code(described);
+    }
     let result = match program.command {
         #[cfg(feature = "server")]
         Command::Config(arguments) => config::run(arguments),
@@ -183,7 +195,7 @@ where
         Command::Image(arguments) => on_runtime(interruptible(image::run(arguments))),
         Command::Video(arguments) => on_runtime(interruptible(video::run(arguments))),
         #[cfg(not(feature = "server"))]
-        Command::Server(_) => server_package::run(args.get(1..).unwrap_or_default(), &folders()),
+        Command::Server(_) => server_package::run(args.get(1..).unwrap_or_default(), &folders),
     };
     exit::exit_code(result)
 }

@@ -24,7 +24,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     if arguments.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&listed).expect("plain values"))?;
     } else {
-        let heads = ["ID", "NAME", "VERSION", "STARTED", "SEEN", "ADDRESSES", "IN FLIGHT", "TASKS"]
+        let heads = ["ID", "NAME", "VERSION", "STARTED", "SEEN", "ADDRESSES", "IN FLIGHT", "TASKS", "CONFIG"]
             .map(str::to_owned);
         let row = |node: &Node| {
             [
@@ -36,10 +36,11 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
                 node.addresses.join(" "),
                 node.in_flight.to_string(),
                 node.leases.to_string(),
+                node.config.map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
             ]
         };
         let rows: Vec<_> = std::iter::once(heads).chain(listed.iter().map(row)).collect();
-        table::write(&mut out, &rows, 6..8)?;
+        table::write(&mut out, &rows, 6..9)?;
     }
     out.flush()?;
     Ok(0)

@@ -7,7 +7,8 @@ use clap::Args;
 use gatewright::operations::{self, Operation};
 use gatewright::{ApiKey, Call, Client};
 use gatewright_gateway::{
-    IssuedKey, Key, NewKey, Node, Notification, Registry, RegistryError, Rotation, UsageQuery, UsageRow,
+    ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision, IssuedKey, Key, NewKey, Node, Notification,
+    Registry, RegistryError, Rotation, UsageQuery, UsageRow,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +79,29 @@ const NODES: Operation = Operation {
     resource: "admin.nodes",
     ..LIST
 };
+const SHOW_CONFIG: Operation = Operation {
+    id: "admin_show_config",
+    path: "/admin/config",
+    query_parameters: &["revision"],
+    resource: "admin.config",
+    name: "show",
+    ..LIST
+};
+const PUSH_CONFIG: Operation = Operation {
+    id: "admin_push_config",
+    method: operations::CREATE_IMAGE.method,
+    query_parameters: &[],
+    has_body: true,
+    name: "push",
+    ..SHOW_CONFIG
+};
+const CONFIG_HISTORY: Operation = Operation {
+    id: "admin_config_history",
+    path: "/admin/config/history",
+    query_parameters: &[],
+    name: "history",
+    ..SHOW_CONFIG
+};
 const USAGE: Operation = Operation {
     id: "admin_usage",
     path: "/admin/usage",
@@ -96,7 +120,7 @@ pub(crate) struct Place {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Address of a running gateway, whose admin key is in GATEWRIGHT_SERVE_ADMIN_KEY
-    #[arg(long = "base-url", alias = "url", value_name = "URL")]
+    #[arg(long = "base-url", aliases = ["endpoint", "url"], value_name = "URL")]
     url: Option<String>,
     /// Postgres database whose address is in GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
     #[arg(long)]
@@ -246,6 +270,39 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.nodes().await?),
             Self::Gateway(client) => Ok(call::<List>(client, Call::new(&NODES)).await?.nodes),
+        }
+    }
+
+    pub(crate) async fn push_config(&self, push: ConfigPush) -> Result<ConfigPushed, Failure> {
+        match self {
+            Self::Store(registry) => Ok(registry.push_config(push).await?),
+            Self::Gateway(client) => call(client, Call::new(&PUSH_CONFIG).body(json(&push))).await,
+        }
+    }
+
+    pub(crate) async fn config_document(&self, revision: Option<u64>) -> Result<ConfigDocument, Failure> {
+        match self {
+            Self::Store(registry) => Ok(registry.config_document(revision).await?),
+            Self::Gateway(client) => {
+                let asked = Call::new(&SHOW_CONFIG);
+                let asked = match revision {
+                    Some(number) => asked.query("revision", number.to_string()),
+                    None => asked,
+                };
+                call(client, asked).await
+            }
+        }
+    }
+
+    pub(crate) async fn config_history(&self) -> Result<Vec<ConfigRevision>, Failure> {
+        #[derive(Deserialize)]
+        struct List {
+            revisions: Vec<ConfigRevision>,
+        }
+
+        match self {
+            Self::Store(registry) => Ok(registry.config_history().await?),
+            Self::Gateway(client) => Ok(call::<List>(client, Call::new(&CONFIG_HISTORY)).await?.revisions),
         }
     }
 

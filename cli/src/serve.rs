@@ -9,7 +9,6 @@ mod lines;
 mod logging;
 mod reload;
 pub(crate) mod store;
-mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,14 +16,13 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault};
+use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault, Watch};
 
 use self::announce::{Announcement, Origins};
 use self::key::{KeyArguments, Origin};
 use self::limits::Limits;
 use self::logging::Logging;
 use self::reload::Reloading;
-use self::watch::Watch;
 use crate::data_folder;
 use crate::exit::{Exit, Failure, say};
 use crate::signals::{Hangup, Hangups, stop_signal};
@@ -155,7 +153,6 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         say(&format!("warning: {warning}"));
     }
     let settled = arguments.settle(config)?;
-    let announcement = Announcement::of(&settled.config, traces.is_some());
     let gateway = Gateway::bind(settled.config).await.map_err(|error| Failure::Usage(error.to_string()))?;
     // Installed before the gateway says that it is ready: from then on, a signal must find its handler.
     let no_handler = |error| Failure::Failed(format!("cannot install a signal handler: {error}"));
@@ -175,7 +172,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     if arguments.json {
         Announcement::print_json(&gateway, &origins)?;
     } else {
-        announcement.print(&gateway, &origins)?;
+        Announcement::of(&gateway.config(), traces.is_some()).print(&gateway, &origins)?;
     }
     if arguments.open {
         open_page(&gateway.url());

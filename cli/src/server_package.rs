@@ -46,18 +46,28 @@ pub(crate) struct Rest {
 /// before PATH.
 #[cfg_attr(feature = "server", expect(dead_code, reason = "tests of the program with all commands"))]
 pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
-    let path = env::var_os("PATH").unwrap_or_default();
     // Flags of the program may stand before it, such as --color never.
     let is_command = |name: &&str| Command::has_subcommand(name);
     let command = arguments.iter().filter_map(|argument| argument.to_str()).find(is_command);
     let command = command.unwrap_or_default();
-    let program = find(folders.iter().cloned().chain(env::split_paths(&path))).ok_or_else(|| {
+    let program = installed(folders).ok_or_else(|| {
         Failure::Usage(format!(
             "`gatewright {command}` needs the program {PROGRAM}, which is not installed: pip install \
              'gatewright[server]', or npm install @gatewright/server"
         ))
     })?;
     start(&program, arguments)
+}
+
+/// What shells and manuals need to know of all commands, of the program that has them; `None` where it is not installed.
+#[cfg_attr(feature = "server", expect(dead_code, reason = "this program has all commands"))]
+pub(crate) fn describe(arguments: &[OsString], folders: &[PathBuf]) -> Option<Exit> {
+    installed(folders).map(|program| start(&program, arguments))
+}
+
+fn installed(folders: &[PathBuf]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    find(folders.iter().cloned().chain(env::split_paths(&path)))
 }
 
 fn find(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
@@ -110,6 +120,34 @@ mod tests {
             assert!(parsed.is_ok(), "{arguments:?}: {parsed:?}");
         }
         assert!(Program::try_parse_from(["gatewright", "srve"]).is_err());
+    }
+
+    /// What a shell completes is what this program has: each command, and no flag that only the other program knows.
+    #[test]
+    fn completions_of_five_shells_have_the_commands_of_the_server() {
+        use clap::{CommandFactory as _, ValueEnum as _};
+
+        for shell in clap_complete::Shell::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Program::command(), "gatewright", &mut script);
+            let script = String::from_utf8(script).expect("text");
+            for command in Program::command().get_subcommands() {
+                assert!(script.contains(command.get_name()), "{shell} lacks {}", command.get_name());
+            }
+            assert!(!script.contains("--listen") && !script.contains("--data"), "{shell}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_program_with_all_commands_is_asked_what_it_has_where_it_is_installed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(installed(&[folder.path().into()]), None, "it is not on the PATH of the tests");
+        fs::write(folder.path().join(PROGRAM), "").expect("a file");
+        // An empty file cannot be started, and that is told.
+        let described = describe(&["completions".into(), "bash".into()], &[folder.path().into()]);
+        let failure = described.expect("it is there").expect_err("it cannot be started");
+        assert!(failure.message().contains(PROGRAM), "{}", failure.message());
     }
 
     #[test]

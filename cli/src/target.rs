@@ -31,3 +31,30 @@ impl Target {
         Ok(builder.build()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    /// The commands below one that take an address, by path, and whether each also takes `--endpoint`.
+    fn takers(command: &Command, path: &str, found: &mut Vec<(String, bool)>) {
+        for argument in command.get_arguments().filter(|argument| argument.get_long() == Some("base-url")) {
+            let aliases = argument.get_all_aliases().unwrap_or_default();
+            found.push((path.to_owned(), aliases.contains(&"endpoint")));
+        }
+        for below in command.get_subcommands() {
+            takers(below, &format!("{path} {}", below.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn every_command_with_an_address_takes_it_by_its_old_name_too() {
+        let mut found = Vec::new();
+        takers(&crate::program(), "gatewright", &mut found);
+        let lacking: Vec<&String> = found.iter().filter(|(_, takes)| !takes).map(|(path, _)| path).collect();
+        assert_eq!(lacking, [""; 0]);
+        for command in ["check", "chat", "doctor", "models", "image", "video"] {
+            assert!(found.iter().any(|(path, _)| *path == format!("gatewright {command}")), "{command}");
+        }
+    }
+}

@@ -5,6 +5,7 @@
 
 mod accumulate;
 pub mod ahead;
+mod copies;
 mod document;
 mod journal;
 mod levels;
@@ -31,14 +32,15 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use gatewright_connect::Watched;
 use http::HeaderMap;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Sleep};
 
 pub use self::accumulate::Accumulator;
+use self::copies::Copies;
 use self::levels::Levels;
 use self::reading::{Chunk, Reader, Ready};
 use self::turns::Turns;
 pub use self::typed::EventStream;
+use crate::api::chunk::Chunk as TypedChunk;
 use crate::api::operation::Operation;
 use crate::transport::clock::later;
 use crate::transport::exchange::{Bounds, HeldBody, Opened, Silence};
@@ -276,10 +278,6 @@ impl RawStream {
         self.levels.alike(ready)
     }
 
-    fn take_typed<T: DeserializeOwned>(&mut self, ready: Ready) -> Result<Option<T>, Error> {
-        self.levels.typed(ready)
-    }
-
     fn take_text(&mut self, ready: Ready) -> Result<Option<String>, Error> {
         self.levels.text(ready)
     }
@@ -325,7 +323,7 @@ impl RawStream {
         &mut self,
         context: &mut Context<'_>,
         frames: bool,
-        take: impl Fn(&mut Self, Ready) -> Result<Option<T>, Error>,
+        mut take: impl FnMut(&mut Self, Ready) -> Result<Option<T>, Error>,
     ) -> Poll<Result<Option<T>, Error>> {
         loop {
             let Some(ready) = self.reader.ready.pop_front() else {
@@ -343,11 +341,12 @@ impl RawStream {
         }
     }
 
-    fn poll_next_typed<T: DeserializeOwned>(
+    fn poll_next_typed<T: TypedChunk>(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<T, Error>>> {
-        self.poll_one(context, false, Self::take_typed).map(Result::transpose)
+        copies: &mut Copies<T>,
+    ) -> Poll<Result<Option<T>, Error>> {
+        self.poll_one(context, false, |stream, ready| stream.levels.typed(ready, copies))
     }
 
     fn poll_next_frame(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, Error>> {

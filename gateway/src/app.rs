@@ -10,12 +10,13 @@ use http::header;
 
 use crate::access::{ApiKey, Changed, Data, Gatekeeper, Registry, Writer, start};
 use crate::bounds::room::{Room, Share};
-use crate::config::Config;
+use crate::config::{Config, Model, Upstream};
 use crate::counters::Counters;
 use crate::keys::random_key;
 use crate::observe::{Metrics, Recent};
 use crate::outgoing::{Fetcher, Outbox};
 use crate::routing::{InvalidRoutes, Routes};
+use crate::shared::Shared;
 use crate::store::{self, Files, History, HistoryKeeper, Replays, Sealer, Store};
 use crate::tasks::Crew;
 use crate::usage::{Caller, Ledger};
@@ -27,6 +28,8 @@ pub(crate) struct App {
     /// As the gateway was started. What may change while it runs is beside it.
     pub(crate) config: Config,
     pub(crate) routes: ArcSwap<Routes>,
+    /// What is known of the configuration that gateways share, if this one has it.
+    pub(crate) shared: Option<Shared>,
     /// Pages of reports that are made for the console at once.
     #[cfg(feature = "console")]
     pub(crate) renderings: tokio::sync::Semaphore,
@@ -76,7 +79,12 @@ impl App {
         counters: Option<Arc<Counters>>,
         address: SocketAddr,
     ) -> Result<Self, InvalidRoutes> {
-        let routes = Routes::new(&config.upstreams, &config.models)?;
+        let shared = Shared::of(&config);
+        // Those that gateways share are not read yet.
+        let routes = match &shared {
+            Some(_) => Routes::new(&[], &[])?,
+            None => Routes::new(&config.upstreams, &config.models)?,
+        };
         let webhook_secret = config.webhook_secret.clone().unwrap_or_else(|| data.webhook_secret());
         let webhook_secret_is_new = config.webhook_secret.is_none() && data.is_new;
         let mut secrets = vec![webhook_secret.clone()];
@@ -86,12 +94,12 @@ impl App {
         let (kept, lasting) = (Arc::clone(&data.store), data.lasting);
         let crew = Crew::new(Arc::clone(&data.store), Arc::clone(&outbox), lasting, config.video_lease);
         let key = config.key.clone().unwrap_or_else(random_key);
-        let ledger = Arc::<Ledger>::default();
-        let (admin, shared) = (config.admin_key.as_ref(), counters.clone());
-        let gatekeeper = Arc::new(Gatekeeper::new(data.clone(), &key, admin, &ledger, shared));
         let metrics = Arc::<Metrics>::default();
         let (store, measured) = (Arc::clone(&data.store), Arc::clone(&metrics));
-        let writer = Arc::new(Writer::new(Arc::clone(&ledger), store, measured));
+        let writer = Arc::new(Writer::new(store, measured, data.journals.as_deref()));
+        let ledger = Arc::clone(writer.ledger());
+        let (admin, counting) = (config.admin_key.as_ref(), counters.clone());
+        let gatekeeper = Arc::new(Gatekeeper::new(data.clone(), &key, admin, &ledger, counting));
         let history = Arc::new(History::new(data.lasting));
         let (of_keys, most) = (Arc::downgrade(&gatekeeper), config.max_percent_per_key);
         let part = move || match of_keys.upgrade() {
@@ -111,6 +119,7 @@ impl App {
         start(&gatekeeper, &writer);
         Ok(Self {
             routes: ArcSwap::from_pointee(routes),
+            shared,
             #[cfg(feature = "console")]
             renderings: tokio::sync::Semaphore::new(2),
             gatekeeper,
@@ -144,9 +153,20 @@ impl App {
     /// Takes over upstreams, models and keys of a changed configuration, and tells which of its keys are others than
     /// before. Errors: upstreams and models contradict each other; all stays as before.
     pub(crate) fn reload(&self, config: &Config) -> Result<Changed, InvalidRoutes> {
-        let routes = self.routes.load().renewed(&config.upstreams, &config.models)?;
-        self.routes.store(Arc::new(routes));
+        match &self.shared {
+            // Providers and models are not in this configuration. Their secrets may have changed.
+            Some(shared) => shared.again.notify_one(),
+            None if config.shared_config.is_some() => {}
+            None => self.route(&config.upstreams, &config.models)?,
+        }
         Ok(self.gatekeeper.configure(self.key_of(config), config.admin_key.as_ref()))
+    }
+
+    /// Takes over upstreams and models. Errors: they contradict each other; all stays as before.
+    pub(crate) fn route(&self, upstreams: &[Upstream], models: &[Model]) -> Result<(), InvalidRoutes> {
+        let routes = self.routes.load().renewed(upstreams, models)?;
+        self.routes.store(Arc::new(routes));
+        Ok(())
     }
 
     /// The key that clients must send, with a changed configuration. One that states none has the random key that was

@@ -26,6 +26,11 @@ pub(crate) fn monotonic_nanos() -> u64 {
     START.elapsed().as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
+/// Milliseconds on the same clock.
+pub(crate) fn monotonic_millis() -> u64 {
+    monotonic_nanos() / 1_000_000
+}
+
 /// Milliseconds since 1970.
 pub(crate) fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -14,9 +14,12 @@ mod reading_tests;
 mod schema;
 mod secret;
 mod settling;
+mod shared;
+mod sharing;
 mod tls;
 mod units;
 mod upstreams;
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,8 +32,11 @@ pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;
 pub use self::schema::schema;
+pub use self::shared::SharedConfig;
+pub use self::sharing::Sharing;
 pub use self::tls::{Tls, TlsError};
 pub use self::upstreams::{Kind, Model, ModelKind, Price, Target, Thinking, Upstream};
+pub use self::watch::Watch;
 
 use crate::access::Pepper;
 use crate::counters::CounterServer;
@@ -68,6 +74,9 @@ pub struct Config {
     /// What the digests of keys are made with, the same for all gateways of one store. Default: the file `pepper` of the data
     /// folder, which is made if it is missing.
     pub pepper: Option<Pepper>,
+    /// Takes the providers and the models from the store, where gateways share them, and not `upstreams` and `models`. Default:
+    /// no.
+    pub shared_config: Option<Sharing>,
     /// Redis or Valkey server on which gateways count requests and tokens a minute and requests at once together. Default:
     /// none; each counts for itself.
     pub counters: Option<CounterServer>,
@@ -148,6 +157,7 @@ impl Default for Config {
             data: None,
             store: None,
             pepper: None,
+            shared_config: None,
             counters: None,
             files: None,
             public_url: None,
@@ -176,6 +186,16 @@ impl Default for Config {
             faults: Faults::default(),
             upstreams: vec![Upstream::new(SIMULATOR, Kind::Simulator, "")],
             models: simulated_models(),
+        }
+    }
+}
+
+impl Config {
+    /// How many upstreams and models it has, in words.
+    pub fn offer(&self) -> String {
+        match self.shared_config {
+            Some(_) => "upstreams and models are in the store".to_owned(),
+            None => format!("{} upstream(s), {} model(s)", self.upstreams.len(), self.models.len()),
         }
     }
 }

@@ -1,19 +1,35 @@
 //! Ends the process at a chosen point, so that tests see what outlives it. In debug builds only.
 
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Environment variable with the number of the point, counted from 1.
 const VARIABLE: &str = "GATEWRIGHT_CRASH_AT";
 
+/// Environment variable with the path of a file: points count from when it is there. Default: from the beginning.
+const BEGINS: &str = "GATEWRIGHT_CRASH_FROM";
+
 /// A point between two steps that change what lasts.
 pub(crate) fn point() {
+    if cfg!(debug_assertions) && has_begun() {
+        pass();
+    }
+}
+
+fn pass() {
     static LEFT: LazyLock<AtomicU64> = LazyLock::new(|| {
         let number = std::env::var(VARIABLE).ok().and_then(|number| number.parse().ok());
         AtomicU64::new(number.unwrap_or(0))
     });
-    if cfg!(debug_assertions) && LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
+    if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
         // As a kill would: nothing is written any more, nobody is told.
         std::process::abort();
     }
+}
+
+/// Whether points count.
+fn has_begun() -> bool {
+    static AWAITED: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os(BEGINS).map(PathBuf::from));
+    AWAITED.as_ref().is_none_or(|place| place.exists())
 }

@@ -56,6 +56,7 @@ mod relay;
 mod routing;
 mod server;
 mod service;
+mod shared;
 mod simulator;
 mod store;
 mod supervised;
@@ -73,7 +74,9 @@ pub use crate::access::{
 };
 pub use crate::config::schema as config_schema;
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
-pub use crate::config::{ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE};
+pub use crate::config::{
+    ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE, SharedConfig, Sharing, Watch,
+};
 pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::routes::{Service, dispatch};
@@ -83,6 +86,7 @@ pub use crate::observe::{Traces, TracesError};
 pub use crate::offers::{Offer, offers};
 pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
 pub use crate::server::{Match, match_route};
+pub use crate::shared::{ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision};
 pub use crate::store::{Bucket, InvalidStoreUrl, StoreUrl};
 pub use crate::usage::{UsageQuery, UsageRow};
 pub use crate::wire::{Call, Response, not_implemented};

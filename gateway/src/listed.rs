@@ -8,6 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::app::App;
 use crate::clock::unix_seconds;
 use crate::random::random_bytes;
+use crate::shared::Shared;
 use crate::store::{NODE_KNOWN_FOR_S, NodeRecord, Store};
 use crate::supervised::supervise;
 
@@ -58,6 +59,7 @@ async fn tell(app: Weak<App>, mut node: NodeRecord) {
     while let Some(app) = app.upgrade() {
         node.seen = unix_seconds();
         (node.in_flight, node.leases) = (app.metrics.in_flight.now(), app.crew.under_way());
+        node.config = app.shared.as_ref().and_then(Shared::number);
         if let Err(error) = app.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
             // Whoever needs the store says that it is away.
             tracing::debug!("{error}: others are not told of this gateway");

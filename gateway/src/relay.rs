@@ -1,7 +1,7 @@
 //! The way of a request through the gateway: to an upstream of its model, to the next one where that fails, and back.
 //! Where both sides speak one protocol, bytes pass and an observer reads the usage and the end.
 //!
-//! Another upstream is asked only before the first byte of an answer has gone to the client.
+//! Another upstream is asked only before the first byte of an answer has gone to the client. A sign of life is none.
 
 mod asked;
 mod attempt;
@@ -9,6 +9,7 @@ mod compaction;
 mod continued;
 mod counted;
 mod document;
+mod early;
 mod embedded;
 mod estimate;
 mod failure;
@@ -60,9 +61,9 @@ use crate::{kept, models};
 const LONG_BODY: usize = 64 * 1024;
 
 /// A request on its way.
-struct Journey<'a> {
-    app: &'a Arc<App>,
-    call: &'a Arc<Call>,
+struct Journey {
+    app: Arc<App>,
+    call: Arc<Call>,
     protocol: Protocol,
     action: Action,
     asked: Asked,
@@ -78,7 +79,11 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Re
     let operation = call.operation;
     let call = Arc::new(call);
     let answered = match Journey::begin(app, &call, protocol) {
-        Ok(Some(journey)) => journey.travel().await,
+        Ok(Some(journey)) if journey.action == (Action::Answer { stream: true }) => {
+            early::answer(journey).await
+        }
+        // In a box of its own: the library moves the future of a request about before it is polled.
+        Ok(Some(journey)) => Box::pin(journey.travel()).await,
         Ok(None) => Err(refusal(app, &call).await),
         Err(error) => Err(error),
     };
@@ -107,9 +112,9 @@ fn unanswered(fault: Option<Fault>, plan: &Plan, model: &str, operation: &Operat
     }
 }
 
-impl<'a> Journey<'a> {
+impl Journey {
     /// None if the request names no model of this gateway. Errors: it asks for an impossible form of a stream.
-    fn begin(app: &'a Arc<App>, call: &'a Arc<Call>, protocol: Protocol) -> Result<Option<Self>, ApiError> {
+    fn begin(app: &Arc<App>, call: &Arc<Call>, protocol: Protocol) -> Result<Option<Self>, ApiError> {
         let action = |stream| match call.operation.id {
             "count_tokens" | "count_message_tokens" => Action::CountTokens,
             "compact_response" => Action::Compact,
@@ -134,16 +139,17 @@ impl<'a> Journey<'a> {
         let route = app.routes.load().find_of(kind, &asked.model).map(Arc::clone);
         let Some(route) = route else { return Ok(None) };
         let input = estimate::of_document(&call.body) as u64;
+        let (app, call) = (Arc::clone(app), Arc::clone(call));
         Ok(Some(Self { app, call, protocol, action, asked, framing, route, input }))
     }
 
     async fn travel(self) -> Result<Response, ApiError> {
         let responses = self.protocol == Protocol::Responses;
-        if responses && !self.route.serves_responses() && !self.route.is_embedded() {
+        if responses && !self.route.serves_responses() {
             return Err(models::elsewhere(&self.asked.model, self.call.operation));
         }
         if self.action == Action::CountTokens && !self.route.speaks(self.protocol) {
-            return self.estimate().await;
+            return Box::pin(self.estimate()).await;
         }
         let is_bound = responses && !self.route.model.translate_responses;
         let only = (is_bound || self.action == Action::CountTokens).then_some(self.protocol);
@@ -161,7 +167,7 @@ impl<'a> Journey<'a> {
             asking.at(&claim.destination);
             let parcel = self.pack(&mut luggage, &claim.destination).await?;
             if claim.destination.provider.is_simulator() {
-                return embedded::answer(&self, parcel, claim).await;
+                return Box::pin(embedded::answer(&self, parcel, claim)).await;
             }
             match self.ask(&mut plan, &parcel, claim).await? {
                 Ok(response) => return Ok(response),
@@ -180,8 +186,8 @@ impl<'a> Journey<'a> {
     async fn previous(&self) -> Result<Option<Known>, ApiError> {
         let id = self.asked.previous.as_ref().filter(|_| self.protocol == Protocol::Responses);
         let Some(id) = id else { return Ok(None) };
-        kept::seek(self.app, self.call, id).await?;
-        kept::previous(self.app, self.call, id).map(Some)
+        Box::pin(kept::seek(&self.app, &self.call, id)).await?;
+        kept::previous(&self.app, &self.call, id).map(Some)
     }
 
     /// Asks one upstream, with each of its keys if need be. Errors: the request's own.
@@ -229,7 +235,7 @@ impl<'a> Journey<'a> {
     /// The response to the client. From here on, no other upstream is asked.
     fn respond(&self, answered: Answered, parcel: &Parcel, claim: Claim, mut charge: Charge) -> Response {
         let endpoint = &claim.destination.provider.endpoint;
-        let origin = Origin { model: Arc::clone(&self.route.id), upstream: Arc::clone(&endpoint.name) };
+        let origin = Origin::new(Arc::clone(&self.route.id), Arc::clone(&endpoint.name));
         let label = endpoint.label.clone();
         let is_own = !claim.destination.provider.is_simulator();
         let input = self.input;
@@ -245,7 +251,7 @@ impl<'a> Journey<'a> {
                 charge.complete();
                 held_json(document, share)
             }
-            Answered::Stream(stream) => stream.respond(stream::Account { claim, charge, input }),
+            Answered::Stream(stream) => stream.respond(stream::Account::new(claim, charge, input)),
         };
         if is_own {
             response.headers_mut().insert(UPSTREAM_HEADER, label);

@@ -18,6 +18,7 @@ mod request;
 mod request_id;
 mod rounds;
 mod route_match;
+mod shared_config;
 mod tls;
 
 use std::future::Future;
@@ -85,6 +86,7 @@ impl Gateway {
         let listening = Listening::bind(&config).await?;
         let embedded = Embedded::at(config, listening.address())?;
         embedded.load().await?;
+        embedded.follow();
         Ok(Self { listening, certificate, handshakes, embedded })
     }
 
@@ -101,6 +103,11 @@ impl Gateway {
     /// The base URLs of all addresses.
     pub fn urls(&self) -> Vec<String> {
         self.listening.urls().collect()
+    }
+
+    /// Its configuration, with the upstreams and models that are in use.
+    pub fn config(&self) -> Config {
+        self.embedded.config()
     }
 
     /// What gives the gateway another configuration while it serves.
@@ -220,8 +227,9 @@ impl Gateway {
         open.close();
         open.wait().await;
         let unfinished = app.crew.stop().await;
-        if let Err(error) = app.writer.write().await {
-            tracing::warn!("{error}: the usage of the last requests is lost");
+        if let Err(error) = app.writer.finish().await {
+            let becomes = if app.ledger.journal().is_some() { "waits for the next start" } else { "is lost" };
+            tracing::warn!("{error}: the usage of the last requests {becomes}");
         }
         if let Err(error) = app.history_keeper.settle().await {
             tracing::warn!("{error}: the last stored responses are lost");

@@ -21,7 +21,7 @@ fn finish(operation: &Operation, answer: Result<Response, ApiError>) -> Response
 /// The response of an operation on a stored response.
 async fn stored(app: &Arc<App>, call: Call, action: Stored) -> Response {
     let operation = call.operation;
-    finish(operation, relay::answer_stored(app, call, action).await)
+    finish(operation, Box::pin(relay::answer_stored(app, call, action)).await)
 }
 
 impl Service for Arc<App> {
@@ -86,7 +86,7 @@ impl Service for Arc<App> {
     }
 
     async fn create_video(&self, call: Call) -> Response {
-        finish(call.operation, media::create_video(self, call).await)
+        finish(call.operation, Box::pin(media::create_video(self, call)).await)
     }
 
     async fn retrieve_video(&self, call: Call) -> Response {

@@ -7,7 +7,8 @@
 //! - `max_tokens`, `stop` and the index of the choice work as with a real provider; a token is a piece as [`tokens`]
 //!   defines it;
 //! - the arguments of forced tool calls match their schema, and so do JSON answers; if it may choose, it calls the
-//!   tools that the prompt names;
+//!   tools that the prompt names; a call that the prompt writes out, such as `get_weather({"city": "Paris"})`, is made
+//!   as it is written;
 //! - it really draws images and encodes videos;
 //! - an answer never costs more than the [`Budget`] of its request.
 

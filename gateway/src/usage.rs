@@ -1,24 +1,29 @@
 //! Usage: what each request took, by key, model, upstream and day, and what that leaves of the limits of its key.
 //!
-//! Nothing here waits: numbers are added in memory, and a task of the store's writes them (`access/settling.rs`).
+//! Nothing here waits for the store: numbers are added in memory, and written into a file (`journal`), and a task writes them into
+//! the store (`access/settling.rs`).
 
 mod account;
 mod caller;
 mod charge;
 mod day;
+mod journal;
 mod ledger;
 mod meter;
 mod money;
 mod report;
 mod spending;
+mod totals;
 
 pub(crate) use self::account::{Account, Exceeded, InFlight};
 pub(crate) use self::caller::Caller;
 pub(crate) use self::charge::Charge;
 pub use self::charge::Price;
 pub(crate) use self::day::Day;
-pub(crate) use self::ledger::{Ledger, Place, Rows, Totals};
+pub(crate) use self::journal::{Inherited, Journal};
+pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Left;
 pub(crate) use self::report::Asked;
 pub use self::report::{UsageQuery, UsageRow};
 pub(crate) use self::spending::{Spending, Spent};
+pub(crate) use self::totals::{Mark, Place, Rows, Totals};

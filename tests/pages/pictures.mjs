@@ -7,9 +7,8 @@ import { open, withBrowser } from "./browser.mjs";
 /** Name of the page, and the pictures of it: name, width, scheme, and the height to which it is cut. */
 const PICTURES = [
   ["faults", "check-faults", 1000, "light", 940],
-  ["faults", "check-faults-dark", 1000, "dark", 940],
-  ["faults", "check-faults-narrow", 500, "light", 900],
   ["passes", "check-gateway", 1000, "light", 640],
+  ["other-server", "check-other-server", 1000, "light", 640],
   ["trend", "report-trend", 1000, "light", 900],
   ["diff", "report-diff", 1000, "light", 600],
 ];

@@ -1,7 +1,9 @@
 /**
  * A server that is not ours, as an upstream: it speaks chat, responses, messages and native, and answers what
- * `tests/clients` asks. Models that begin with `limited` answer 429; streams of those that begin with `broken`
- * break off. Prints its address; ends with its standard input.
+ * `tests/clients` asks. A question may write out calls, such as `read_file({"path": "a.txt"})`: they are made one after
+ * another, and then their results are told. Models that begin with `limited` answer 429, those that begin with `hiccup`
+ * only the first time; streams of those that begin with `broken` break off. Prints its address; ends with its standard
+ * input.
  */
 
 import { LLMock } from "@copilotkit/aimock";
@@ -10,6 +12,7 @@ const STORY =
   "Rivers begin small, gather what the hills give them, and end in a sea that keeps none of their names.";
 const TRIP = { the_city: "Paris", days: [1, 2] };
 const TOKENS_OF_A_PICTURE = 85;
+const WRITTEN_CALLS = /([\w-]+)\((\{.*?\})\)/gs;
 
 const partsOf = ({ content }) => (Array.isArray(content) ? content : [{ text: content ?? "" }]);
 const textOf = (message) =>
@@ -17,11 +20,11 @@ const textOf = (message) =>
     .map((part) => part.text ?? "")
     .join("");
 const isPicture = (part) => part.text === undefined;
+const picturesOf = ({ messages }) => messages.flatMap(partsOf).filter(isPicture).length;
 
 /** Usage under the names of every protocol: the server takes those of the one that it answers in. */
-function usageOf({ messages }) {
-  const pictures = messages.flatMap(partsOf).filter(isPicture).length;
-  const asked = messages.map(textOf).join("").length + pictures * TOKENS_OF_A_PICTURE;
+function usageOf(request) {
+  const asked = request.messages.map(textOf).join("").length + picturesOf(request) * TOKENS_OF_A_PICTURE;
   return {
     ...{ prompt_tokens: asked, completion_tokens: 7 },
     ...{ input_tokens: asked, output_tokens: 7 },
@@ -29,16 +32,35 @@ function usageOf({ messages }) {
   };
 }
 
-function answerOf({ messages, tools = [] }) {
-  const last = messages.at(-1);
-  const question = textOf(messages.findLast(({ role }) => role === "user"));
+/** The calls that a question writes out for tools of the request. */
+function writtenCalls(question, tools) {
+  const names = new Set(tools.map((tool) => tool.function.name));
+  return [...question.matchAll(WRITTEN_CALLS)]
+    .map(([, name, written]) => ({ name, arguments: written }))
+    .filter(({ name }) => names.has(name));
+}
+
+/** The tool that a client makes up to be given a document, or the only one that it has. */
+const formOf = (tools) =>
+  tools.find(({ function: { parameters } }) => parameters?.properties?.the_city) ??
+  (tools.length === 1 ? tools[0] : undefined);
+
+function answerOf(request) {
+  const { messages, tools = [] } = request;
+  const asked = messages.filter(({ role }) => role === "user").map(textOf);
+  const question = asked.findLast(Boolean) ?? "";
   const exactly = /exactly: (.*)/.exec(question)?.[1];
   if (exactly) return { content: exactly };
-  if (last.role === "tool") return { content: `It is ${textOf(last)}.` };
-  const document = JSON.stringify(question.includes("a trip") ? TRIP : { city: "Paris" });
-  // Some clients ask for a document by a tool that they make up.
-  if (tools.length > 0) return { toolCalls: [{ name: tools[0].function.name, arguments: document }] };
-  return { content: question.includes("a trip") ? document : STORY };
+  const results = messages.filter(({ role }) => role === "tool");
+  const next = writtenCalls(question, tools)[results.length];
+  if (next) return { toolCalls: [next] };
+  if (question.includes("How many pictures")) return { content: `${picturesOf(request)} pictures` };
+  if (results.length > 0) return { content: `It is ${results.map(textOf).join(" and ")}.` };
+  const trip = question.includes("a trip");
+  const document = JSON.stringify(trip ? TRIP : { city: "Paris" });
+  const form = formOf(tools);
+  if (form) return { toolCalls: [{ name: form.function.name, arguments: document }] };
+  return { content: trip ? document : STORY };
 }
 
 const server = new LLMock({ port: 0, logLevel: "silent", chunkSize: 8 });
@@ -47,7 +69,13 @@ const error = {
   type: "rate_limit_error",
   code: "rate_limit_exceeded",
 };
+const hiccupped = new Set();
 server.on({ model: /^limited/ }, { error, status: 429, retryAfter: 7 });
+server.on({ model: /^hiccup/ }, (request) => {
+  if (hiccupped.has(request.model)) return answerOf(request);
+  hiccupped.add(request.model);
+  return { error, status: 429, retryAfter: 1 };
+});
 server.on({ model: /^broken/ }, { content: STORY }, { truncateAfterChunks: 9, latency: 5 });
 server.on({ model: /^model-/ }, (request) => ({ ...answerOf(request), usage: usageOf(request) }));
 await server.start();

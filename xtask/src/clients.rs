@@ -58,10 +58,7 @@ pub(crate) fn serve_them() -> Result<()> {
         }
         Ok(())
     })?;
-    step("the agents", || {
-        agents::work(&upstreams, &mut outcomes);
-        Ok(())
-    })?;
+    step("the agents", || agents::work(&upstreams, &mut outcomes))?;
     outcomes.judge()
 }
 

@@ -20,7 +20,7 @@ const CLUSTERS: [&str; 2] = ["1.31", "1.37"];
 const MONITOR: &str = "service-monitor.yaml";
 const KUSTOMIZATION: &str = "kustomization.yaml";
 /// Where Debian's package puts it, which is not on every user's path.
-const NGINX: &str = "/usr/sbin/nginx";
+pub(crate) const NGINX: &str = "/usr/sbin/nginx";
 
 pub(crate) fn lint() -> Result<()> {
     run(command(venv(&root()).join("bin/hadolint")).arg("deploy/Containerfile"))?;

@@ -14,6 +14,7 @@ mod console;
 mod demo;
 mod deny;
 mod deploy;
+mod fences;
 mod fuzz;
 mod generated_requests;
 mod guides;
@@ -24,6 +25,7 @@ mod other_api;
 mod other_server;
 mod package;
 mod pages;
+mod pictures;
 mod process;
 mod promise;
 mod readme;
@@ -32,10 +34,12 @@ mod rooms;
 mod runtimes;
 mod setup;
 mod soak;
+mod terminal_pictures;
 mod test;
 #[cfg(test)]
 mod threats;
 mod torture;
+mod transcript;
 mod walkthrough;
 mod workflows;
 
@@ -133,7 +137,7 @@ enum Command {
         #[arg(long)]
         open: bool,
     },
-    /// Take the pictures of docs/pictures anew, in Debian's chromium
+    /// Take the pictures of docs/pictures anew: of reports in Debian's chromium, of commands in a terminal
     Pictures,
     /// Kill, stop and starve gateways under load, and check what their clients were told
     Torture {

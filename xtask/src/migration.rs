@@ -69,7 +69,7 @@ fn check_guide(folder: &Path) -> Result<()> {
         for name in ["before", "after"] {
             scripts += &std::fs::read_to_string(folder.join(name).with_extension(extension))?;
         }
-        for block in crate::guides::blocks(&guide, language) {
+        for block in crate::fences::blocks(&guide)?.into_iter().filter(|block| block.info == language) {
             // A blank line between quoted statements marks an omission.
             for part in block.text.split("\n\n").filter(|part| !part.trim().is_empty()) {
                 if !scripts.contains(part.trim_end()) {

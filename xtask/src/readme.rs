@@ -1,8 +1,10 @@
-//! Checks that the code of the READMEs is that of the examples, which the step `examples` runs.
+//! Checks that the code of the READMEs is that of the examples, which the step `examples` runs, and that each block of every page
+//! says whether it runs, and each picture is shown by one.
 
 use anyhow::{Context, Result, bail};
 
 use crate::process::root;
+use crate::{fences, pictures};
 
 const BLOCKS: [(&str, &str, &str); 4] = [
     ("README.md", "rust", "examples/rust/readme.rs"),
@@ -13,6 +15,8 @@ const BLOCKS: [(&str, &str, &str); 4] = [
 
 /// Compares each language's block with the example that it quotes: after its opening comment, the example is the block.
 pub(crate) fn check_readme() -> Result<()> {
+    fences::check()?;
+    pictures::check()?;
     for (readme, language, path) in BLOCKS {
         let text = std::fs::read_to_string(root().join(readme))?;
         let block = text

@@ -1,4 +1,4 @@
-//! Tests the Node package on further runtimes: other releases of Node, and Bun. They are packages of the npm registry,
+//! Tests the Node package on further runtimes: other releases of Node, Bun and Deno. They are packages of the npm registry,
 //! pinned in `tests/runtimes`.
 
 use std::path::{Path, PathBuf};
@@ -11,22 +11,27 @@ use crate::process::{files_of, output, root, run, step};
 /// Maximum time of a single test on Bun. Its default of 5 s is less than the time to compile an example.
 const BUN_TEST_TIMEOUT_MS: &str = "60000";
 
+/// Deno's tests. It checks no types of JavaScript, and takes packages from where npm put them.
+const DENO_TEST: [&str; 6] =
+    ["test", "--allow-all", "--no-check", "--no-lock", "--node-modules-dir=none", "--reporter=dot"];
+
 /// Runs all tests of the Node package on each of the runtimes.
 pub(crate) fn test_node_package() -> Result<()> {
     npm_ci(&root().join("tests/runtimes"))?;
-    let [node_22, node_24, bun] = binaries()?;
+    let [node_22, node_24, bun, deno] = binaries()?;
     // Each by name: `node --test` of release 22 takes no folder.
     let tests = files_of(&root().join("bindings-node/test"), "mjs")?;
     on(&node_22, &["--test", "--test-reporter=dot"], &tests)?;
     on(&node_24, &["--test", "--test-reporter=dot"], &tests)?;
-    on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"], &tests)
+    on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"], &tests)?;
+    on(&deno, &DENO_TEST, &tests)
 }
 
 /// The programs of the runtimes, where npm installs them on this kind of machine.
-fn binaries() -> Result<[PathBuf; 3]> {
-    let (node, bun) = match (std::env::consts::OS, std::env::consts::ARCH) {
-        ("linux", "x86_64") => ("linux-x64", "linux-x64"),
-        ("linux", "aarch64") => ("linux-arm64", "linux-aarch64"),
+fn binaries() -> Result<[PathBuf; 4]> {
+    let (node, bun, deno) = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => ("linux-x64", "linux-x64", "linux-x64-glibc"),
+        ("linux", "aarch64") => ("linux-arm64", "linux-aarch64", "linux-arm64-glibc"),
         (system, processor) => bail!(
             "tests/runtimes/package.json names no runtimes for {system} on {processor}: add their packages there, \
              and their folders here"
@@ -37,6 +42,7 @@ fn binaries() -> Result<[PathBuf; 3]> {
         below.join(format!("node-22-{node}/bin/node")),
         below.join(format!("node-24-{node}/bin/node")),
         below.join(format!("@oven/bun-{bun}/bin/bun")),
+        below.join(format!("@deno/{deno}/deno")),
     ])
 }
 

@@ -49,7 +49,11 @@ const STEPS: &[Step] = &[
     ("distributed", "a cluster judges a partitioned data set of reports", judge_on_a_cluster),
     ("videos", "what the gateway calls a video plays", play_videos),
     ("story", "three languages tell the same story", demo::compare_stories),
-    ("readme", "the README quotes the examples", readme::check_readme),
+    (
+        "readme",
+        "the README quotes the examples, and blocks and pictures of pages are in order",
+        readme::check_readme,
+    ),
     ("guides", "the code of the guides runs", guides::run_guides),
     ("book", "the site builds, and no link in it is dead", || book::build_book().map(drop)),
     ("pages", "pages of reports lie well in a browser", pages::test_pages),

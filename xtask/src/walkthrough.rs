@@ -1,24 +1,32 @@
 //! Runs a page of the documentation as its reader would: from top to bottom, in one shell.
 //!
 //! A page becomes one script of Bash. Its `sh` blocks stand in it as they are; a `python` or `js` block is a program of its
-//! own; a block whose fence names a file (`toml gatewright.toml`) is that file. A block whose fence has another word after
+//! own; a block whose fence names a file (`toml gatewright.toml`) is that file. `console` blocks hold commands (`$ …`) and what
+//! they print, which is compared; `toml config` is a configuration that is checked. A block whose fence has another word after
 //! the language (`python fragment`) is not run. What is started in the background ends with the page.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::artefacts::{self, program, target, venv};
+use crate::fences::{blocks, is_file};
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, root};
+use crate::transcript::{Command, agrees, commands};
 
 /// Addresses of gateways in the pages; each page gets free ports instead, or the first the gateway that runs already.
 const ADDRESSES: [&str; 2] = ["127.0.0.1:8080", "127.0.0.1:8081"];
 /// Ends a text of the script; no page has such a line.
 const END: &str = "end-of-a-block-of-the-page";
+/// How a script begins: it stops where something fails, says in which block, and ends what it started.
+const HEAD: &str = "here=1\n\
+    trap 'echo \"the block of line $here failed\" >&2' ERR\n\
+    set -euo pipefail\n\
+    trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n";
 
 /// Where the programs of a page come from.
 #[derive(Debug, Clone)]
@@ -41,50 +49,40 @@ impl Surroundings {
     }
 }
 
-/// A fenced block.
-#[derive(Debug, PartialEq, Eq)]
-struct Block {
-    /// Line of the fence, from 1.
-    line: usize,
-    /// `sh`, `python toml`, …: the words after the fence.
-    info: String,
-    text: String,
+/// Which blocks of a page run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    /// Not those of Python and JavaScript, which the guides have as one script each.
+    Shell,
 }
 
-fn blocks(page: &str) -> Result<Vec<Block>> {
-    let mut found: Vec<Block> = Vec::new();
-    let mut open = false;
-    for (index, line) in page.lines().enumerate() {
-        match line.strip_prefix("```") {
-            Some(info) if !open => {
-                found.push(Block { line: index + 1, info: info.trim().to_owned(), text: String::new() });
-                open = true;
-            }
-            Some(_) => open = false,
-            None if open => {
-                let block = found.last_mut().context("it was pushed where it began")?;
-                block.text.extend([line, "\n"]);
-            }
-            None => {}
-        }
-    }
-    if open {
-        bail!("the fence of line {} is not closed", found.last().map_or(0, |block| block.line));
-    }
-    Ok(found)
+/// What runs for a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Script {
+    text: String,
+    /// What each command of a `console` block is said to print, in order: line of the fence, command, output.
+    said: Vec<(usize, Command)>,
 }
 
 /// The script of a page; `None` if it has nothing to run.
-fn script(page: &str) -> Result<Option<String>> {
-    let mut script = String::from("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
-    let mut runs = false;
-    for Block { line, info, text } in blocks(page)? {
-        let words: Vec<&str> = info.split_whitespace().collect();
+fn script(page: &str, which: Which) -> Result<Option<Script>> {
+    let mut script = Script::default();
+    for block in blocks(page)? {
+        let words: Vec<&str> = block.info.split_whitespace().collect();
+        let (line, text) = (block.line, &block.text);
         let programmed = match words.as_slice() {
-            ["sh"] => text,
-            ["python"] => format!("python - <<'{END}'\n{text}{END}\n"),
-            ["js"] => format!("node --input-type=module - <<'{END}'\n{text}{END}\n"),
-            [_, file] if file.contains('.') => {
+            ["sh"] => text.clone(),
+            ["console"] => script.played(line, text),
+            ["python"] if which == Which::All => format!("python - <<'{END}'\n{text}{END}\n"),
+            ["js"] if which == Which::All => {
+                format!("node --input-type=module - <<'{END}'\n{text}{END}\n")
+            }
+            // Secrets and files that a part of a configuration names need not be there.
+            ["toml", "config"] => {
+                format!("cat > checked.toml <<'{END}'\n{text}{END}\ngatewright config check checked.toml\n")
+            }
+            [_, file] if is_file(file) => {
                 let folder = Path::new(file).parent().filter(|folder| !folder.as_os_str().is_empty());
                 let made =
                     folder.map_or_else(String::new, |folder| format!("mkdir -p {}\n", folder.display()));
@@ -92,15 +90,41 @@ fn script(page: &str) -> Result<Option<String>> {
             }
             _ => continue,
         };
-        runs = true;
-        _ = write!(script, "here={line}\n{programmed}");
+        _ = write!(script.text, "here={line}\n{programmed}");
     }
-    // The line of the block that failed, for a person.
-    script.insert_str(0, "here=1\ntrap 'echo \"the block of line $here failed\" >&2' ERR\n");
-    Ok(runs.then_some(script))
+    Ok(Some(script).filter(|script| !script.text.is_empty()))
 }
 
-/// Runs a page. gateway: one that runs already, for pages that start none.
+impl Script {
+    /// Runs the commands of a `console` block, and keeps what they print. They may fail: that is part of what they show.
+    fn played(&mut self, line: usize, block: &str) -> String {
+        let mut text = String::new();
+        for command in commands(block) {
+            let place = printed(self.said.len());
+            _ = write!(text, "{{ {}\n}} >{place} 2>&1 </dev/null || true\n", command.line);
+            self.said.push((line, command));
+        }
+        text
+    }
+
+    /// Errors: a command printed something else than the page says.
+    fn compare(&self, folder: &Path) -> Result<()> {
+        for (index, (line, command)) in self.said.iter().enumerate() {
+            let printed = std::fs::read_to_string(folder.join(printed(index)))?;
+            if !agrees(&command.printed, &printed) {
+                bail!("line {line}: `{}` prints something else:\n{printed}", command.line);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the output of a command is kept.
+fn printed(index: usize) -> String {
+    format!("printed-{index}.txt")
+}
+
+/// Runs a page, all of its blocks. gateway: one that runs already, for pages that start none.
 ///
 /// Errors: a block failed; the error names the page, and standard error the line.
 pub(crate) fn run_page(
@@ -108,19 +132,29 @@ pub(crate) fn run_page(
     surroundings: &Surroundings,
     gateway: Option<&LocalGateway>,
 ) -> Result<()> {
+    run_blocks(path, Which::All, surroundings, gateway)
+}
+
+/// Runs a page as [`run_page`] does, or some of its blocks.
+pub(crate) fn run_blocks(
+    path: &Path,
+    which: Which,
+    surroundings: &Surroundings,
+    gateway: Option<&LocalGateway>,
+) -> Result<()> {
     let shown = path.strip_prefix(root()).unwrap_or(path).display().to_string();
-    let page = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
-    let Some(mut script) = script(&page).with_context(|| shown.clone())? else { return Ok(()) };
+    let mut page = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
     if let Some(host) = gateway.and_then(|gateway| gateway.address().strip_prefix("http://")) {
-        script = script.replace(ADDRESSES[0], host);
+        page = page.replace(ADDRESSES[0], host);
     }
     // Both are free at once, or they could be the same.
     let free = ADDRESSES.map(|_| TcpListener::bind("127.0.0.1:0"));
     for (address, listener) in ADDRESSES.iter().zip(free) {
-        script = script.replace(address, &listener?.local_addr()?.to_string());
+        page = page.replace(address, &listener?.local_addr()?.to_string());
     }
+    let Some(script) = script(&page, which).with_context(|| shown.clone())? else { return Ok(()) };
     eprintln!("    {shown}");
-    let work = target().join("walkthrough").join(path.file_stem().context("a page has a name")?);
+    let work = target().join("walkthrough").join(shown.replace('/', "-"));
     if work.exists() {
         std::fs::remove_dir_all(&work)?;
     }
@@ -131,10 +165,10 @@ pub(crate) fn run_page(
     }
     let path_variable = std::env::var_os("PATH").unwrap_or_default();
     let folders = surroundings.programs.iter().cloned().chain(std::env::split_paths(&path_variable));
-    let mut bash: Command = command("bash");
+    let mut bash = command("bash");
     bash.current_dir(&work)
         .arg("-c")
-        .arg(&script)
+        .arg(format!("{HEAD}{}", script.text))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
@@ -150,7 +184,7 @@ pub(crate) fn run_page(
     if !output.status.success() {
         bail!("{shown}: a block failed ({})\n{}", output.status, String::from_utf8_lossy(&output.stdout));
     }
-    Ok(())
+    script.compare(&work).context(shown)
 }
 
 #[cfg(test)]
@@ -160,38 +194,45 @@ mod tests {
     #[test]
     fn a_page_becomes_one_script_with_the_lines_of_its_blocks() {
         let page = "# A\n```sh\nexport A=1\n```\n```toml conf/a.toml\nb = 2\n```\n```python\nprint(3)\n```\n";
-        let script = script(page).expect("the fences are closed").expect("there is something to run");
-        let body = script.split_once("EXIT\n").expect("the traps come first").1;
+        let script =
+            script(page, Which::All).expect("the fences are closed").expect("there is something to run");
         let expected = format!(
             "here=2\nexport A=1\nhere=5\nmkdir -p conf\ncat > conf/a.toml <<'{END}'\nb = 2\n{END}\n\
              here=8\npython - <<'{END}'\nprint(3)\n{END}\n"
         );
-        assert_eq!(body, expected);
+        assert_eq!(script.text, expected);
+        let shell = super::script(page, Which::Shell).expect("closed").expect("something to run");
+        assert_eq!(Some(shell.text.as_str()), expected.split("here=8").next());
     }
 
     #[test]
     fn blocks_with_another_word_and_of_other_languages_are_not_run() {
         let page = "```sh fragment\nfalse\n```\n```json\n{}\n```\n```rust\nx\n```\n";
-        assert_eq!(script(page).expect("the fences are closed"), None);
+        assert_eq!(script(page, Which::All).expect("the fences are closed"), None);
     }
 
     #[test]
     fn a_fence_that_is_not_closed_is_named() {
-        let error = script("# A\n\n```sh\ntrue\n").expect_err("it is not closed");
+        let error = script("# A\n\n```sh\ntrue\n", Which::All).expect_err("it is not closed");
         assert_eq!(error.to_string(), "the fence of line 3 is not closed");
     }
 
     #[test]
-    fn a_failing_block_fails_its_page() {
+    fn a_page_fails_where_a_block_fails_or_a_command_prints_something_else() {
         let folder = tempfile::tempdir().expect("a folder");
-        let page = folder.path().join("a-page-that-fails.md");
-        std::fs::write(&page, "```sh\nfalse\n```\n```sh\ntrue\n```\n").expect("it is written");
         let bare = Surroundings {
             programs: Vec::new(),
             packages: Some(folder.path().to_owned()),
             variables: Vec::new(),
         };
-        let error = run_page(&page, &bare, None).expect_err("the block fails");
-        assert!(error.to_string().contains("a block failed"), "{error}");
+        for (page, complaint) in [
+            ("```sh\nfalse\n```\n```sh\ntrue\n```\n", "a block failed"),
+            ("```console\n$ echo one; false\none\n$ echo two\n2\n```\n", "`echo two` prints something else"),
+        ] {
+            let path = folder.path().join("a-page-that-fails.md");
+            std::fs::write(&path, page).expect("it is written");
+            let error = run_page(&path, &bare, None).expect_err("the block fails");
+            assert!(format!("{error:#}").contains(complaint), "{error:#}");
+        }
     }
 }

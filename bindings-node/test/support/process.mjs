@@ -4,6 +4,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
+/** Why a test is not for Deno; false on other runtimes. */
+export const notOnDeno = (why) => process.versions.deno !== undefined && why;
+
 /** Any program here is done long before; one that is not would hang. */
 const TIME_LIMIT_MS = 15_000;
 
@@ -12,17 +15,29 @@ const TIME_LIMIT_MS = 15_000;
  * ends it with an error, whatever the runtime's default. `GATEWRIGHT_API_KEY` is set.
  */
 export async function runModule(source, environment = {}) {
-  const strict = process.versions.bun === undefined ? ["--unhandled-rejections=strict"] : [];
   const started = performance.now();
-  const child = spawn(process.execPath, [...strict, "--input-type=module", "--eval", source], {
+  const child = spawn(process.execPath, argumentsFor(source), {
     cwd: fileURLToPath(new URL("..", import.meta.url)),
     env: { ...process.env, GATEWRIGHT_API_KEY: "sk-test", ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
     timeout: TIME_LIMIT_MS,
   });
+  child.stdin.end(process.versions.deno === undefined ? "" : source);
   let output = "";
   child.stdout.on("data", (data) => (output += data));
   child.stderr.on("data", (data) => (output += data));
   const [code, signal] = await once(child, "close");
   return { code, signal, output, durationMs: performance.now() - started };
+}
+
+/** The arguments with which this runtime runs the source of a module; Deno reads it from its input. */
+function argumentsFor(source) {
+  const { bun, deno } = process.versions;
+  if (deno !== undefined) return ["run", "--allow-all", "--no-lock", "-"];
+  return [
+    ...(bun === undefined ? ["--unhandled-rejections=strict"] : []),
+    "--input-type=module",
+    "--eval",
+    source,
+  ];
 }

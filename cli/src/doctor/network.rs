@@ -5,79 +5,168 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gatewright::{BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE, environment_proxy};
+use gatewright::{BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::{Host, Url};
 
+use super::connection::Connection;
 use super::finding::{Finding, Verdict};
-use super::{Examined, tls};
+use super::tls::Tls;
+use super::{Examined, proxy};
 use crate::amount;
 
 /// Most addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 8;
 
-/// Returns whether there is a connection over which the gateway may be asked.
-pub(super) async fn examine(gateway: &Url, limit: Duration, examined: &mut Examined) -> io::Result<bool> {
-    let bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    if let Some(bundle) = &bundle {
-        let finding = authorities(bundle);
-        let is_usable = finding.verdict == Verdict::Ok;
-        examined.add(finding)?;
-        if !is_usable {
-            return Ok(false);
+/// Whom a step speaks to: the gateway, or the proxy before it.
+struct Peer<'a> {
+    server: &'a Url,
+    /// The gateway, if it is a proxy.
+    before: Option<&'a Url>,
+}
+
+impl Peer<'_> {
+    /// "the proxy " before its address, if it is one.
+    fn shown(&self) -> &'static str {
+        if self.before.is_some() { "the proxy " } else { "" }
+    }
+
+    /// What to do where it has no address.
+    fn advise_name(&self) -> String {
+        match self.before {
+            Some(gateway) => format!("check the name in {}", proxy::variables(gateway)),
+            None => {
+                format!(
+                    "check the name in {BASE_URL_VARIABLE} or --base-url, and the name servers of this machine"
+                )
+            }
         }
     }
-    let proxy = environment_proxy(gateway);
-    examined.add(match &proxy {
-        Some(proxy) => Finding::new("proxy", Verdict::Ok, format!("calls go through {proxy}"))
-            .advise("to reach the gateway without it, add its host to NO_PROXY"),
-        None => Finding::new("proxy", Verdict::Ok, "none: calls go straight to the gateway"),
-    })?;
-    let server = proxy.as_ref().unwrap_or(gateway);
-    let addresses = match resolve(server, limit).await {
-        Ok((finding, addresses)) => {
-            if let Some(finding) = finding {
-                examined.add(finding)?;
-            }
-            addresses
+
+    /// What to do where it takes no connection.
+    fn advise_connection(&self, is_silent: bool) -> String {
+        match (self.before, is_silent) {
+            (Some(gateway), _) => format!("no proxy answers there: correct {}", proxy::variables(gateway)),
+            (None, true) => "a firewall may drop the packets: check the port and the way there".to_owned(),
+            (None, false) => format!(
+                "start the gateway with `gatewright serve`, or correct the address in --base-url or {BASE_URL_VARIABLE}"
+            ),
         }
+    }
+}
+
+/// proxy: the one that calls go through. Returns whether there is a connection over which the gateway may be asked.
+pub(super) async fn examine(
+    gateway: &Url,
+    proxy: Option<&Url>,
+    limit: Duration,
+    examined: &mut Examined,
+) -> io::Result<bool> {
+    match reach(gateway, proxy, limit, examined).await? {
+        Ok(()) => Ok(true),
         Err(finding) => {
             examined.add(finding)?;
-            return Ok(false);
+            Ok(false)
         }
+    }
+}
+
+/// Goes the way. The inner error is what it ends with.
+async fn reach(
+    gateway: &Url,
+    proxy: Option<&Url>,
+    limit: Duration,
+    examined: &mut Examined,
+) -> io::Result<Result<(), Finding>> {
+    let bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    if let Some(bundle) = &bundle {
+        match authorities(bundle) {
+            Ok(finding) => examined.add(finding)?,
+            Err(finding) => return Ok(Err(finding)),
+        }
+    }
+    examined.add(match proxy {
+        Some(proxy) => Finding::new("proxy", Verdict::Ok, format!("calls go through {proxy}"))
+            .advise(format!("to reach the gateway without it, add {} to NO_PROXY", proxy::host(gateway))),
+        None => Finding::new("proxy", Verdict::Ok, "none: calls go straight to the gateway"),
+    })?;
+    let peer = Peer { server: proxy.unwrap_or(gateway), before: proxy.map(|_| gateway) };
+    let addresses = match resolve(&peer, limit).await {
+        Ok((finding, addresses)) => {
+            finding.map_or(Ok(()), |finding| examined.add(finding))?;
+            addresses
+        }
+        Err(finding) => return Ok(Err(finding)),
     };
-    let stream = match connect(&addresses, limit).await {
+    let stream = match connect(&peer, &addresses, limit).await {
         Ok((finding, stream)) => {
             examined.add(finding)?;
             stream
         }
-        Err(finding) => {
-            examined.add(finding)?;
-            return Ok(false);
-        }
+        Err(finding) => return Ok(Err(finding)),
+    };
+    let tls = Tls { bundle: bundle.as_deref(), limit };
+    let stream = match proxy {
+        Some(proxy) => match behind(proxy, gateway, stream, tls, examined).await? {
+            Ok(stream) => stream,
+            Err(finding) => return Ok(Err(finding)),
+        },
+        None => Some(stream),
     };
     if gateway.scheme() != "https" {
         examined.add(plain(gateway))?;
-        return Ok(true);
+        return Ok(Ok(()));
     }
-    if proxy.is_some() {
-        let found = "not looked at: the proxy stands between";
-        examined.add(Finding::new("TLS", Verdict::Skip, found))?;
-        return Ok(true);
+    let Some(stream) = stream else { return Ok(Ok(())) };
+    match tls.examine("TLS", gateway, proxy.is_some(), stream).await {
+        Ok((finding, _)) => examined.add(finding).map(Ok),
+        Err(finding) => Ok(Err(finding)),
     }
-    let finding = tls::examine(gateway, stream, bundle.as_deref(), limit).await;
-    let is_usable = finding.verdict != Verdict::Fail;
-    examined.add(finding)?;
-    Ok(is_usable)
 }
 
-fn authorities(bundle: &Path) -> Finding {
+/// The connection to the gateway behind a proxy; none where the proxy is asked for each call.
+async fn behind(
+    proxy: &Url,
+    gateway: &Url,
+    stream: Box<dyn Connection>,
+    tls: Tls<'_>,
+    examined: &mut Examined,
+) -> io::Result<Result<Option<Box<dyn Connection>>, Finding>> {
+    let stream = if proxy.scheme() == "https" {
+        match tls.examine("proxy's TLS", proxy, false, stream).await {
+            Ok((finding, stream)) => {
+                examined.add(finding)?;
+                stream
+            }
+            Err(finding) => return Ok(Err(finding)),
+        }
+    } else {
+        stream
+    };
+    let is_asked_each_time = gateway.scheme() == "http" && proxy.scheme().starts_with("http");
+    if is_asked_each_time {
+        return Ok(Ok(None));
+    }
+    match proxy::tunnel(proxy, gateway, stream, tls.limit).await {
+        Ok((finding, stream)) => {
+            examined.add(finding)?;
+            Ok(Ok(Some(stream)))
+        }
+        Err(finding) => Ok(Err(finding)),
+    }
+}
+
+fn authorities(bundle: &Path) -> Result<Finding, Finding> {
     let shown = bundle.display();
     match gatewright_trust::roots(Some(bundle)) {
-        Ok(_) => Finding::new("authorities", Verdict::Ok, format!("those of this machine and of {shown}")),
-        Err(error) => Finding::new("authorities", Verdict::Fail, format!("{shown} cannot be used: {error}"))
-            .advise(format!("{CA_BUNDLE_VARIABLE} must name a PEM file of certificates")),
+        Ok(_) => {
+            Ok(Finding::new("authorities", Verdict::Ok, format!("those of this machine and of {shown}")))
+        }
+        Err(error) => {
+            Err(Finding::new("authorities", Verdict::Fail, format!("{shown} cannot be used: {error}"))
+                .advise(format!("{CA_BUNDLE_VARIABLE} must name a PEM file of certificates")))
+        }
     }
 }
 
@@ -97,7 +186,8 @@ fn plain(gateway: &Url) -> Finding {
 }
 
 /// The addresses of a server, and what there is to say of its name. Errors: it has none.
-async fn resolve(server: &Url, limit: Duration) -> Result<(Option<Finding>, Vec<SocketAddr>), Finding> {
+async fn resolve(peer: &Peer<'_>, limit: Duration) -> Result<(Option<Finding>, Vec<SocketAddr>), Finding> {
+    let server = peer.server;
     let port = server.port_or_known_default().unwrap_or(80);
     let name = match server.host() {
         Some(Host::Ipv4(address)) => return Ok((None, vec![(address, port).into()])),
@@ -107,9 +197,8 @@ async fn resolve(server: &Url, limit: Duration) -> Result<(Option<Finding>, Vec<
     };
     let began = Instant::now();
     let fail = |why: String| {
-        Finding::new("name", Verdict::Fail, format!("{name} has no address: {why}")).advise(format!(
-            "check the name in {BASE_URL_VARIABLE} or --base-url, and the name servers of this machine"
-        ))
+        let told = format!("{}{name} has no address: {why}", peer.shown());
+        Finding::new("name", Verdict::Fail, told).advise(peer.advise_name())
     };
     let found = match timeout(limit, tokio::net::lookup_host((name, port))).await {
         Err(_) => return Err(fail(format!("there was no answer within {}", amount::time(limit)))),
@@ -120,12 +209,16 @@ async fn resolve(server: &Url, limit: Duration) -> Result<(Option<Finding>, Vec<
         return Err(fail("the name servers know none".to_owned()));
     }
     let shown: Vec<String> = found.iter().map(|address| address.ip().to_string()).collect();
-    let told = format!("{name} is {} ({})", shown.join(", "), amount::time(began.elapsed()));
+    let told = format!("{}{name} is {} ({})", peer.shown(), shown.join(", "), amount::time(began.elapsed()));
     Ok((Some(Finding::new("name", Verdict::Ok, told)), found))
 }
 
 /// A connection to the first address that takes one. Errors: none does.
-async fn connect(addresses: &[SocketAddr], limit: Duration) -> Result<(Finding, TcpStream), Finding> {
+async fn connect(
+    peer: &Peer<'_>,
+    addresses: &[SocketAddr],
+    limit: Duration,
+) -> Result<(Finding, Box<dyn Connection>), Finding> {
     let began = Instant::now();
     let share = limit / u32::try_from(addresses.len()).unwrap_or(1).max(1);
     let mut refused = Vec::new();
@@ -133,19 +226,15 @@ async fn connect(addresses: &[SocketAddr], limit: Duration) -> Result<(Finding, 
     for address in addresses {
         let why = match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                let told = format!("{address} takes it ({})", amount::time(began.elapsed()));
-                return Ok(match refused.as_slice() {
-                    [] => (Finding::new("connection", Verdict::Ok, told), stream),
-                    refused => (
-                        Finding::new(
-                            "connection",
-                            Verdict::Warn,
-                            format!("{told}, but {}", refused.join("; ")),
-                        )
-                        .advise("calls try each address in turn, which takes time: mend those that fail"),
-                        stream,
-                    ),
-                });
+                let told = format!("{}{address} takes it ({})", peer.shown(), amount::time(began.elapsed()));
+                let finding = if refused.is_empty() {
+                    Finding::new("connection", Verdict::Ok, told)
+                } else {
+                    let told = format!("{told}, but {}", refused.join("; "));
+                    Finding::new("connection", Verdict::Warn, told)
+                        .advise("calls try each address in turn, which takes time: mend those that fail")
+                };
+                return Ok((finding, Box::new(stream)));
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => {
@@ -155,10 +244,6 @@ async fn connect(addresses: &[SocketAddr], limit: Duration) -> Result<(Finding, 
         };
         refused.push(format!("{address}: {why}"));
     }
-    let advice = if is_silent {
-        "a firewall may drop the packets: check the port and the way there"
-    } else {
-        "start the gateway with `gatewright serve`, or correct the address in --base-url or GATEWRIGHT_BASE_URL"
-    };
-    Err(Finding::new("connection", Verdict::Fail, refused.join("\n")).advise(advice))
+    let told = format!("{}{}", peer.shown(), refused.join("\n"));
+    Err(Finding::new("connection", Verdict::Fail, told).advise(peer.advise_connection(is_silent)))
 }

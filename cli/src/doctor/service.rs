@@ -1,13 +1,16 @@
 //! The gateway itself: its key, its clock, its models, and, if asked for, a small call over each protocol.
 
 use std::io;
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::future::BoxFuture;
 use gatewright::operations::{
     CREATE_CHAT_COMPLETION, CREATE_MESSAGE, CREATE_RESPONSE, GENERATE_CONTENT, LIST_MODELS,
 };
 use gatewright::types::{Model, ModelList};
-use gatewright::{API_KEY_VARIABLE, Call, Client, Error, ErrorKind};
+use gatewright::{API_KEY_VARIABLE, Attempt, Call, Client, ClientBuilder, Error, ErrorKind, Middleware};
+use http::HeaderMap;
 use serde_json::json;
 
 use super::finding::{Finding, Verdict};
@@ -23,6 +26,8 @@ const SKEW_TOLD: Duration = Duration::from_secs(30);
 const SKEW_REFUSED: Duration = Duration::from_mins(5);
 /// Tokens that a call may cost in its answer.
 const ANSWER_TOKENS: u32 = 16;
+/// The status by which a proxy asks for a name and a password.
+const PROXY_WANTS_PASSWORD: u16 = 407;
 /// The protocols that text models are called over.
 const PROTOCOLS: [&str; 4] = ["chat", "responses", "messages", "native"];
 
@@ -30,53 +35,168 @@ const PROTOCOLS: [&str; 4] = ["chat", "responses", "messages", "native"];
 pub(super) fn client(target: &Target, limit: Duration) -> Result<Client, Finding> {
     target.client_with(|builder| builder.timeout(limit).max_retries(0)).map_err(|failure| {
         let message = failure.message().to_owned();
-        let is_set = std::env::var_os(API_KEY_VARIABLE).is_some_and(|key| !key.is_empty());
-        if is_set {
-            let name = if message.contains("base URL") { "address" } else { "settings" };
-            return Finding::new(name, Verdict::Fail, message);
-        }
-        Finding::new("key", Verdict::Fail, message).advise(format!(
-            "export {API_KEY_VARIABLE}=…; `gatewright serve` prints a key, `gatewright keys create` makes one"
-        ))
+        let is_set = std::env::var(API_KEY_VARIABLE).is_ok_and(|key| !key.trim().is_empty());
+        // What fails without the key, too, is not the key's fault.
+        let name = match keyless(target, limit) {
+            None if message.contains("base URL") => "address",
+            None => "settings",
+            Some(_) if is_set => "key",
+            Some(_) => {
+                return Finding::new("key", Verdict::Fail, message).advise(format!(
+                    "export {API_KEY_VARIABLE}=…; `gatewright serve` prints a key, `gatewright keys create` makes one"
+                ));
+            }
+        };
+        Finding::new(name, Verdict::Fail, message)
     })
 }
 
-pub(super) async fn examine(
-    client: &Client,
-    arguments: &Arguments,
-    examined: &mut Examined,
-) -> io::Result<()> {
-    let asked = SystemTime::now();
-    match client.call(Call::new(&LIST_MODELS)).await {
-        Ok(answer) => {
-            let told = format!("answers in {}", amount::time(answer.elapsed));
-            examined.add(Finding::new("gateway", Verdict::Ok, told))?;
-            examined.add(clock(answer.headers.get("date").and_then(|date| date.to_str().ok()), asked))?;
-            examined.add(Finding::new("key", Verdict::Ok, format!("{API_KEY_VARIABLE} is accepted")))?;
-            match answer.parse::<ModelList>(&LIST_MODELS) {
-                Ok(list) => {
-                    examined.add(models(&list.data))?;
-                    call_protocols(client, arguments, &list.data, examined).await?;
-                }
-                Err(error) => examined.add(refused("models", error))?,
-            }
-        }
-        Err(error) => {
-            if let Some(headers) = error.headers() {
-                examined.add(clock(headers.get("date").and_then(|date| date.to_str().ok()), asked))?;
-            }
-            let name = match error.kind() {
-                ErrorKind::Authentication | ErrorKind::PermissionDenied => "key",
-                _ => "gateway",
-            };
-            examined.add(refused(name, error))?;
-        }
-    }
-    Ok(())
+/// The same, which sends no key. None: the address or the settings cannot be used.
+pub(super) fn keyless(target: &Target, limit: Duration) -> Option<Client> {
+    let quick = |builder: ClientBuilder| builder.timeout(limit).max_retries(0);
+    target.client_with(|builder| quick(builder).api_key("none").middleware(Arc::new(Keyless))).ok()
 }
 
-/// How far this clock and that of the gateway are apart.
-fn clock(date: Option<&str>, here: SystemTime) -> Finding {
+/// Takes the key out of every request.
+struct Keyless;
+
+impl Middleware for Keyless {
+    fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
+        attempt.headers_mut().remove("authorization");
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// The gateway that is examined.
+pub(super) struct Gateway<'a> {
+    pub(super) client: &'a Client,
+    pub(super) is_behind_proxy: bool,
+}
+
+impl Gateway<'_> {
+    pub(super) async fn examine(&self, arguments: &Arguments, examined: &mut Examined) -> io::Result<()> {
+        let asked = SystemTime::now();
+        match self.client.call(Call::new(&LIST_MODELS)).await {
+            Ok(answer) => {
+                let told = format!("answers in {}", amount::time(answer.elapsed));
+                examined.add(Finding::new("gateway", Verdict::Ok, told))?;
+                examined.add(clock(Some(&answer.headers), asked))?;
+                examined.add(Finding::new("key", Verdict::Ok, format!("{API_KEY_VARIABLE} is accepted")))?;
+                match answer.parse::<ModelList>(&LIST_MODELS) {
+                    Ok(list) => {
+                        examined.add(models(&list.data))?;
+                        self.call_protocols(arguments, &list.data, examined).await?;
+                    }
+                    Err(error) => examined.add(self.refused("models", error))?,
+                }
+            }
+            Err(error) => {
+                if let Some(headers) = error.headers() {
+                    examined.add(clock(Some(headers), asked))?;
+                }
+                let name = if wants_key(&error) { "key" } else { "gateway" };
+                examined.add(self.refused(name, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a gateway tells anybody: whether it is there, and what time it has.
+    pub(super) async fn examine_without_key(&self, examined: &mut Examined) -> io::Result<()> {
+        let (asked, began) = (SystemTime::now(), Instant::now());
+        let answer = self.client.call(Call::new(&LIST_MODELS)).await;
+        let time = amount::time(began.elapsed());
+        let (finding, headers) = match answer {
+            Ok(answer) => {
+                let told = format!("answers in {time}, and asks for no key");
+                let finding = Finding::new("gateway", Verdict::Ok, told).advise(format!(
+                    "the clients want one all the same: any text in {API_KEY_VARIABLE} will do"
+                ));
+                (finding, Some(answer.headers))
+            }
+            Err(error) if wants_key(&error) => {
+                let finding =
+                    Finding::new("gateway", Verdict::Ok, format!("answers in {time}, and wants a key"));
+                (finding, error.headers().cloned())
+            }
+            Err(error) => {
+                let headers = error.headers().cloned();
+                (self.refused("gateway", error), headers)
+            }
+        };
+        examined.add(finding)?;
+        examined.add(clock(headers.as_ref(), asked))?;
+        for name in ["models", "protocols"] {
+            examined.add(Finding::new(
+                name,
+                Verdict::Skip,
+                "not asked: the gateway tells them to a key only",
+            ))?;
+        }
+        Ok(())
+    }
+
+    async fn call_protocols(
+        &self,
+        arguments: &Arguments,
+        models: &[Model],
+        examined: &mut Examined,
+    ) -> io::Result<()> {
+        if !arguments.call {
+            let found = format!("{} were not tried", PROTOCOLS.join(", "));
+            return examined.add(
+                Finding::new("protocols", Verdict::Skip, found)
+                    .advise("--call asks a model for a few words over each, which costs some tokens"),
+            );
+        }
+        for protocol in PROTOCOLS {
+            let model = match &arguments.model {
+                Some(model) => Some(model.as_str()),
+                None => models.iter().find(|model| may_serve(protocol, model)).map(|model| model.id.as_str()),
+            };
+            let Some(model) = model else {
+                examined.add(Finding::new(
+                    protocol,
+                    Verdict::Skip,
+                    "no model that it serves is in the list",
+                ))?;
+                continue;
+            };
+            let finding = match self.client.call(small(protocol, model)).await {
+                Ok(answer) => {
+                    let told = format!("{model} answers in {}", amount::time(answer.elapsed));
+                    Finding::new(protocol, Verdict::Ok, told)
+                }
+                Err(error) => self.refused(protocol, error),
+            };
+            examined.add(finding)?;
+        }
+        Ok(())
+    }
+
+    /// A call that failed, and what to do. The error holds no secret: the client redacts them.
+    fn refused(&self, name: &str, error: Error) -> Finding {
+        let advice = match self.is_behind_proxy.then(|| error.status()).flatten() {
+            Some(PROXY_WANTS_PASSWORD) => {
+                "give the proxy a name and a password: http://NAME:PASSWORD@HOST:PORT in its variable"
+                    .to_owned()
+            }
+            Some(502..=504) => {
+                "the proxy may not reach the gateway: ask who runs it, or go around it by NO_PROXY".to_owned()
+            }
+            _ => advice(error.kind()),
+        };
+        Finding::new(name, Verdict::Fail, Failure::from(error).message()).advise(advice)
+    }
+}
+
+fn wants_key(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Authentication | ErrorKind::PermissionDenied)
+}
+
+/// How far this clock and that of the gateway are apart. headers: of its answer.
+fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
+    let date = headers.and_then(|headers| headers.get("date")?.to_str().ok());
     let there = date.and_then(|date| httpdate::parse_http_date(date).ok());
     let Some(there) = there else {
         return Finding::new("clock", Verdict::Skip, "the gateway does not say what time it is");
@@ -116,40 +236,6 @@ fn models(models: &[Model]) -> Finding {
     Finding::new("models", Verdict::Ok, format!("the key may use {}: {}", models.len(), counted.join(", ")))
 }
 
-async fn call_protocols(
-    client: &Client,
-    arguments: &Arguments,
-    models: &[Model],
-    examined: &mut Examined,
-) -> io::Result<()> {
-    if !arguments.call {
-        let found = format!("{} were not tried", PROTOCOLS.join(", "));
-        return examined.add(
-            Finding::new("protocols", Verdict::Skip, found)
-                .advise("--call asks a model for a few words over each, which costs some tokens"),
-        );
-    }
-    for protocol in PROTOCOLS {
-        let model = match &arguments.model {
-            Some(model) => Some(model.as_str()),
-            None => models.iter().find(|model| may_serve(protocol, model)).map(|model| model.id.as_str()),
-        };
-        let Some(model) = model else {
-            examined.add(Finding::new(protocol, Verdict::Skip, "no model that it serves is in the list"))?;
-            continue;
-        };
-        let finding = match client.call(small(protocol, model)).await {
-            Ok(answer) => {
-                let told = format!("{model} answers in {}", amount::time(answer.elapsed));
-                Finding::new(protocol, Verdict::Ok, told)
-            }
-            Err(error) => refused(protocol, error),
-        };
-        examined.add(finding)?;
-    }
-    Ok(())
-}
-
 /// Whether a protocol may serve a model. A model of which nothing is known is tried.
 fn may_serve(protocol: &str, model: &Model) -> bool {
     let known = protocols(model);
@@ -184,10 +270,9 @@ fn small(protocol: &str, model: &str) -> Call {
     call.body(body.to_string())
 }
 
-/// A call that failed, and what to do. The error holds no secret: the client redacts them.
-fn refused(name: &str, error: Error) -> Finding {
-    let kind = error.kind();
-    let advice = match kind {
+/// What to do about a call that failed.
+fn advice(kind: ErrorKind) -> String {
+    match kind {
         ErrorKind::Authentication => {
             format!(
                 "set {API_KEY_VARIABLE} to a key of this gateway; `gatewright keys list` shows which there are"
@@ -201,18 +286,22 @@ fn refused(name: &str, error: Error) -> Finding {
         ErrorKind::Timeout => "the gateway or its provider is slow: --timeout waits longer".to_owned(),
         ErrorKind::Decode => "check the address: what answers there is no gateway".to_owned(),
         _ => "the log of the gateway tells more; it has the id of the request".to_owned(),
-    };
-    Finding::new(name, Verdict::Fail, Failure::from(error).message()).advise(advice)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::DATE;
+
     use super::*;
 
     #[test]
     fn a_clock_that_is_off_is_told_by_how_much() {
         let here = httpdate::parse_http_date("Fri, 31 Jul 2026 12:00:00 GMT").expect("a time");
-        let verdict = |date: &str| clock(Some(date), here);
+        let verdict = |date: &str| {
+            let headers = HeaderMap::from_iter([(DATE, date.parse().expect("a value"))]);
+            clock(Some(&headers), here)
+        };
         assert_eq!(verdict("Fri, 31 Jul 2026 12:00:02 GMT").verdict, Verdict::Ok);
         let warned = verdict("Fri, 31 Jul 2026 11:58:00 GMT");
         assert_eq!(

@@ -10,13 +10,13 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::Url;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::finding::{Finding, Verdict};
+use super::connection::Connection;
 use crate::amount;
 
 /// A certificate that expires earlier than this, in days, is told.
@@ -24,44 +24,53 @@ const SOON_DAYS: i64 = 14;
 /// Most certificates of a chain, and most names of one, that are shown.
 const MOST: usize = 5;
 
-/// A handshake as a client does it, and what came of it.
-pub(super) async fn examine(
-    gateway: &Url,
-    stream: TcpStream,
-    bundle: Option<&Path>,
-    limit: Duration,
-) -> Finding {
-    let fail = |why: String| Finding::new("TLS", Verdict::Fail, why);
-    let host = gateway.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let Ok(name) = ServerName::try_from(host.clone()) else {
-        return fail(format!("{host} is no name that a certificate can have"));
-    };
-    let (watching, connector) = match connector(bundle) {
-        Ok(connector) => connector,
-        Err(why) => return fail(why),
-    };
-    let handshake = timeout(limit, connector.connect(name, stream)).await;
-    let chain = watching.chain.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
-    match handshake {
-        Err(_) => fail(format!("the handshake was not done within {}", amount::time(limit)))
-            .advise("the port may not speak TLS: check the address"),
-        Ok(Err(error)) => {
-            let refused = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
-            let told = format!("the handshake failed: {error}{}", shown(&chain, now));
-            fail(told).advise(advice(refused))
-        }
-        Ok(Ok(stream)) => {
-            let version = match stream.get_ref().1.protocol_version() {
-                Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
-                Some(rustls::ProtocolVersion::TLSv1_2) => "TLS 1.2",
-                _ => "TLS",
-            };
-            let told = format!("{version}, and the certificate is trusted{}", shown(&chain, now));
-            match days_left(&chain, now) {
-                Some(days) if days < SOON_DAYS => Finding::new("TLS", Verdict::Warn, told)
-                    .advise(format!("renew the certificate: calls fail in {days} days")),
-                _ => Finding::new("TLS", Verdict::Ok, told),
+/// How a handshake is made: as a client makes it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tls<'a> {
+    /// Further authorities.
+    pub(super) bundle: Option<&'a Path>,
+    pub(super) limit: Duration,
+}
+
+impl Tls<'_> {
+    /// A handshake, and what is inside of it. name: of the finding. is_behind_proxy: whether the server is.
+    pub(super) async fn examine(
+        self,
+        name: &'static str,
+        server: &Url,
+        is_behind_proxy: bool,
+        stream: Box<dyn Connection>,
+    ) -> Result<(Finding, Box<dyn Connection>), Finding> {
+        let fail = |why: String| Finding::new(name, Verdict::Fail, why);
+        let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let Ok(host_name) = ServerName::try_from(host.clone()) else {
+            return Err(fail(format!("{host} is no name that a certificate can have")));
+        };
+        let (watching, connector) = connector(self.bundle).map_err(fail)?;
+        let handshake = timeout(self.limit, connector.connect(host_name, stream)).await;
+        let chain = watching.chain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
+        match handshake {
+            Err(_) => Err(fail(format!("the handshake was not done within {}", amount::time(self.limit)))
+                .advise("the port may not speak TLS: check the address")),
+            Ok(Err(error)) => {
+                let refused = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+                let told = format!("the handshake failed: {error}{}", shown(&chain, now));
+                Err(fail(told).advise(advice(refused, is_behind_proxy)))
+            }
+            Ok(Ok(stream)) => {
+                let version = match stream.get_ref().1.protocol_version() {
+                    Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
+                    Some(rustls::ProtocolVersion::TLSv1_2) => "TLS 1.2",
+                    _ => "TLS",
+                };
+                let told = format!("{version}, and the certificate is trusted{}", shown(&chain, now));
+                let finding = match days_left(&chain, now) {
+                    Some(days) if days < SOON_DAYS => Finding::new(name, Verdict::Warn, told)
+                        .advise(format!("renew the certificate: calls fail in {days} days")),
+                    _ => Finding::new(name, Verdict::Ok, told),
+                };
+                Ok((finding, Box::new(stream)))
             }
         }
     }
@@ -83,12 +92,16 @@ fn connector(bundle: Option<&Path>) -> Result<(Arc<Watching>, TlsConnector), Str
 }
 
 /// What to do about a handshake that failed.
-fn advice(refused: Option<&Error>) -> String {
+fn advice(refused: Option<&Error>, is_behind_proxy: bool) -> String {
     let Some(Error::InvalidCertificate(why)) = refused else {
         return "the port may not speak TLS: check the address, and whether it begins with http or https"
             .to_owned();
     };
     match why {
+        CertificateError::UnknownIssuer if is_behind_proxy => format!(
+            "the proxy may show a certificate of its own: if you trust its authority, set {CA_BUNDLE_VARIABLE} to a \
+             PEM file with the authority's certificate"
+        ),
         CertificateError::UnknownIssuer => {
             format!(
                 "if you trust its authority, set {CA_BUNDLE_VARIABLE} to a PEM file with the authority's certificate"

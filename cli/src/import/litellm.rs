@@ -73,13 +73,7 @@ pub(super) fn import(yaml: &str) -> Result<Imported, String> {
     if let Some(aliases) = aliases {
         import.aliases(aliases);
     }
-    for list in fallbacks.into_iter().flatten() {
-        import.fallbacks(list);
-    }
-    if let Some(list) = default_fallbacks {
-        let others = import.others(list);
-        import.all_fall_back(&others);
-    }
+    import.fallbacks(fallbacks.into_iter().flatten().collect(), default_fallbacks);
     if let Some(key) = key {
         import.plan.key = import.variable(&key, KEY_VARIABLE);
     }
@@ -304,19 +298,32 @@ impl Import {
             .ok_or_else(|| format!("{}: there is no model {id} in the result", model.path))
     }
 
-    /// `[{ model: [others] }, …]`
-    fn fallbacks(&mut self, list: Setting) {
-        for item in self.noted(list.list()).unwrap_or_default() {
-            let members = self.noted(item.section()).unwrap_or_default();
-            for (id, others) in members.rest() {
-                let path = others.path.clone();
-                let others = self.others(others);
-                match self.by_id.get(&id) {
-                    Some(position) => self.fall_back(*position, &others),
-                    None if id == "*" => self.all_fall_back(&others),
-                    None => self.leave(format!("{path}: there is no model {id} in the result")),
+    /// `lists`: each is `[{ model: [others] }, …]`; `*` stands for the models that have no fallbacks of their own, as `default`
+    /// does, which has precedence.
+    fn fallbacks(&mut self, lists: Vec<Setting>, default: Option<Setting>) {
+        let (mut have_own, mut of_the_rest) = (HashSet::new(), Vec::new());
+        for list in lists {
+            for item in self.noted(list.list()).unwrap_or_default() {
+                let members = self.noted(item.section()).unwrap_or_default();
+                for (id, others) in members.rest() {
+                    let path = others.path.clone();
+                    let others = self.others(others);
+                    match self.by_id.get(&id).copied() {
+                        Some(position) => {
+                            self.fall_back(position, &others);
+                            have_own.insert(position);
+                        }
+                        None if id == "*" => of_the_rest = others,
+                        None => self.leave(format!("{path}: there is no model {id} in the result")),
+                    }
                 }
             }
+        }
+        if let Some(list) = default {
+            of_the_rest = self.others(list);
+        }
+        for position in (0..self.plan.models.len()).filter(|position| !have_own.contains(position)) {
+            self.fall_back(position, &of_the_rest);
         }
     }
 
@@ -325,12 +332,6 @@ impl Import {
         let items = self.noted(list.list()).unwrap_or_default();
         let other = |item: Setting| self.noted(self.position(&item)).map(|position| (item.path, position));
         items.into_iter().filter_map(other).collect()
-    }
-
-    fn all_fall_back(&mut self, others: &[(String, usize)]) {
-        for position in 0..self.plan.models.len() {
-            self.fall_back(position, others);
-        }
     }
 
     /// Puts the targets of other models behind those of a model.

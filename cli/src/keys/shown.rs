@@ -46,6 +46,7 @@ pub(super) fn one(key: &Key, json: bool) -> Exit {
         ("revoked", instant(key.revoked)),
         ("models", all(&key.scopes.models)),
         ("operations", all(&key.scopes.operations)),
+        ("shows upstreams", if key.scopes.show_upstream { "yes" } else { "no" }.to_owned()),
         ("requests per minute", count(limits.requests_per_minute)),
         ("tokens per minute", count(limits.tokens_per_minute)),
         ("concurrent requests", count(limits.concurrent_requests)),

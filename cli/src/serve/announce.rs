@@ -151,6 +151,9 @@ impl Announcement {
 
 /// Who answers.
 fn provider(config: &Config) -> String {
+    if config.upstreams.is_empty() {
+        return "no provider yet".to_owned();
+    }
     if config.upstreams.iter().all(|upstream| upstream.kind == Kind::Simulator) {
         return "a simulated provider".to_owned();
     }
@@ -162,6 +165,9 @@ fn provider(config: &Config) -> String {
 }
 
 fn upstreams(config: &Config) -> String {
+    if config.upstreams.is_empty() {
+        return "none yet: the store has no configuration that can be used".to_owned();
+    }
     let models = config.models.len();
     let offered = match models {
         1 => "1 model".to_owned(),
@@ -212,6 +218,11 @@ fn operators(config: &Config) -> String {
 fn chosen(config: &Config, traces: bool) -> impl Iterator<Item = (&'static str, String)> {
     let origins: Vec<&str> = config.allowed_origins.iter().map(String::as_str).collect();
     let lines = [
+        (
+            config.shared_config.is_some(),
+            "Shared",
+            "upstreams and models are those of the store; `gatewright config show` writes them".to_owned(),
+        ),
         (config.counters.is_some(), "Counters", "limits hold over all gateways that share them".to_owned()),
         (config.files.is_some(), "Files", "in a bucket".to_owned()),
         (!origins.is_empty(), "Web pages", format!("those of {} may call it", list(&origins))),

@@ -4,10 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gatewright_gateway::{ConfigFile, Control};
+use gatewright_gateway::{ConfigFile, Control, Watch};
 
 use super::Arguments;
-use super::watch::Watch;
 use crate::exit::say;
 use crate::signals::Hangups;
 
@@ -53,8 +52,7 @@ impl Reloading {
                     for warning in warnings {
                         say(&format!("warning: {warning}"));
                     }
-                    let (upstreams, models) = (config.upstreams.len(), config.models.len());
-                    say(&format!("{path} was read again: {upstreams} upstream(s), {models} model(s)"));
+                    say(&format!("{path} was read again: {}", config.offer()));
                     if !reloaded.replaced.is_empty() {
                         let keys = reloaded.replaced.join(", ");
                         say(&format!("a new key is in use, and the one before is refused: {keys}"));

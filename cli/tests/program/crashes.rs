@@ -1,9 +1,12 @@
 //! What was accepted comes to its end, wherever the gateway stops: at each step of the store and of files in turn.
 
+mod scenes;
+
 use std::path::Path;
 
 use serde_json::Value;
 
+use self::scenes::Scene;
 use crate::run;
 use crate::webhooks::{Listening, serve_with, submission, wait_until};
 
@@ -80,4 +83,63 @@ fn nothing_accepted_is_lost_at_any_step_third_part() {
 #[test]
 fn nothing_accepted_is_lost_at_any_step_last_part() {
     stop_at_every(3);
+}
+
+/// 2.10: a key that somebody was told works, and a name is never lost.
+#[test]
+fn a_key_that_was_made_works_wherever_the_gateway_stops() {
+    scenes::a_key_that_was_made_works(&Scene::in_folder());
+}
+
+#[test]
+fn a_key_that_was_revoked_is_refused_wherever_the_gateway_stops() {
+    scenes::a_key_that_was_revoked_is_refused(&Scene::in_folder());
+}
+
+#[test]
+fn a_repeated_request_has_one_answer_wherever_the_gateway_stops() {
+    scenes::a_request_that_is_repeated_with_its_key_has_one_answer(&Scene::in_folder());
+}
+
+#[test]
+fn a_response_that_was_told_is_stored_wherever_the_gateway_stops() {
+    scenes::a_response_that_was_told_is_stored(&Scene::in_folder());
+}
+
+#[test]
+fn usage_never_counts_twice_wherever_the_gateway_stops() {
+    scenes::usage_never_counts_twice(&Scene::in_folder());
+}
+
+/// 6: by hand, too.
+#[test]
+fn a_notification_is_told_again_wherever_the_gateway_stops() {
+    scenes::a_notification_that_is_to_be_told_again_is_told_again(&Scene::in_folder());
+}
+
+#[cfg(unix)]
+mod postgres {
+    use gatewright_test_stores::Postgres;
+
+    use super::scenes::{self, Scene};
+
+    /// Another gateway of the store answers for the one that stops.
+    #[test]
+    fn what_a_gateway_told_stays_so_for_others_wherever_it_stops() {
+        let server = Postgres::start();
+        let scene = Scene::on_server(server.url());
+        scenes::a_key_that_was_made_works(&scene);
+        scenes::a_key_that_was_revoked_is_refused(&scene);
+        scenes::a_request_that_is_repeated_with_its_key_has_one_answer(&scene);
+        scenes::a_response_that_was_told_is_stored(&scene);
+        scenes::usage_never_counts_twice(&scene);
+        scenes::a_notification_that_is_to_be_told_again_is_told_again(&scene);
+    }
+
+    /// 3: who takes over may stop, too.
+    #[test]
+    fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
+        let server = Postgres::start();
+        scenes::a_task_that_is_taken_over_twice_ends_once(&server.url(), (1..).step_by(3));
+    }
 }

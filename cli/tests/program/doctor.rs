@@ -1,5 +1,7 @@
 //! `gatewright doctor`, against gateways that work and ones that do not.
 
+mod proxies;
+
 use std::net::TcpListener;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -151,12 +153,41 @@ fn what_is_wrong_on_this_machine_is_told() {
     );
 }
 
-/// A certificate of an authority that nobody knows, then with that authority, and one that ends soon.
+/// What there is to say of a gateway needs no key; what there is to say of a key does.
 #[test]
-fn certificate_is_told_with_its_chain_and_its_end() {
+fn without_a_key_the_way_and_the_gateway_are_examined_all_the_same() {
+    let gateway = Serving::start(&["--key", "k"], None);
+    let home = tempfile::tempdir().expect("a folder");
+    let (code, document) = examined(doctor(&gateway.url, "", &home).env_remove("GATEWRIGHT_API_KEY"));
+    assert_eq!(code, Some(1), "{document:#}");
+    for (name, verdict) in [
+        ("key", "fail"),
+        ("address", "ok"),
+        ("proxy", "ok"),
+        ("connection", "ok"),
+        ("TLS", "ok"),
+        ("gateway", "ok"),
+        ("clock", "ok"),
+        ("models", "skip"),
+        ("protocols", "skip"),
+    ] {
+        assert_eq!(finding(&document, name)["verdict"], verdict, "{name}: {document:#}");
+    }
+    assert!(finding(&document, "gateway")["found"].as_str().expect("text").ends_with("and wants a key"));
+    assert!(finding(&document, "models")["found"].as_str().expect("text").contains("to a key only"));
+    let (_, document) = examined(&mut doctor("http://127.0.0.1:9", "", &home));
+    assert_eq!(finding(&document, "connection")["verdict"], "fail", "{document:#}");
+    // A key that no header can hold is as good as none.
+    let (_, document) = examined(&mut doctor(&gateway.url, "canary\u{7f}", &home));
+    assert_eq!(finding(&document, "key")["verdict"], "fail", "{document:#}");
+    assert_eq!(finding(&document, "gateway")["verdict"], "ok", "{document:#}");
+    assert!(!document.to_string().contains("canary"));
+}
+
+/// A gateway over TLS at a port of 127.0.0.1. Its authority is in `ca.pem` of the folder.
+fn serving_over_tls(home: &tempfile::TempDir, name: &str) -> (Serving, u16) {
     use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-    let home = tempfile::tempdir().expect("a folder");
     let at = |name: &str| home.path().join(name);
     let mut authority = CertificateParams::new(Vec::new()).expect("parameters");
     authority.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -164,7 +195,7 @@ fn certificate_is_told_with_its_chain_and_its_end() {
     let authority =
         CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("signed");
     let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new(["localhost".to_owned()]).expect("parameters");
+    let params = CertificateParams::new([name.to_owned()]).expect("parameters");
     let certificate = params.signed_by(&key, &authority).expect("signed");
     std::fs::write(at("ca.pem"), authority.pem()).expect("written");
     std::fs::write(at("cert.pem"), certificate.pem()).expect("written");
@@ -178,7 +209,14 @@ fn certificate_is_told_with_its_chain_and_its_end() {
     )
     .expect("written");
     let config = at("tls.toml");
-    let _gateway = Serving::start(&["--config", config.to_str().expect("a path"), "--key", "k"], None);
+    (Serving::start(&["--config", config.to_str().expect("a path"), "--key", "k"], None), port)
+}
+
+/// A certificate of an authority that nobody knows, then with that authority, and one that ends soon.
+#[test]
+fn certificate_is_told_with_its_chain_and_its_end() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (_gateway, port) = serving_over_tls(&home, "localhost");
     let url = format!("https://localhost:{port}");
     let (code, document) = examined(&mut doctor(&url, "k", &home));
     let found = finding(&document, "TLS");
@@ -186,7 +224,7 @@ fn certificate_is_told_with_its_chain_and_its_end() {
     assert!(found["advice"].as_str().expect("advice").contains("GATEWRIGHT_CA_BUNDLE"), "{found}");
     assert!(found["found"].as_str().expect("text").contains("our own authority"), "{found}");
     let mut command = doctor(&url, "k", &home);
-    let (code, document) = examined(command.env("GATEWRIGHT_CA_BUNDLE", at("ca.pem")));
+    let (code, document) = examined(command.env("GATEWRIGHT_CA_BUNDLE", home.path().join("ca.pem")));
     let found = finding(&document, "TLS");
     assert_eq!((code, &found["verdict"]), (Some(0), &Value::from("ok")), "{document:#}");
     let said = found["found"].as_str().expect("text");

@@ -1,12 +1,12 @@
 //! `gatewright serve`, and the commands that call a gateway, against it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::http::ask;
 use crate::{gatewright, run, run_with_input};
 
 /// A gateway at a free port, stopped when dropped.
@@ -89,18 +89,7 @@ impl Serving {
 
     /// The same. None if it stops before it has answered.
     pub(crate) fn try_call(&self, method: &str, path: &str, body: &str) -> Option<Value> {
-        let (key, length) = (&self.key, body.len());
-        let address = self.url.trim_start_matches("http://");
-        let mut socket = TcpStream::connect(address).ok()?;
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-        );
-        socket.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).ok()?;
-        let (_, document) = answer.split_once("\r\n\r\n")?;
-        Some(serde_json::from_str(document).expect("JSON"))
+        Some(ask(&self.url, (method, path), &self.key, "", body)?.document)
     }
 
     /// Standard output of a command that succeeds.

@@ -11,6 +11,7 @@ mod draining;
 mod exit_codes;
 mod gateway;
 mod help;
+mod http;
 mod import;
 mod keys;
 #[cfg(unix)]
@@ -18,9 +19,11 @@ mod nodes;
 mod report;
 #[cfg(unix)]
 mod screen;
+mod shared_config;
 mod shell;
 mod store;
 mod terminals;
+mod usage;
 mod webhooks;
 
 use std::io::{ErrorKind, Write as _};

@@ -19,6 +19,17 @@ const LEASE: Duration = Duration::from_secs(1);
 
 /// A gateway whose simulated videos take some time.
 fn node(folder: &Path, store: &Postgres, name: &str, video_time: &str) -> Serving {
+    try_node(folder, store, name, video_time, &[]).expect("it starts")
+}
+
+/// The same with other variables. None if it stops before it is ready.
+fn try_node(
+    folder: &Path,
+    store: &Postgres,
+    name: &str,
+    video_time: &str,
+    more: &[(&str, &str)],
+) -> Option<Serving> {
     let config = folder.join(format!("{name}.toml"));
     let text = format!(
         "[store]\nurl = {{ env = \"NODE_STORE\" }}\npepper = {{ env = \"NODE_PEPPER\" }}\n\
@@ -30,7 +41,8 @@ fn node(folder: &Path, store: &Postgres, name: &str, video_time: &str) -> Servin
     let url = store.url();
     let variables =
         [("NODE_STORE", url.as_str()), ("NODE_PEPPER", PEPPER), ("GATEWRIGHT_WEBHOOK_SECRET", SECRET)];
-    Serving::start_with(&["--config", config.to_str().expect("a path"), "--key", "k"], &variables)
+    let arguments = ["--config", config.to_str().expect("a path"), "--key", "k"];
+    Serving::try_start(&arguments, &[&variables, more].concat())
 }
 
 /// A gateway takes a task on and hangs, and another one ends the task. Gives what the first one writes to its log when it comes
@@ -75,6 +87,25 @@ fn a_node_that_hangs_loses_its_lease_and_finds_that_it_did() {
 fn a_node_that_comes_back_too_late_does_nothing_twice() {
     let log = comes_back("500ms");
     assert!(!log.contains("panicked"), "{log}");
+}
+
+/// 3: leases end by the clock of the store, whatever that of a gateway says.
+#[test]
+fn a_node_whose_clock_is_hours_ahead_leaves_its_tasks_to_others_when_it_dies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Postgres::start();
+    let mut listening = Listening::of_all();
+    let clock = folder.path().join("clock");
+    std::fs::write(&clock, "7200000").expect("written");
+    let wrong = [("GATEWRIGHT_CLOCK_FROM", clock.to_str().expect("a path"))];
+    let ahead = try_node(folder.path(), &store, "ahead", "1h", &wrong).expect("it starts");
+    let task = ahead.call("POST", "/v1/videos/generations", &submission(&listening.url));
+    let task = task["id"].as_str().expect("an id").to_owned();
+    drop(ahead);
+    let other = node(folder.path(), &store, "other", "50ms");
+    wait_until("the end is told", || listening.has_told(&task));
+    let ended = other.call("GET", &format!("/v1/videos/generations/{task}"), "");
+    assert_eq!(ended["status"], "completed", "{ended}");
 }
 
 /// A request that waited for a gateway that hung is judged by the keys of now.

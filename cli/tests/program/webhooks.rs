@@ -45,9 +45,14 @@ impl Listening {
 
     /// Whether the end of a task has been reported.
     pub(crate) fn has_told(&mut self, task: &str) -> bool {
+        self.times_told(task) > 0
+    }
+
+    /// How often it has.
+    pub(crate) fn times_told(&mut self, task: &str) -> usize {
         let told = self.told.try_iter().map(|line| serde_json::from_str(&line).expect("a task"));
         self.seen.extend(told);
-        self.seen.iter().any(|told: &Value| told["id"] == task)
+        self.seen.iter().filter(|told| told["id"] == task).count()
     }
 
     /// The next task that is reported.

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Client;
+use crate::api::chunk::Chunk;
 use crate::api::operation::Operation;
 use crate::stream::{EventStream, RawStream};
 use crate::transport::generated::options::RequestOptions;
@@ -121,7 +122,7 @@ impl<'c> TypedCall<'c> {
     }
 
     /// The started stream.
-    pub async fn stream<T: DeserializeOwned>(self) -> Result<EventStream<T>, Error> {
+    pub async fn stream<T: Chunk>(self) -> Result<EventStream<T>, Error> {
         let (client, call, options) = self.sound()?;
         let opened = client.transport().open(call, &options).await?;
         Ok(EventStream::new(RawStream::new(opened)))

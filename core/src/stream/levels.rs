@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
 
+use super::copies::Copies;
 use super::journal::Journal;
 use super::pattern::Like;
 use super::reading::{Chunk, Ready};
 use super::shape::{self, Mending};
 use super::{document, meaning, mend, text};
+use crate::api::chunk::Chunk as TypedChunk;
 use crate::api::form::Form;
 use crate::api::generated::forms::chunk_form;
 use crate::api::operation::{Operation, Protocol};
@@ -77,25 +78,39 @@ impl Levels {
     }
 
     /// As delivered by [`EventStream`](super::EventStream).
-    pub(super) fn typed<T: DeserializeOwned>(&mut self, ready: Ready) -> Result<Option<T>, Error> {
+    pub(super) fn typed<T: TypedChunk>(
+        &mut self,
+        ready: Ready,
+        copies: &mut Copies<T>,
+    ) -> Result<Option<T>, Error> {
         let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
-        if like.is_none() {
+        let Some(like) = like else {
             self.normalise(&mut event);
+            let value = self.parsed(&event.data)?;
+            self.keep(&event.data);
+            return Ok(Some(value));
+        };
+        if let Some(copy) = copies.copy(&event.data, &like) {
+            self.keep_like(&event.data, &like);
+            return Ok(Some(copy));
         }
-        let value = serde_json::from_str(&event.data).or_else(|_| {
-            let whole = shape::mend_text(self.form, &event.data, Mending::Whole)
-                .map_err(|error| meaning::not_json(&event.data, error))?;
+        let value = self.parsed(&event.data)?;
+        self.keep_like(&event.data, &like);
+        copies.learn(&event.data, like, &value);
+        Ok(Some(value))
+    }
+
+    /// The data of an event as a value, mended as far as its type needs it.
+    fn parsed<T: TypedChunk>(&self, data: &str) -> Result<T, Error> {
+        serde_json::from_str(data).or_else(|_| {
+            let whole = shape::mend_text(self.form, data, Mending::Whole)
+                .map_err(|error| meaning::not_json(data, error))?;
             serde_json::from_str(&whole).or_else(|error| {
                 let forced = shape::mend_text(self.form, &whole, Mending::Forced);
                 let value = forced.and_then(|forced| serde_json::from_str(&forced));
-                value.map_err(|_| of_another_form(&event.data, error))
+                value.map_err(|_| of_another_form(data, error))
             })
-        })?;
-        match like {
-            Some(like) => self.keep_like(&event.data, &like),
-            None => self.keep(&event.data),
-        }
-        Ok(Some(value))
+        })
     }
 
     /// As delivered by [`RawStream::next_text`](super::RawStream::next_text).

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use memchr::memchr2;
 use serde::Deserialize;
 
-use self::places::{Place, Vary, places};
+pub(super) use self::places::Vary;
+use self::places::{Place, places};
 use super::mend;
 use super::shape::{self, Mending};
 use crate::api::form::Form;
@@ -220,6 +221,11 @@ impl Like {
             tell(data.get(range.start - quote..range.end + quote).unwrap_or_default());
         })?;
         (rest == self.pattern.came.end).then_some(())
+    }
+
+    /// Tells each part that may differ: a number, or the inside of a string.
+    pub(super) fn each_part(&self, data: &str, tell: impl FnMut(Range<usize>, Vary)) {
+        self.pattern.came.split(data, tell);
     }
 
     /// The text as JSON.

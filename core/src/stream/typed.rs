@@ -1,14 +1,14 @@
 //! Streams of typed values on top of the raw stream.
 
 use std::fmt;
-use std::marker::PhantomData;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_util::{Stream, StreamExt};
-use serde::de::DeserializeOwned;
+use futures_util::Stream;
 
 use super::RawStream;
+use super::copies::Copies;
 use super::shape::{self, Mending};
 use crate::api::chunk::Chunk;
 use crate::api::generated::forms::whole_form;
@@ -34,12 +34,12 @@ use crate::wire::sse::Frame;
 /// ```
 pub struct EventStream<T> {
     raw: RawStream,
-    item: PhantomData<fn() -> T>,
+    copies: Copies<T>,
 }
 
-impl<T: DeserializeOwned> EventStream<T> {
+impl<T: Chunk> EventStream<T> {
     pub(crate) fn new(raw: RawStream) -> Self {
-        Self { raw, item: PhantomData }
+        Self { raw, copies: Copies::default() }
     }
 
     /// The underlying stream, with its status, headers and request id.
@@ -55,7 +55,7 @@ impl<T: DeserializeOwned> EventStream<T> {
     /// The next item; none once the stream is complete. Errors: as [`RawStream::next_batch`], and Decode for an event
     /// that does not have the form that the operation streams.
     pub async fn try_next(&mut self) -> Result<Option<T>, Error> {
-        StreamExt::next(self).await.transpose()
+        poll_fn(|context| self.raw.poll_next_typed(context, &mut self.copies)).await
     }
 
     /// The frames from here on, as they come ([`RawStream::next_frames`]).
@@ -67,9 +67,7 @@ impl<T: DeserializeOwned> EventStream<T> {
     pub fn text(self) -> impl Stream<Item = Result<String, Error>> + Send + Unpin {
         Each { raw: self.raw, next: RawStream::poll_next_text }
     }
-}
 
-impl<T: Chunk> EventStream<T> {
     /// Reads to the end and returns the response that the whole stream amounts to, including events read earlier.
     /// Members that the response's type requires and the stream did not carry are present and empty: without usage in
     /// the stream, all counts are 0.
@@ -87,11 +85,12 @@ impl<T: Chunk> EventStream<T> {
     }
 }
 
-impl<T: DeserializeOwned> Stream for EventStream<T> {
+impl<T: Chunk> Stream for EventStream<T> {
     type Item = Result<T, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.raw.poll_next_typed(context)
+        let Self { raw, copies } = &mut *self;
+        raw.poll_next_typed(context, copies).map(Result::transpose)
     }
 }
 

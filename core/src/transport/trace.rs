@@ -1,7 +1,8 @@
 //! A span per call (crate `tracing`, target `gatewright`). If the client enables it, the span has the attributes of
 //! OpenTelemetry's conventions for generative AI. Only then are bodies parsed, and only if there is a subscriber.
 //!
-//! Lists are recorded as JSON text, because `tracing` has no lists. Information in a stream's events (usage, finish
+//! Lists are recorded as JSON text, because `tracing` has no lists; numbers as signed ones, because OpenTelemetry has no others and
+//! its bridge exports unsigned ones as text. Information in a stream's events (usage, finish
 //! reasons, the time to the first event) is recorded as they pass. Errors within a stream are not recorded, except for
 //! a connection that breaks. Prompts, generated content and secrets are never recorded.
 
@@ -104,7 +105,7 @@ impl CallSpan {
             return Self { span, inference: None, began };
         }
         span.record("server.address", request.url().host_str());
-        span.record("server.port", request.url().port_or_known_default());
+        span.record("server.port", request.url().port_or_known_default().map(i64::from));
         let inference = operation.inference;
         if let Some(name) = inference {
             span.record("gen_ai.operation.name", name);
@@ -170,13 +171,14 @@ impl CallSpan {
     }
 
     fn attempts(&self, attempts: u32) {
-        self.span.record("attempts", attempts);
+        self.span.record("attempts", i64::from(attempts));
         if attempts > 1 {
-            self.span.record("http.request.resend_count", attempts - 1);
+            self.span.record("http.request.resend_count", i64::from(attempts - 1));
         }
     }
 
     fn status(&self, status: Option<u16>, request_id: Option<&str>) {
+        let status = status.map(i64::from);
         self.span.record("status", status);
         self.span.record("http.response.status_code", status);
         self.span.record("request_id", request_id);
@@ -403,10 +405,10 @@ impl Told {
             "/completion_tokens_details/reasoning_tokens",
             "/output_tokens_details/reasoning_tokens",
         ]);
-        span.record("gen_ai.usage.input_tokens", input);
-        span.record("gen_ai.usage.output_tokens", output);
-        span.record("gen_ai.usage.cache_read.input_tokens", cached);
-        span.record("gen_ai.usage.reasoning.output_tokens", reasoning.or(thoughts));
+        span.record("gen_ai.usage.input_tokens", input.map(signed));
+        span.record("gen_ai.usage.output_tokens", output.map(signed));
+        span.record("gen_ai.usage.cache_read.input_tokens", cached.map(signed));
+        span.record("gen_ai.usage.reasoning.output_tokens", reasoning.or(thoughts).map(signed));
     }
 }
 
@@ -415,9 +417,13 @@ fn record(span: &Span, name: &str, value: Option<&Value>) {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => _ = span.record(name, text.as_str()),
         Some(Value::Bool(value)) => _ = span.record(name, value),
-        Some(Value::Number(number)) if number.is_u64() => _ = span.record(name, number.as_u64()),
         Some(Value::Number(number)) if number.is_i64() => _ = span.record(name, number.as_i64()),
         Some(Value::Number(number)) => _ = span.record(name, number.as_f64()),
         Some(list @ (Value::Array(_) | Value::Object(_))) => _ = span.record(name, list.to_string().as_str()),
     }
+}
+
+/// A count as far as OpenTelemetry's numbers go.
+fn signed(count: u64) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
 }

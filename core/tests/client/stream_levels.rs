@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use gatewright::types::{GenerateContentRequest, ResponseRequest};
+use gatewright::types::{ChatCompletionChunk, GenerateContentRequest, ResponseRequest};
 use gatewright::{Call, Error, ErrorKind, Frame, RawStream, Received, operations};
 use serde_json::{Value, json};
 
@@ -169,6 +169,22 @@ async fn typed_responses_and_native_streams_finish_as_their_answers() {
     let request = GenerateContentRequest::new("hi");
     let stream = client.native().stream_generate_content("m", &request).await.unwrap();
     assert_eq!(stream.finish().await.unwrap().text(), "hi");
+}
+
+#[tokio::test]
+async fn every_typed_chunk_of_a_long_row_is_what_came() {
+    let texts = ["", "a", "\"quoted\"", "two\nlines", "é🙂", "\\", "b", ""];
+    let body: String = texts.iter().map(|text| chunk(text)).collect();
+    let server = Server::start([Script::events().packet(body + STOP).end()]).await;
+    let mut stream = server.client().chat().completions().stream(&chat_request()).await.unwrap();
+    for text in texts {
+        let came: ChatCompletionChunk =
+            serde_json::from_str(chunk(text).trim_start_matches("data: ")).unwrap();
+        assert_eq!(stream.try_next().await.unwrap(), Some(came));
+    }
+    assert!(stream.try_next().await.unwrap().unwrap().choices[0].finish_reason.is_some());
+    assert!(stream.try_next().await.unwrap().is_none());
+    assert_eq!(stream.finish().await.unwrap().text(), Some(texts.concat().as_str()));
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub(super) const DATABASE: &str = "gatewright.db";
 pub(super) const PEPPER: &str = "pepper";
 /// Name of the folder of generated files in the folder.
 pub(super) const FILES: &str = "files";
+/// Name of the folder of journals of usage in the folder.
+const JOURNALS: &str = "usage";
 
 /// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +60,8 @@ pub(crate) struct Data {
     pub(crate) store: Arc<dyn Store>,
     /// What is in generated files.
     pub(crate) contents: Contents,
+    /// The folder of journals of usage, if there is a data folder.
+    pub(crate) journals: Option<Arc<Path>>,
     /// Whether it lasts beyond the process.
     pub(crate) lasting: bool,
     /// Whether the pepper was made just now: nobody can know what is derived from it.
@@ -71,7 +75,7 @@ impl Data {
     fn in_memory() -> Self {
         let (pepper, store) = (Arc::new(Pepper::random()), Arc::new(MemoryStore::default()));
         let contents = Contents::in_memory();
-        Self { pepper, store, contents, lasting: false, is_new: true, places: Arc::default() }
+        Self { pepper, store, contents, journals: None, lasting: false, is_new: true, places: Arc::default() }
     }
 
     /// Opens the server, else the folder, else memory. A folder is created with its files if they are missing, for their
@@ -113,6 +117,7 @@ impl Data {
             pepper: Arc::new(pepper),
             store: Arc::new(store),
             contents,
+            journals: folder.map(|folder| folder.join(JOURNALS).into()),
             lasting: true,
             is_new,
             places: Arc::new((place, shown)),

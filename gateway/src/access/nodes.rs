@@ -26,12 +26,15 @@ pub struct Node {
     pub in_flight: u64,
     /// Video tasks that it works on.
     pub leases: u64,
+    /// The revision of the shared configuration that it uses. `None`: it has a configuration of its own, or none yet.
+    #[serde(default)]
+    pub config: Option<u64>,
 }
 
 impl From<NodeRecord> for Node {
     fn from(node: NodeRecord) -> Self {
-        let NodeRecord { id, name, version, addresses, started, seen, in_flight, leases } = node;
-        Self { id, name, version, addresses, started, seen, in_flight, leases }
+        let NodeRecord { id, name, version, addresses, started, seen, in_flight, leases, config } = node;
+        Self { id, name, version, addresses, started, seen, in_flight, leases, config }
     }
 }
 

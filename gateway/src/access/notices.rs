@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::registry::{Registry, RegistryError};
-use crate::clock::unix_millis;
 use crate::keys::InvalidMember;
 use crate::store::{Delivery, Status};
 
@@ -71,7 +70,7 @@ impl Registry {
 
     /// Has a notification delivered again, as if it had never been tried. A running gateway does so within seconds.
     pub async fn redeliver(&self, id: &str) -> Result<(), RegistryError> {
-        if self.store().redeliver(id, unix_millis()).await? {
+        if self.store().redeliver(id).await? {
             Ok(())
         } else {
             Err(RegistryError::NoNotification(id.to_owned()))

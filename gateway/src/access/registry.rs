@@ -36,6 +36,18 @@ pub enum RegistryError {
     /// There are as many keys as the gateway keeps in memory.
     #[error("there are {MOST_KEYS} keys in use already; revoke some first")]
     Full,
+    /// A document that gateways are to share is wrong: a line for each problem, with its place.
+    #[error("{0}")]
+    InvalidConfig(String),
+    /// Another revision of the shared configuration is the newest.
+    #[error("revision {after} is not the newest one: somebody else has changed the configuration")]
+    ConfigChanged {
+        /// The one that had to be.
+        after: u64,
+    },
+    /// There is no such revision of the shared configuration. `None`: there is none at all.
+    #[error("there is no revision{} of the shared configuration", .0.map(|number| format!(" {number}")).unwrap_or_default())]
+    NoRevision(Option<u64>),
     /// The data folder or the server cannot be used.
     #[error(transparent)]
     Data(#[from] InvalidData),
@@ -55,7 +67,7 @@ impl Registry {
         Self { data }
     }
 
-    pub(super) fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         &*self.data.store
     }
 

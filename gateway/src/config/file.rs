@@ -135,6 +135,13 @@ pub(super) struct Store {
     /// What the digests of keys are made with, 32 random bytes in base64; the same for all gateways that share a database.
     /// Default: a file in the data folder, which is made if it is missing.
     pub(super) pepper: Option<Secret>,
+    /// Take upstreams, families and models from the store, where all its gateways share them: `gatewright config push` puts them
+    /// there, and this file has none. Default: false.
+    pub(super) shared_config: Option<bool>,
+    /// Which secrets upstreams there may name, and so get: names of variables and paths of files, with * at the beginning or the end
+    /// for anything. Default: `*_API_KEY` and `keys/*`.
+    #[schemars(length(max = 1000))]
+    pub(super) shared_secrets: Option<Vec<String>>,
 }
 
 /// A Redis or Valkey server, on which gateways count together what their keys use of their limits.

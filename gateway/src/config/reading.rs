@@ -14,12 +14,21 @@ use super::problem::{Problem, Problems};
 use super::schema;
 use super::secret::{Absent, Variables};
 use super::settling::Settling;
+use super::sharing::{self, Sharing};
 use crate::config::Config;
 
 /// Maximum size of a configuration file, in bytes.
-const LONGEST: u64 = 1024 * 1024;
+pub(super) const LONGEST: u64 = 1024 * 1024;
 /// Maximum number of violations that are collected.
 const MOST: usize = 200;
+
+/// Which part of a configuration a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part<'s> {
+    Whole,
+    /// What gateways share.
+    Shared(&'s Sharing),
+}
 
 /// A configuration file that was read.
 #[derive(Debug)]
@@ -61,7 +70,7 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
         return Err(unreadable(format!("it is longer than {LONGEST} bytes")));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut read = parse(&text, &name, folder, variables, absent)?;
+    let mut read = parse(&text, &name, folder, variables, absent, Part::Whole)?;
     read.files.insert(0, path.to_owned());
     Ok(read)
 }
@@ -73,6 +82,7 @@ pub(super) fn parse(
     folder: &Path,
     variables: Variables,
     absent: Absent,
+    part: Part<'_>,
 ) -> Result<ConfigFile, Problems> {
     let problem = |place: (usize, usize), key: &places::Path, message: String| Problem {
         file: name.to_owned(),
@@ -90,13 +100,18 @@ pub(super) fn parse(
     }
     let document = table(root.get_ref());
     let places = Places::new(text, root);
-    let broken: Vec<Problem> = schema::violations(&document, MOST)
+    let mut broken: Vec<Problem> = schema::violations(&document, MOST)
         .into_iter()
         .map(|broken| {
             let place = if broken.is_key { places.of_key(&broken.path) } else { places.of(&broken.path) };
             problem(place, &broken.path, broken.message)
         })
         .collect();
+    if let Part::Shared(_) = part {
+        for (path, message) in not_shared(&document) {
+            broken.push(problem(places.of_key(&path), &path, message));
+        }
+    }
     if !broken.is_empty() {
         return Err(Problems::new(broken));
     }
@@ -104,6 +119,9 @@ pub(super) fn parse(
     let file = File::deserialize(document)
         .map_err(|error| Problems::new(vec![problem((1, 1), &places::Path::default(), error.to_string())]))?;
     let mut settling = Settling::new(folder, variables, absent);
+    if let Part::Shared(sharing) = part {
+        settling.sharing = Some(sharing);
+    }
     let (config, log) = settling.settle(file);
     let told = |notes: Vec<(places::Path, String)>| -> Vec<Problem> {
         notes.into_iter().map(|(path, message)| problem(places.of(&path), &path, message)).collect()
@@ -112,6 +130,25 @@ pub(super) fn parse(
         return Err(Problems::new(told(settling.wrong)));
     }
     Ok(ConfigFile { config, log, warnings: told(settling.warnings), files: settling.files })
+}
+
+/// What a document that gateways share must not say, and what it must.
+fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
+    let known = &schema::schema()["properties"];
+    let of_each = document.as_object().into_iter().flatten().map(|(name, _)| name);
+    // What nobody knows is told already.
+    let of_each =
+        of_each.filter(|name| !sharing::TABLES.contains(&name.as_str()) && known.get(name).is_some());
+    let mut found: Vec<_> = of_each
+        .map(|name| {
+            let message = "each gateway has its own: leave it in their files; they share upstreams, families and models";
+            (places::Path::default().to(name.as_str()), message.to_owned())
+        })
+        .collect();
+    if document.get("models").is_none() && document.get("upstreams").is_none() {
+        found.push((places::Path::default(), "there is no model: add [models.ID] with targets".to_owned()));
+    }
+    found
 }
 
 /// A table as JSON. Numbers that JSON does not have become null, which no key may be.

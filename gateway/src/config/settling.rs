@@ -14,6 +14,7 @@ use super::file::{Counters, DataFolder, File, Files, Limits, OneOrMany, Server, 
 use super::log::Log;
 use super::places::Path;
 use super::secret::{Absent, NoSecret, Secret, Variables};
+use super::sharing::Sharing;
 use super::tls::Tls;
 use super::units::{Size, Time};
 use crate::access::{Pepper, default_data_folder};
@@ -32,6 +33,8 @@ pub(super) struct Settling<'f> {
     folder: &'f Folder,
     variables: Variables,
     absent: Absent,
+    /// Where the document is one that gateways share: which secrets it may name.
+    pub(super) sharing: Option<&'f Sharing>,
     pub(super) wrong: Vec<(Path, String)>,
     pub(super) warnings: Vec<(Path, String)>,
     /// Files that the configuration names.
@@ -40,11 +43,12 @@ pub(super) struct Settling<'f> {
 
 impl<'f> Settling<'f> {
     pub(super) fn new(folder: &'f Folder, variables: Variables, absent: Absent) -> Self {
-        Self { folder, variables, absent, wrong: Vec::new(), warnings: Vec::new(), files: Vec::new() }
+        let (wrong, warnings, files) = (Vec::new(), Vec::new(), Vec::new());
+        Self { folder, variables, absent, sharing: None, wrong, warnings, files }
     }
 
     /// The configuration and the log that it asks for. They are complete if nothing is wrong.
-    pub(super) fn settle(&mut self, file: File) -> (Config, Log) {
+    pub(super) fn settle(&mut self, mut file: File) -> (Config, Log) {
         let root = Path::default();
         let mut config = Config::default();
         self.server(&mut config, file.server, &root.to("server"));
@@ -53,6 +57,8 @@ impl<'f> Settling<'f> {
         let at = root.to("access");
         config.key = file.access.key.and_then(|key| self.key(&key, &at.to("key")));
         config.admin_key = file.access.admin_key.and_then(|key| self.key(&key, &at.to("admin_key")));
+        let shares = file.store.shared_config.unwrap_or_default();
+        let shared_secrets = file.store.shared_secrets.take();
         let (on_server, in_bucket) = (file.store.url.is_some(), file.files.is_some());
         self.store(&mut config, file.store, &root.to("store"));
         if on_server && !in_bucket && config.data.is_none() {
@@ -90,7 +96,19 @@ impl<'f> Settling<'f> {
                 Err(why) => self.wrong(at.to("faults").to(index), first_line(&why)),
             }
         }
-        self.upstreams_and_models(&mut config, file.upstreams, &file.families, file.models);
+        if shares {
+            self.shared(
+                &mut config,
+                &[
+                    ("upstreams", file.upstreams.is_empty()),
+                    ("families", file.families.is_empty()),
+                    ("models", file.models.is_empty()),
+                ],
+                shared_secrets,
+            );
+        } else {
+            self.upstreams_and_models(&mut config, file.upstreams, &file.families, file.models);
+        }
         config.open_metrics = file.observe.open_metrics.unwrap_or(config.open_metrics);
         let observe = file.observe;
         if let Some(Err(why)) = observe.otlp_endpoint.as_deref().map(base_url) {
@@ -178,6 +196,20 @@ impl<'f> Settling<'f> {
         }
     }
 
+    /// The store has upstreams and models. `tables`: those of which there must be none here, and whether there is none.
+    fn shared(&mut self, config: &mut Config, tables: &[(&str, bool)], secrets: Option<Vec<String>>) {
+        for (table, _) in tables.iter().filter(|(_, is_absent)| !is_absent) {
+            let message = "stands here and in the store: store.shared_config says that gateways share it there; put it there with \
+                           gatewright config push, or take store.shared_config out";
+            self.wrong(Path::default().to(*table), message);
+        }
+        config.upstreams.clear();
+        config.models.clear();
+        let mut sharing = Sharing::new(self.folder);
+        sharing.secrets = secrets.unwrap_or(sharing.secrets);
+        config.shared_config = Some(sharing);
+    }
+
     fn counters(&mut self, counters: &Counters, at: &Path) -> Option<CounterServer> {
         let (secret, place) = (&counters.url, at.to("url"));
         let url = match CountersUrl::new(&self.secret(secret, &place)?) {
@@ -245,6 +277,13 @@ impl<'f> Settling<'f> {
     }
 
     fn secret(&mut self, secret: &Secret, at: &Path) -> Option<String> {
+        if self.sharing.is_some_and(|sharing| !sharing.allows(secret)) {
+            let message = format!(
+                "a document that gateways share may not name {secret}: store.shared_secrets of their own files lists what they send"
+            );
+            self.missing(at.clone(), true, message);
+            return None;
+        }
         if let Secret::File(path) = secret {
             self.named(path.clone());
         }

@@ -12,7 +12,7 @@ const LONGEST_MODEL: usize = 200;
 /// Sign at the end of a model's id that stands for any continuation.
 const ANY: char = '*';
 
-/// What a key may do; an empty list allows all.
+/// What a key may do and know; an empty list allows all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -21,9 +21,18 @@ pub struct Scopes {
     pub models: Vec<String>,
     /// Ids of operations, such as `create_chat_completion`.
     pub operations: Vec<String>,
+    /// Whether the header `x-gatewright-upstream` tells it which upstream answered. Not written where it is false, so that
+    /// gateways of a version before read the key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub show_upstream: bool,
 }
 
 impl Scopes {
+    /// What the key of the configuration may do, which is its operator's.
+    pub(crate) fn all() -> Self {
+        Self { show_upstream: true, ..Self::default() }
+    }
+
     /// Whether the key may use a model.
     pub(crate) fn allow_model(&self, id: &str) -> bool {
         let matches = |scope: &String| match scope.strip_suffix(ANY) {
@@ -76,6 +85,14 @@ mod tests {
         assert!(!models(&["a", "b"]).allow_model("bc"));
         assert!(models(&["fast-*"]).allow_model("fast-1") && !models(&["fast-*"]).allow_model("slow-1"));
         assert!(models(&["*"]).allow_model("any"));
+    }
+
+    #[test]
+    fn a_scope_that_an_older_gateway_does_not_know_is_written_only_where_it_is_given() {
+        let written = |scopes: &Scopes| serde_json::to_string(scopes).expect("plain values");
+        assert_eq!(written(&Scopes::default()), r#"{"models":[],"operations":[]}"#);
+        let shows = Scopes::all();
+        assert_eq!(serde_json::from_str::<Scopes>(&written(&shows)).expect("scopes"), shows);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::conversation::Failure;
 use crate::protocols::{Finished, Stage};
 use crate::relay::{Fault, Remote, Verdict};
 use crate::store::{KeptFile, Output, Problem, Room, State, Task};
-use crate::tasks::Held;
+use crate::tasks::{Held, UnderWay};
 
 /// Longest pause that the gateway chooses by itself.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -34,6 +34,10 @@ pub(super) struct Following<'a> {
     deadline: u64,
     /// What went wrong the last time.
     trouble: Option<String>,
+    /// Counts it among those that its upstream makes.
+    under_way: Option<UnderWay>,
+    /// When its upstream began to work on it, in seconds since 1970.
+    began: Option<u64>,
 }
 
 impl<'a> Following<'a> {
@@ -44,38 +48,39 @@ impl<'a> Following<'a> {
         remote: Remote,
         wanted: Wanted,
         room: Option<Room>,
+        under_way: UnderWay,
     ) -> Self {
-        Self { app, task, held, remote, wanted, room, deadline: 0, trouble: None }
+        let (deadline, under_way) = (0, Some(under_way));
+        Self { app, task, held, remote, wanted, room, deadline, trouble: None, under_way, began: None }
     }
 
     /// How the video ends. `first`: what the upstream said when it took the video on. `deadline`: in milliseconds since 1970.
     pub(super) async fn run(mut self, first: Stage, deadline: u64) -> State {
         self.deadline = deadline;
         let limit = Duration::from_millis(deadline.saturating_sub(unix_millis()));
-        let Ok(state) = tokio::time::timeout(limit, self.end(first)).await else {
+        tokio::time::timeout(limit, self.end(first)).await.unwrap_or_else(|_| {
             let trouble = self.trouble.map(|trouble| format!("; the last problem: {trouble}"));
             let trouble = trouble.unwrap_or_default();
             let limit = self.app.config.video_timeout;
-            return State::failed(format!("there was no video within {limit:?}{trouble}"));
-        };
-        if let State::Completed(_) = state {
-            let took = Duration::from_secs(unix_seconds().saturating_sub(self.task.created));
-            self.app.crew.schedule.took(&self.task.model, took);
-        }
-        state
+            State::failed(format!("there was no video within {limit:?}{trouble}"))
+        })
     }
 
     async fn end(&mut self, first: Stage) -> State {
         let (mut said, mut before) = (first, None);
         loop {
             let state = match said {
-                Stage::Done(finished) => return self.fetch(&finished).await,
+                Stage::Done(finished) => {
+                    self.note_time();
+                    return self.fetch(&finished).await;
+                }
                 Stage::Failed(failure) => return self.failed(failure),
                 // A provider may put a video back into its queue. What clients were told only goes forward (3).
                 Stage::Waiting if before != Some(State::Processing) => State::Pending,
                 Stage::Waiting | Stage::Working => State::Processing,
             };
             if before.as_ref() != Some(&state) {
+                self.note_stage(&state, before.is_none());
                 self.held.advance(&state).await;
                 before = Some(state);
             }
@@ -84,6 +89,24 @@ impl<'a> Following<'a> {
                 Err(lost) => return State::failed(lost),
             };
         }
+    }
+
+    /// Notes whether the video waits at its upstream. `first`: since it was taken on.
+    fn note_stage(&mut self, state: &State, first: bool) {
+        let Some(under_way) = &mut self.under_way else { return };
+        if *state == State::Pending {
+            return under_way.waits();
+        }
+        under_way.works();
+        self.began.get_or_insert_with(|| if first { self.task.created } else { unix_seconds() });
+    }
+
+    /// The upstream has made the video: estimates follow what it took, without the time in its queue as far as that is known.
+    fn note_time(&mut self) {
+        self.under_way = None;
+        let began = self.began.unwrap_or(self.task.created);
+        let took = Duration::from_secs(unix_seconds().saturating_sub(began));
+        self.app.crew.schedule.estimates.took(&self.task.model, self.wanted.duration_s, took);
     }
 
     /// What the upstream says next. Errors: it has no such video.

@@ -28,7 +28,7 @@ use crate::protocols::{Film, Stage};
 use crate::relay::{self, Accepted, Order, Remote};
 use crate::routing::Claim;
 use crate::store::{Resumed, Room, State, Task};
-use crate::tasks::Held;
+use crate::tasks::{Held, UnderWay};
 use crate::usage::Charge;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
@@ -135,6 +135,8 @@ enum Making {
         room: Option<Room>,
         /// What its upstream said at first.
         first: Stage,
+        /// Counts it among those that its upstream makes.
+        under_way: UnderWay,
     },
 }
 
@@ -172,7 +174,9 @@ impl Work {
                         State::Pending => Stage::Waiting,
                         _ => Stage::Working,
                     };
-                    let making = remote.map(|remote| Making::Upstream { remote, room: None, first });
+                    let under_way = self.under_way();
+                    let making =
+                        remote.map(|remote| Making::Upstream { remote, room: None, first, under_way });
                     making.map_err(|why| ApiError::new(&ErrorCode::SERVER_ERROR, why.to_string()))
                 }
             };
@@ -226,19 +230,31 @@ impl Work {
                     Stage::Waiting => State::Pending,
                     _ => State::Processing,
                 };
-                let usual = || whole_seconds(self.app.crew.schedule.usual_time(&model));
-                let estimate = report.estimated_time.unwrap_or_else(usual);
+                let estimates = &self.app.crew.schedule.estimates;
+                let usual = || estimates.of(&model, self.wanted.duration_s, state == State::Pending);
+                let estimate = report.estimated_time.unwrap_or_else(|| whole_seconds(usual()));
+                // Whoever comes next waits behind it.
+                let mut under_way = self.under_way();
+                if state == State::Pending {
+                    under_way.waits();
+                } else {
+                    under_way.works();
+                }
                 let endpoint = &remote.provider.endpoint;
-                let origin = Origin { model, upstream: Arc::clone(&endpoint.name) };
+                let origin = Origin::new(model, Arc::clone(&endpoint.name));
                 let maker = Maker::Upstream(remote.record());
                 let (deadline, mut response) = self.accept(state, maker, estimate, origin).await?;
                 response.headers_mut().insert(relay::UPSTREAM_HEADER, endpoint.label.clone());
                 if let Some(dropped) = dropped {
                     response.headers_mut().insert(relay::DROPPED_HEADER, dropped);
                 }
-                Ok((Making::Upstream { remote, room, first: report.stage }, deadline, response))
+                Ok((Making::Upstream { remote, room, first: report.stage, under_way }, deadline, response))
             }
         }
+    }
+
+    fn under_way(&self) -> UnderWay {
+        self.app.crew.schedule.estimates.under_way(&self.task.model, self.wanted.duration_s)
     }
 
     async fn simulate(
@@ -273,7 +289,7 @@ impl Work {
         charge.told(Usage::default());
         charge.complete();
         let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
-        let origin = Origin { model: Arc::clone(&order.route.id), upstream };
+        let origin = Origin::new(Arc::clone(&order.route.id), upstream);
         let maker = Maker::Simulator { prompt };
         let (deadline, response) = self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
         Ok((Making::Simulated(job), deadline, response))
@@ -313,8 +329,9 @@ impl Work {
             Making::Simulated(job) => {
                 job.run(&self.app, &self.held, self.app.config.video_time, deadline).await
             }
-            Making::Upstream { remote, room, first } => {
-                let following = Following::new(&self.app, &self.task, &self.held, remote, self.wanted, room);
+            Making::Upstream { remote, room, first, under_way } => {
+                let Self { app, task, held, wanted, .. } = self;
+                let following = Following::new(app, task, held, remote, *wanted, room, under_way);
                 following.run(first, deadline).await
             }
         };

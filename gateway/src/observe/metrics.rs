@@ -28,6 +28,10 @@ const STATES: &[(&str, &str)] = &[
     ("gatewright_usage_requests", "Requests since the start by what became of their usage."),
     ("gatewright_store_failures", "Failed attempts to write usage to the store."),
     (
+        "gatewright_usage_unjournaled",
+        "Requests since the start whose usage the journal could not take: it is in memory alone until the store has it.",
+    ),
+    (
         "gatewright_store_waiting",
         "What waits in memory until the store takes it: changes of stored responses (responses), answers by idempotency keys \
          (answers), ends of video tasks (task_ends).",
@@ -52,6 +56,8 @@ const STATES: &[(&str, &str)] = &[
         "gatewright_counters_local_requests",
         "Requests of keys with limits that were judged without that server.",
     ),
+    ("gatewright_config_revision", "The revision of the shared configuration that is in use; 0: none."),
+    ("gatewright_config_refused", "The newest revision, if it cannot be used here; else 0."),
     ("gatewright_upstream_in_flight", "Requests that the upstream is answering."),
     (
         "gatewright_upstream_breaker",

@@ -132,9 +132,14 @@ impl Shown {
         self.change(|entry| {
             entry.status = Some(status);
             entry.first_byte_ms = Some(millis(entry.since.elapsed()));
-            (entry.model, entry.upstream) =
-                origin.map(|origin| (Arc::clone(&origin.model), Arc::clone(&origin.upstream))).unzip();
+            entry.model = origin.map(|origin| Arc::clone(&origin.model));
+            entry.upstream = origin.and_then(Origin::upstream).map(Arc::clone);
         });
+    }
+
+    /// What an upstream answers has come only now.
+    pub(super) fn found(&self, origin: &Origin) {
+        self.change(|entry| entry.upstream = origin.upstream().map(Arc::clone));
     }
 
     /// Its response was sent, or will not be.
@@ -183,7 +188,7 @@ mod tests {
         assert_eq!(now["under_way"][0]["key"], "key_1");
         assert_eq!(now["under_way"][0]["outcome"], Value::Null);
 
-        let origin = Origin { model: "painter".into(), upstream: "one".into() };
+        let origin = Origin::new("painter".into(), "one".into());
         shown.answered(200, Some(&origin));
         shown.ended("complete", 12);
         drop(shown);
@@ -195,6 +200,23 @@ mod tests {
             (&ended["outcome"], &ended["bytes"], &ended["status"]),
             (&json!("complete"), &json!(12), &json!(200))
         );
+    }
+
+    #[test]
+    fn an_upstream_that_answers_after_the_response_has_begun_is_shown() {
+        let recent = Arc::<Recent>::default();
+        let shown = Recent::begin(&recent, &operations::CREATE_CHAT_COMPLETION, "req_1");
+        let origin = Origin::sought("m".into());
+        shown.answered(200, Some(&origin));
+        let now = listed(&recent);
+        assert_eq!(
+            (&now["under_way"][0]["model"], &now["under_way"][0]["upstream"]),
+            (&json!("m"), &json!(null))
+        );
+        origin.found(&Origin::new("m".into(), "two".into()));
+        shown.found(&origin);
+        shown.ended("complete", 1);
+        assert_eq!(listed(&recent)["recent"][0]["upstream"], "two");
     }
 
     #[test]

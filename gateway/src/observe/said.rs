@@ -1,11 +1,13 @@
-//! What a response says of itself, read beside its way to the client: why it ended, and whether it holds an error. Only where
-//! traces are exported. No text of an upstream is kept, which may repeat a secret: words that are not known count as others.
+//! What a response says of itself, read beside its way to the client: its id, why it ended, and whether it holds an error. Only
+//! where traces are exported. No text of an upstream is kept, which may repeat a secret: words that are not known count as others,
+//! and an id is kept only if it has the form of one and not that of a key.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use gatewright::ErrorCode;
+use gatewright::redact::Redactor;
 use gatewright::sse::{Decoder, Item};
 use http::{HeaderMap, header};
 use serde::Deserialize;
@@ -17,6 +19,8 @@ pub(super) const OTHER: &str = "_OTHER";
 const MOST_BYTES: usize = 1024 * 1024;
 /// Maximum number of choices whose ends are told.
 const MOST_CHOICES: usize = 128;
+/// Maximum length of an id, in bytes.
+const LONGEST_ID: usize = 200;
 /// Why an answer ends, in the words of each protocol.
 const REASONS: &[&str] = &[
     "stop",
@@ -56,6 +60,8 @@ const ENDS: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
 #[derive(Debug)]
 pub(super) struct Said {
     form: Form,
+    /// The id of the response.
+    pub(super) id: Option<String>,
     /// By the index of the choice.
     reasons: BTreeMap<usize, &'static str>,
     /// The code of an error.
@@ -77,6 +83,8 @@ enum Form {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Part<'a> {
+    #[serde(borrow, alias = "responseId")]
+    id: Option<&'a RawValue>,
     #[serde(borrow, alias = "candidates")]
     choices: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -91,8 +99,8 @@ struct Part<'a> {
     stop_reason: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    /// In the events of a response.
-    #[serde(borrow)]
+    /// In the events of a response, and in the first one of a message.
+    #[serde(borrow, alias = "message")]
     response: Option<&'a RawValue>,
     #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
@@ -122,7 +130,7 @@ impl Said {
             media_type if media_type.starts_with("application/json") => Form::Document(Vec::new()),
             _ => Form::Unread,
         };
-        Self { form, reasons: BTreeMap::new(), error: None, begun, first_event: None }
+        Self { form, id: None, reasons: BTreeMap::new(), error: None, begun, first_event: None }
     }
 
     /// The next piece of the body.
@@ -174,6 +182,9 @@ impl Said {
     }
 
     fn note(&mut self, part: &Part<'_>) {
+        if self.id.is_none() {
+            self.id = part.id.and_then(text).filter(|id| is_id(id)).map(Cow::into_owned);
+        }
         let is_error = part.kind.and_then(text).is_some_and(|kind| kind == "error");
         if part.error.is_some() || is_error {
             let code = inner(part.error).code.or(part.code).and_then(text);
@@ -199,6 +210,14 @@ impl Said {
             self.reasons.insert(choice, known.unwrap_or(&OTHER));
         }
     }
+}
+
+/// Whether a text can be the id of a response, and can be shown.
+fn is_id(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    (1..=LONGEST_ID).contains(&text.len())
+        && text.bytes().all(is_part)
+        && Redactor::default().redact(text) == text
 }
 
 /// The members of a member.
@@ -257,6 +276,33 @@ mod tests {
         ] {
             assert_eq!(said("application/json", document), (reasons, None), "{document}");
         }
+    }
+
+    #[test]
+    fn each_protocol_says_its_id_in_documents_and_in_streams() {
+        let id_of = |media_type: &'static str, body: &str| {
+            let headers =
+                HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
+            let mut said = Said::new(&headers, true, Instant::now());
+            said.take(body.as_bytes());
+            said.end();
+            said.id
+        };
+        for part in [
+            r#"{"id":"id-1","choices":[]}"#,
+            r#"{"type":"response.created","response":{"id":"id-1","output":[{"id":"msg-2"}]}}"#,
+            r#"{"type":"message_start","message":{"id":"id-1"}}"#,
+            r#"{"candidates":[],"responseId":"id-1"}"#,
+        ] {
+            assert_eq!(id_of("application/json", part).as_deref(), Some("id-1"), "{part}");
+            let events = format!("data: {part}\n\ndata: {{\"id\":\"id-2\"}}\n\n");
+            assert_eq!(id_of("text/event-stream", &events).as_deref(), Some("id-1"), "{part}");
+        }
+        let key = format!("sk-proj-{}", "aB3".repeat(16));
+        for id in ["", "two words", "<b>", "line\\n", &"x".repeat(LONGEST_ID + 1), &key] {
+            assert_eq!(id_of("application/json", &format!(r#"{{"id":"{id}"}}"#)), None, "{id}");
+        }
+        assert_eq!(id_of("application/json", r#"{"id":7}"#), None);
     }
 
     #[test]

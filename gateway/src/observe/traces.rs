@@ -171,8 +171,8 @@ pub(super) fn told(span: &Span, known: &Known<'_>) {
         _ if outcome == "failed" => set("error.type", OTHER.into()),
         _ => {}
     }
-    if let Some(origin) = origin {
-        set("gatewright.upstream", origin.upstream.to_string().into());
+    if let Some(upstream) = origin.and_then(Origin::upstream) {
+        set("gatewright.upstream", upstream.to_string().into());
     }
     let Some(operation) = operation else { return };
     set("http.route", operation.path.into());
@@ -186,6 +186,9 @@ pub(super) fn told(span: &Span, known: &Known<'_>) {
     if let Some(waited) = said.first_event {
         set("gen_ai.request.stream", true.into());
         set("gen_ai.response.time_to_first_chunk", waited.as_secs_f64().into());
+    }
+    if let Some(id) = &said.id {
+        set("gen_ai.response.id", id.clone().into());
     }
     let reasons: Vec<StringValue> = said.reasons().map(StringValue::from).collect();
     if !reasons.is_empty() {

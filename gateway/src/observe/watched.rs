@@ -128,9 +128,13 @@ impl Drop for Sending {
             (false, false) => "aborted",
         };
         if let Some(shown) = &request.shown {
+            if let Some(origin) = origin {
+                shown.found(origin);
+            }
             shown.ended(outcome, *bytes);
         }
-        let (model, upstream) = origin.as_ref().map(|origin| (&*origin.model, &*origin.upstream)).unzip();
+        let model = origin.as_ref().map(|origin| &*origin.model);
+        let upstream = origin.as_ref().and_then(Origin::upstream).map(|upstream| &**upstream);
         if let Some(said) = said {
             said.end();
             let (operation, origin) = (request.operation, origin.as_ref());

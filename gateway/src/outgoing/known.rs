@@ -17,7 +17,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(3 * ATTEMPT_TIMEOUT.as_se
 #[derive(Default)]
 pub(super) struct Known {
     sending: Tally,
-    /// When those are due whose last attempt failed here, in milliseconds since 1970, by their ids.
+    /// When those are due whose last attempt failed here, by their ids, in milliseconds of a clock that only goes forward.
     again: Mutex<HashMap<String, u64>>,
     delivered: AtomicUsize,
     dead: AtomicUsize,
@@ -30,25 +30,26 @@ impl Known {
         self.sending.one()
     }
 
-    /// What came of an attempt.
-    pub(super) fn note(&self, id: &str, attempted: &Attempted) {
+    /// What came of an attempt. `now`: in milliseconds, as `again` has it.
+    pub(super) fn note(&self, id: &str, attempted: &Attempted, now: u64) {
         match attempted {
             Attempted::Delivered => _ = self.delivered.fetch_add(1, Ordering::Relaxed),
             Attempted::Dead { .. } => _ = self.dead.fetch_add(1, Ordering::Relaxed),
-            Attempted::Again { due, .. } => {
+            Attempted::Again { after, .. } => {
+                let due = now.saturating_add(millis(*after));
                 let mut again = self.again();
                 // Other gateways of the store take some of them over: those that stay here must not become ever more.
                 if again.len() >= MOST_NOTICES {
-                    again.retain(|_, other| !is_overdue(*other, *due));
+                    again.retain(|_, other| !is_overdue(*other, due));
                 }
                 if again.len() < MOST_NOTICES {
-                    again.insert(id.to_owned(), *due);
+                    again.insert(id.to_owned(), due);
                 }
             }
         }
     }
 
-    /// How many are in each state at a time, in milliseconds since 1970.
+    /// How many are in each state at a time.
     pub(super) fn states(&self, now: u64) -> [(&'static str, usize); 4] {
         let mut again = self.again();
         again.retain(|_, due| !is_overdue(*due, now));
@@ -74,8 +75,8 @@ fn is_overdue(due: u64, now: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn again(due: u64) -> Attempted {
-        Attempted::Again { due, problem: "refused".to_owned() }
+    fn again(after: u64) -> Attempted {
+        Attempted::Again { after: Duration::from_millis(after), problem: "refused".to_owned() }
     }
 
     /// How many are sent, tried again later, delivered and given up.
@@ -88,12 +89,12 @@ mod tests {
         let known = Known::default();
         let sends = known.sends("a");
         assert_eq!(counts(&known, 0), [1, 0, 0, 0]);
-        known.note("a", &again(5));
+        known.note("a", &again(5), 0);
         drop(sends);
         assert_eq!(counts(&known, 0), [0, 1, 0, 0]);
         drop(known.sends("a"));
-        known.note("a", &Attempted::Delivered);
-        known.note("b", &Attempted::Dead { problem: "refused".to_owned() });
+        known.note("a", &Attempted::Delivered, 0);
+        known.note("b", &Attempted::Dead { problem: "refused".to_owned() }, 0);
         assert_eq!(counts(&known, 0), [0, 0, 1, 1]);
     }
 
@@ -101,11 +102,11 @@ mod tests {
     fn what_others_try_again_is_forgotten_and_what_is_known_is_bounded() {
         let known = Known::default();
         for number in 0..=MOST_NOTICES {
-            known.note(&number.to_string(), &again(1));
+            known.note(&number.to_string(), &again(1), 0);
         }
         assert_eq!(counts(&known, 1)[1], MOST_NOTICES);
         let later = 2 + millis(LEASE);
-        known.note("later", &again(later));
+        known.note("later", &again(2), millis(LEASE));
         assert_eq!(known.again().len(), 1);
         assert_eq!(counts(&known, later)[1], 1);
         assert_eq!(counts(&known, 2 * later)[1], 0);

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::known::{Known, LEASE};
 use super::names::MOST_ATTEMPTS;
 use super::sender::Sender;
-use crate::clock::{millis, unix_millis};
-use crate::store::{Attempted, Due, Notice, Store, TOLD_FOR, Task};
+use crate::clock::monotonic_millis;
+use crate::store::{Attempted, Due, Notice, Store, Task};
 use crate::supervised::supervise;
 use crate::wire::ApiError;
 
@@ -85,7 +85,7 @@ impl Outbox {
 
     /// How many notifications are in each state, as far as this process knows: it does not ask the store.
     pub(crate) fn states(&self) -> [(&'static str, usize); 4] {
-        self.known.states(unix_millis())
+        self.known.states(monotonic_millis())
     }
 
     /// Resolves when nothing is to be tried any more, or, where notifications last, when nothing is due or being tried.
@@ -95,7 +95,7 @@ impl Outbox {
             let is_trying = self.attempts.available_permits() < MOST_ATTEMPTS;
             match next {
                 Ok(None) if !is_trying => return,
-                Ok(Some(due)) if lasting && !is_trying && due > unix_millis() => return,
+                Ok(Some(wait)) if lasting && !is_trying && !wait.is_zero() => return,
                 Err(_) if lasting => return,
                 _ => tokio::time::sleep(Duration::from_millis(20)).await,
             }
@@ -104,8 +104,7 @@ impl Outbox {
 
     /// Forgets what was told long ago.
     pub(crate) async fn forget(&self) {
-        let before = unix_millis().saturating_sub(millis(TOLD_FOR));
-        if let Err(error) = self.store.forget_deliveries(before).await {
+        if let Err(error) = self.store.forget_deliveries().await {
             tracing::warn!("{error}: old notifications are not removed");
         }
     }
@@ -122,10 +121,9 @@ impl Outbox {
         }
         let mut next = self.store.next_delivery().await;
         let mut due = Vec::new();
-        let now = unix_millis();
         // Taking some writes, which holds others up: only where there is something to take.
-        if matches!(next, Ok(Some(first)) if first <= now) {
-            next = match self.store.due_deliveries(now, now + millis(LEASE), places.len()).await {
+        if matches!(next, Ok(Some(wait)) if wait.is_zero()) {
+            next = match self.store.due_deliveries(LEASE, places.len()).await {
                 Ok(taken) => {
                     due = taken;
                     self.store.next_delivery().await
@@ -143,7 +141,7 @@ impl Outbox {
         }
         let was_failing = self.failing.swap(next.is_err(), Ordering::Relaxed);
         match next {
-            Ok(Some(next)) => Duration::from_millis(next.saturating_sub(unix_millis())).min(POLL),
+            Ok(Some(wait)) => wait.min(POLL),
             Ok(None) => POLL,
             Err(error) => {
                 if !was_failing {
@@ -166,16 +164,14 @@ impl Outbox {
                 tracing::warn!(task, attempt, problem, "webhook not delivered");
                 let problem = problem.chars().take(LONGEST_PROBLEM).collect();
                 match pause(self.first_pause, attempt) {
-                    Some(pause) => {
-                        Attempted::Again { due: unix_millis().saturating_add(millis(pause)), problem }
-                    }
+                    Some(after) => Attempted::Again { after, problem },
                     None => Attempted::Dead { problem },
                 }
             }
         };
-        self.known.note(&notice.id, &attempted);
+        self.known.note(&notice.id, &attempted, monotonic_millis());
         // What the store does not take is tried again with the same id: it is delivered at least once.
-        if let Err(error) = self.store.attempted(&lease, &attempted, unix_millis()).await {
+        if let Err(error) = self.store.attempted(&lease, &attempted).await {
             tracing::warn!(task, "{error}: what came of a notification is not kept");
         }
     }

@@ -38,7 +38,7 @@ pub(super) enum Answered {
 }
 
 /// Asks the upstream of a claim.
-pub(super) async fn ask(journey: &Journey<'_>, parcel: &Parcel, claim: &Claim) -> Result<Answered, Fault> {
+pub(super) async fn ask(journey: &Journey, parcel: &Parcel, claim: &Claim) -> Result<Answered, Fault> {
     let destination = &claim.destination;
     let endpoint = &destination.provider.endpoint;
     let protocol = parcel.protocol;
@@ -100,7 +100,7 @@ where
 
 /// What the client gets of a successful answer.
 pub(super) async fn passed(
-    journey: &Journey<'_>,
+    journey: &Journey,
     parcel: &Parcel,
     claim: &Claim,
     body: Body,
@@ -159,7 +159,7 @@ pub(super) async fn passed(
 }
 
 /// Stores an answer that is relayed.
-fn keeper(journey: &Journey<'_>, parcel: &Parcel, claim: &Claim) -> Option<Keeper> {
+fn keeper(journey: &Journey, parcel: &Parcel, claim: &Claim) -> Option<Keeper> {
     parcel.keeper.clone().map(|keeper| keeper.held(claim, &journey.asked.model))
 }
 
@@ -173,7 +173,7 @@ fn keep(keeper: Option<&Keeper>, document: &Bytes) {
 
 /// What the client gets of a whole answer. A long one is read on a thread of its own, so that others do not wait for it.
 async fn passed_document(
-    journey: &Journey<'_>,
+    journey: &Journey,
     parcel: &Parcel,
     claim: &Claim,
     document: Bytes,

@@ -22,7 +22,7 @@ type Handler = fn(&App, &Call, &Budget) -> Result<Response, ApiError>;
 
 /// The answer of the embedded provider. Errors: its own, or a budget has no room for the request.
 pub(super) async fn answer(
-    journey: &Journey<'_>,
+    journey: &Journey,
     parcel: Parcel,
     mut claim: Claim,
 ) -> Result<Response, ApiError> {
@@ -36,10 +36,10 @@ pub(super) async fn answer(
     }
 }
 
-async fn answered(journey: &Journey<'_>, parcel: &Parcel, claim: &mut Claim) -> Result<Answered, ApiError> {
+async fn answered(journey: &Journey, parcel: &Parcel, claim: &mut Claim) -> Result<Answered, ApiError> {
     let call = call_of(journey, parcel, &claim.destination.model);
     let response = match journey.action {
-        Action::Image => images::create(journey.app, &call).await?,
+        Action::Image => images::create(&journey.app, &call).await?,
         _ => worked_out(journey, parcel.protocol, call).await?,
     };
     claim.succeeded(std::time::Instant::now());
@@ -53,11 +53,7 @@ async fn answered(journey: &Journey<'_>, parcel: &Parcel, claim: &mut Claim) -> 
 }
 
 /// The next turn of a conversation, or what is asked about it.
-async fn worked_out(
-    journey: &Journey<'_>,
-    protocol: Protocol,
-    call: Arc<Call>,
-) -> Result<Response, ApiError> {
+async fn worked_out(journey: &Journey, protocol: Protocol, call: Arc<Call>) -> Result<Response, ApiError> {
     let handler: Handler = match (protocol, journey.action) {
         (Protocol::Responses, Action::Compact) => responses::compact,
         (Protocol::Responses, _) => responses::create,
@@ -66,16 +62,16 @@ async fn worked_out(
         (Protocol::Native, _) => native::generate,
         (Protocol::Chat | Protocol::Messages, _) => chat::create,
     };
-    let app = Arc::clone(journey.app);
+    let app = Arc::clone(&journey.app);
     journey.app.workshop.work(move |budget| handler(&app, &call, budget)).await
 }
 
 /// The call in the words of the provider.
-fn call_of(journey: &Journey<'_>, parcel: &Parcel, model: &str) -> Arc<Call> {
+fn call_of(journey: &Journey, parcel: &Parcel, model: &str) -> Arc<Call> {
     if parcel.asked.is_none() && journey.asked.model == model {
-        return Arc::clone(journey.call);
+        return Arc::clone(&journey.call);
     }
-    let mut call = Call::clone(journey.call);
+    let mut call = Call::clone(&journey.call);
     call.body = parcel.body.clone();
     if parcel.asked.is_some() {
         call.operation = &operations::CREATE_CHAT_COMPLETION;

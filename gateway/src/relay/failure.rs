@@ -221,24 +221,35 @@ pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
     ApiError::new(code, message).retry_after(whole_seconds(wait))
 }
 
+/// What the last event of a stream that failed says.
+pub(crate) struct LastWords<'a> {
+    code: &'static ErrorCode,
+    message: &'a str,
+    param: Option<&'a str>,
+}
+
+impl<'a> LastWords<'a> {
+    pub(crate) fn of(failure: &'a Failure) -> Self {
+        Self { code: code_of(failure.kind), message: &failure.message, param: failure.param.as_deref() }
+    }
+
+    pub(crate) fn of_error(error: &'a ApiError) -> Self {
+        Self { code: error.code(), message: error.message(), param: error.field() }
+    }
+}
+
 /// The end of a stream that failed, in the words of its protocol and without the sign of success.
-pub(crate) fn last_event(protocol: Protocol, failure: &Failure, observer: &Observer) -> String {
-    let code = code_of(failure.kind);
-    let message = &failure.message;
+pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Observer) -> String {
+    let LastWords { code, message, param } = *said;
     match protocol {
         Protocol::Chat => {
-            let error = json!({ "message": message, "type": code.error_type, "param": failure.param, "code": code.code });
+            let error =
+                json!({ "message": message, "type": code.error_type, "param": param, "code": code.code });
             format!("data: {}\n\n", json!({ "error": error }))
         }
         Protocol::Messages => {
-            let kind = match failure.kind {
-                FailureKind::Overloaded => "overloaded_error",
-                FailureKind::RateLimited | FailureKind::QuotaExceeded => "rate_limit_error",
-                FailureKind::Timeout => "timeout_error",
-                FailureKind::InvalidRequest => "invalid_request_error",
-                _ => "api_error",
-            };
-            let event = json!({ "type": "error", "error": { "type": kind, "message": message } });
+            let event =
+                json!({ "type": "error", "error": { "type": code.messages_type, "message": message } });
             format!("event: error\ndata: {event}\n\n")
         }
         Protocol::Native => {
@@ -349,7 +360,7 @@ mod tests {
             r#"{"type":"response.created","sequence_number":4,"response":{"id":"r1","model":"theirs"}}"#;
         observer.event(None, created);
         let fault = Fault::broken("broke off", &Redactor::default());
-        let event = last_event(Protocol::Responses, fault.failure(), &observer);
+        let event = last_event(Protocol::Responses, &LastWords::of(fault.failure()), &observer);
         let data: Value = event
             .strip_prefix("event: response.failed\ndata: ")
             .and_then(|data| serde_json::from_str(data.trim_end()).ok())

@@ -109,7 +109,7 @@ async fn ask(
     };
     response.headers_mut().insert(UPSTREAM_HEADER, endpoint.label.clone());
     let (model, upstream) = (Arc::clone(&holder.model), Arc::clone(&endpoint.name));
-    response.extensions_mut().insert(Origin { model, upstream });
+    response.extensions_mut().insert(Origin::new(model, upstream));
     Ok(response)
 }
 

@@ -67,7 +67,7 @@ pub(super) fn own_models() -> Rules {
     Rules::default().own_models(true)
 }
 
-impl Journey<'_> {
+impl Journey {
     /// Counts the tokens of a request whose upstreams do not.
     pub(super) async fn estimate(&self) -> Result<Response, ApiError> {
         let (from, model) = (self.protocol, self.asked.model.clone());
@@ -99,6 +99,17 @@ impl Journey<'_> {
         if protocol == self.protocol {
             return self.relayed(luggage, destination).await;
         }
+        // What is relayed as it came, which is most, does not carry the room that a translation takes.
+        Box::pin(self.translated(luggage, protocol, model)).await
+    }
+
+    /// The request in the words of another protocol.
+    async fn translated(
+        &self,
+        luggage: &mut Luggage,
+        protocol: Protocol,
+        model: &Arc<str>,
+    ) -> Result<Parcel, ApiError> {
         let mut translation = match luggage.translation.take() {
             Some(translation) => translation,
             None => self.read().await?,
@@ -129,7 +140,7 @@ impl Journey<'_> {
     /// Checks the request, and reads it into the neutral form.
     async fn read(&self) -> Result<Translation, ApiError> {
         let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
-        let (model, app) = (self.asked.model.clone(), Arc::clone(self.app));
+        let (model, app) = (self.asked.model.clone(), Arc::clone(&self.app));
         let read = move |call: &Call| {
             let mut share = app.share_of(&call.caller);
             let weight = gatewright::json_weight(&call.body);
@@ -158,14 +169,14 @@ impl Journey<'_> {
         work: impl FnOnce(&Call) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         if self.call.body.len() <= LONG_BODY && self.asked.previous.is_none() {
-            return work(self.call);
+            return work(&self.call);
         }
-        let (call, mut share) = (Arc::clone(self.call), self.app.share_of(&self.call.caller));
+        let (call, mut share) = (Arc::clone(&self.call), self.app.share_of(&self.call.caller));
         let work = move |_: &Budget| {
             let weight = gatewright::json_weight(&call.body);
             share.hold(weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
             work(&call)
         };
-        self.app.workshop.work(work).await
+        Box::pin(self.app.workshop.work(work)).await
     }
 }

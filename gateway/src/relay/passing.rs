@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use gatewright::{ErrorCode, operations};
 
 use super::continued::Keeper;
-use super::failure::last_event;
+use super::failure::{LastWords, last_event};
 use super::frames::Fields;
 use super::observer::{Observer, Progress, Seen};
 use crate::conversation::{Failure, Protocol, Usage};
@@ -183,16 +183,11 @@ impl Events for Passing {
     }
 
     fn fail(&mut self, failure: &Failure, out: &mut BytesMut) {
-        let event = last_event(self.protocol, failure, &self.observer);
-        match &mut self.framing {
-            Framing::Events => out.extend_from_slice(event.as_bytes()),
-            Framing::Array { opened } => {
-                open_array(opened, out);
-                let document = event.strip_prefix("data: ").unwrap_or(&event).trim_end();
-                out.extend_from_slice(document.as_bytes());
-                out.extend_from_slice(b"]");
-            }
-        }
+        write_end(
+            &mut self.framing,
+            &last_event(self.protocol, &LastWords::of(failure), &self.observer),
+            out,
+        );
     }
 
     fn kept(&self) -> usize {
@@ -213,6 +208,19 @@ impl Events for Passing {
 
     fn pieces(&self) -> u64 {
         self.observer.pieces
+    }
+}
+
+/// Writes the last event of a stream that failed.
+pub(super) fn write_end(framing: &mut Framing, event: &str, out: &mut BytesMut) {
+    match framing {
+        Framing::Events => out.extend_from_slice(event.as_bytes()),
+        Framing::Array { opened } => {
+            open_array(opened, out);
+            let document = event.strip_prefix("data: ").unwrap_or(event).trim_end();
+            out.extend_from_slice(document.as_bytes());
+            out.extend_from_slice(b"]");
+        }
     }
 }
 

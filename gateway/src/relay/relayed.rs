@@ -10,7 +10,7 @@ use crate::conversation::Protocol;
 use crate::routing::Destination;
 use crate::wire::{ApiError, Call};
 
-impl Journey<'_> {
+impl Journey {
     /// Errors: the request breaks the rules, or continues a response that the caller does not have.
     pub(super) async fn relayed(
         &self,
@@ -27,7 +27,7 @@ impl Journey<'_> {
         let holder = luggage.previous.as_ref().and_then(|previous| previous.holder.as_ref());
         let is_there = holder.is_some_and(|holder| holder.upstream == *upstream);
         if luggage.relayed_there != Some(is_there) {
-            let app = Arc::clone(self.app);
+            let app = Arc::clone(&self.app);
             let check = move |call: &Call| {
                 let request = call.checked_body_by(own_models())?;
                 match protocol {

@@ -26,7 +26,7 @@ use crate::wire::{Presence, Response};
 use crate::work::Workshop;
 
 /// Silence after which a comment tells the client that its answer is still under way.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long the upstream may take to end the connection after its last event, so that it can be used again.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
@@ -125,19 +125,12 @@ impl Stream {
     /// The response to the client.
     pub(crate) fn respond(mut self, account: Account) -> Response {
         self.account = Some(account);
-        let media_type = match self.events.framing() {
-            Framing::Events => "text/event-stream; charset=utf-8",
-            Framing::Array { .. } => "application/json",
-        };
+        let framing = self.events.framing();
         let body = stream::unfold(self, |mut stream| async move {
             let bytes = stream.next().await?;
             Some((bytes, stream))
         });
-        let mut response = Response::new(Body::from_stream(body));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        response
+        headed(Body::from_stream(body), framing)
     }
 
     /// The next bytes for the client; none at the end. Errors: the stream was given up.
@@ -145,11 +138,16 @@ impl Stream {
         let asked = Instant::now();
         loop {
             if !self.out.is_empty() {
-                if self.events.progress() >= Progress::Ended
+                let progress = self.events.progress();
+                if progress >= Progress::Ended
                     && let Some(keeper) = self.storing.take()
                 {
                     // It takes room in every stream.
                     Box::pin(keeper.written()).await;
+                }
+                if progress == Progress::Ended {
+                    // Before the client has the end: what it was told counts, also if the gateway is killed then.
+                    self.settle(true);
                 }
                 return Some(Ok(self.out.split().freeze()));
             }
@@ -246,6 +244,19 @@ impl Stream {
         self.events.fail(fault.failure(), &mut self.out);
         self.failed = fault.verdict == Verdict::Upstream;
     }
+}
+
+/// The response of a stream.
+pub(super) fn headed(body: Body, framing: Framing) -> Response {
+    let media_type = match framing {
+        Framing::Events => "text/event-stream; charset=utf-8",
+        Framing::Array { .. } => "application/json",
+    };
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is asked for of which upstream, for the span of a request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::Uri;
@@ -7,9 +8,11 @@ use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{KeyValue, Value};
 use serde::Deserialize;
 use serde_json::Number;
+use serde_json::value::RawValue;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+use crate::config::ModelKind;
 use crate::observe::{current_span, provider_name};
 use crate::routing::{Destination, Route};
 
@@ -30,7 +33,7 @@ struct Told<'r> {
 /// The parameters of a request in the words of each protocol.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Parameters {
+struct Parameters<'a> {
     #[serde(alias = "maxOutputTokens", alias = "max_completion_tokens", alias = "max_output_tokens")]
     max_tokens: Option<Number>,
     temperature: Option<Number>,
@@ -45,8 +48,16 @@ struct Parameters {
     seed: Option<Number>,
     #[serde(alias = "candidateCount")]
     n: Option<Number>,
+    /// `{"type"}` of the text, or how an image is to be handed over.
+    #[serde(borrow, alias = "output_format")]
+    response_format: Option<&'a RawValue>,
+    /// `{"format": {"type"}}`
+    #[serde(borrow, alias = "output_config")]
+    text: Option<&'a RawValue>,
+    #[serde(borrow, alias = "responseMimeType", alias = "response_mime_type")]
+    media_type: Option<&'a RawValue>,
     /// The place of these in the native protocol.
-    #[serde(rename = "generationConfig", alias = "generation_config")]
+    #[serde(borrow, rename = "generationConfig", alias = "generation_config")]
     native: Option<Box<Self>>,
 }
 
@@ -84,7 +95,12 @@ impl Drop for Asking<'_> {
                 set("server.port", i64::from(address.port_u16().unwrap_or(usual)).into());
             }
         }
-        for (name, value) in Parameters::of(body).named() {
+        let parameters = Parameters::of(body);
+        let output = if route.model.kind == ModelKind::Image { Some("image") } else { parameters.output() };
+        if let Some(output) = output {
+            set("gen_ai.output.type", output.into());
+        }
+        for (name, value) in parameters.named() {
             if let Some(value) = value {
                 set(name, value);
             }
@@ -92,14 +108,39 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Parameters {
+/// The form of the output, in the places of each protocol. What has another form says nothing.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Format<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    format: Option<Box<Self>>,
+}
+
+impl<'a> Parameters<'a> {
     /// None of a body that is too long or malformed.
-    fn of(body: &[u8]) -> Self {
-        let read = (body.len() <= MOST_BYTES).then(|| serde_json::from_slice::<Self>(body).ok()).flatten();
-        let mut parameters = read.unwrap_or_default();
+    fn of(body: &'a [u8]) -> Self {
+        let read = (body.len() <= MOST_BYTES).then(|| serde_json::from_slice(body).ok()).flatten();
+        let mut parameters: Self = read.unwrap_or_default();
         match parameters.native.take() {
             Some(native) => *native,
             None => parameters,
+        }
+    }
+
+    /// What text is to be made, in the words of the conventions.
+    fn output(&self) -> Option<&'static str> {
+        let format =
+            |format: &'a RawValue| serde_json::from_str::<Format<'a>>(format.get()).unwrap_or_default();
+        let inner = self.text.and_then(|text| format(text).format).map(|inner| *inner);
+        let kind = inner.or(self.response_format.map(format)).and_then(|format| format.kind);
+        let media_type =
+            || self.media_type.and_then(|own| serde_json::from_str::<Cow<'_, str>>(own.get()).ok());
+        match &*kind.or_else(media_type)? {
+            "json_object" | "json_schema" | "application/json" => Some("json"),
+            "text" | "text/plain" => Some("text"),
+            _ => None,
         }
     }
 
@@ -118,5 +159,27 @@ impl Parameters {
             ("gen_ai.request.frequency_penalty", real(self.frequency_penalty)),
             ("gen_ai.request.presence_penalty", real(self.presence_penalty)),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_of_the_output_is_told_in_the_words_of_the_conventions() {
+        for (body, output) in [
+            (r#"{"response_format":{"type":"json_schema","json_schema":{"name":"a"}}}"#, Some("json")),
+            (r#"{"response_format":{"type":"text"}}"#, Some("text")),
+            (r#"{"text":{"format":{"type":"json_object"},"verbosity":"low"}}"#, Some("json")),
+            (r#"{"output_config":{"format":{"type":"json_schema","schema":{}}}}"#, Some("json")),
+            (r#"{"output_format":{"type":"json_schema"}}"#, Some("json")),
+            (r#"{"generationConfig":{"responseMimeType":"application/json"}}"#, Some("json")),
+            (r#"{"generationConfig":{"topK":3,"responseMimeType":"text/x.enum"}}"#, None),
+            (r#"{"response_format":"url","text":7}"#, None),
+            (r#"{"messages":[]}"#, None),
+        ] {
+            assert_eq!(Parameters::of(body.as_bytes()).output(), output, "{body}");
+        }
     }
 }

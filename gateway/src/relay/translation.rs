@@ -69,13 +69,8 @@ impl Translation {
     }
 
     /// `request`: what an answer may repeat. `share`: the memory of both.
-    pub(super) fn new(
-        journey: &Journey<'_>,
-        conversation: Conversation,
-        request: Value,
-        share: Share,
-    ) -> Self {
-        let strict = is_strict(journey.call, &journey.route);
+    pub(super) fn new(journey: &Journey, conversation: Conversation, request: Value, share: Share) -> Self {
+        let strict = is_strict(&journey.call, &journey.route);
         let model = &journey.route.model;
         let defaults = Defaults { max_tokens: model.default_max_tokens, thinking: model.thinking };
         let asked = Arc::new(Self::asked_of(journey, request));
@@ -124,7 +119,7 @@ impl Translation {
         Arc::clone(&self.asked)
     }
 
-    fn asked_of(journey: &Journey<'_>, request: Value) -> Asked {
+    fn asked_of(journey: &Journey, request: Value) -> Asked {
         let prefix = match journey.protocol {
             Protocol::Chat => "chatcmpl-",
             Protocol::Responses => "resp_",

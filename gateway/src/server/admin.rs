@@ -11,10 +11,14 @@
 //! | `GET /admin/upstreams` | shows the upstreams as they are now |
 //! | `GET /admin/requests` | shows the requests under way, and the newest that have ended |
 //! | `GET /admin/nodes` | lists the gateways that share the store |
+//! | `GET /admin/config` | shows the configuration that gateways share; `?revision=…`: an earlier one |
+//! | `POST /admin/config` | makes another document, or an earlier revision, its newest revision |
+//! | `GET /admin/config/history` | lists its revisions |
 //! | `GET /admin/tasks` | lists video tasks; `?status=pending`, `processing`, `completed` or `failed` |
 //! | `GET /admin/webhooks` | lists notifications; `?status=pending`, `delivered` or `dead` |
 //! | `POST /admin/webhooks/{id}/redeliver` | has one delivered again |
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -27,9 +31,11 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::body::read_body;
+use super::shared_config;
 use crate::access::RegistryError;
 use crate::app::App;
 use crate::keys::{NewKey, Rotation};
+use crate::shared::{ConfigPush, Shared};
 use crate::usage::UsageQuery;
 use crate::wire::{ApiError, Response, json_response};
 
@@ -44,7 +50,7 @@ pub(super) fn serves(app: &App, path: &str) -> bool {
 
 /// Answers a request of an operator.
 pub(super) async fn answer(
-    app: &App,
+    app: &Arc<App>,
     mut head: Parts,
     mut query: Vec<(String, String)>,
     body: &mut Body,
@@ -113,6 +119,9 @@ pub(super) async fn answer(
             none_left(&query)?;
             Ok(json_response(&json!({ "nodes": registry.nodes().await? })))
         }
+        (&Method::GET, ["config"] | ["config", "history"]) | (&Method::POST, ["config"]) => {
+            config(app, method, &segments, &head, query, body).await
+        }
         (&Method::GET, ["tasks"]) => {
             let status = parameter(&mut query, "status")?;
             none_left(&query)?;
@@ -132,7 +141,8 @@ pub(super) async fn answer(
         }
         (
             _,
-            ["keys" | "usage" | "upstreams" | "requests" | "nodes" | "tasks" | "webhooks"]
+            ["keys" | "usage" | "upstreams" | "requests" | "nodes" | "tasks" | "webhooks" | "config"]
+            | ["config", "history"]
             | ["keys", _]
             | ["keys", _, "rotate"]
             | ["webhooks", _, "redeliver"],
@@ -144,9 +154,48 @@ pub(super) async fn answer(
     }
 }
 
+/// The configuration that gateways share.
+async fn config(
+    app: &Arc<App>,
+    method: &Method,
+    segments: &[&str],
+    head: &Parts,
+    mut query: Vec<(String, String)>,
+    body: &mut Body,
+) -> Result<Response, ApiError> {
+    let (registry, shared) = (&app.registry, app.shared.as_ref());
+    if method == Method::POST {
+        none_left(&query)?;
+        let push: ConfigPush = document(&read_body(&app.config, &head.headers, body).await?)?;
+        let pushed = registry.push_config_at(push, shared.map(|shared| shared.sharing.clone())).await?;
+        shared_config::refresh(app).await;
+        let mut response = json_response(&pushed);
+        if pushed.new {
+            *response.status_mut() = StatusCode::CREATED;
+        }
+        return Ok(response);
+    }
+    if segments.len() > 1 {
+        none_left(&query)?;
+        let refused = shared.and_then(Shared::refused);
+        let refused =
+            refused.map(|refused| json!({ "revision": refused.revision.number, "why": refused.why }));
+        return Ok(json_response(&json!({
+            "revisions": registry.config_history().await?,
+            "in_use": shared.and_then(Shared::number),
+            "refused": refused,
+        })));
+    }
+    let revision = parameter(&mut query, "revision")?;
+    none_left(&query)?;
+    let revision = revision.map(|number| number.parse::<u64>()).transpose();
+    let revision = revision.map_err(|_| invalid("revision", "must be a number"))?;
+    Ok(json_response(&registry.config_document(revision).await?))
+}
+
 fn methods(segments: &[&str]) -> &'static str {
     match segments {
-        ["keys"] => "GET, HEAD, POST",
+        ["keys" | "config"] => "GET, HEAD, POST",
         ["keys", _] => "GET, HEAD, DELETE",
         ["keys" | "webhooks", _, ..] => "POST",
         _ => "GET, HEAD",
@@ -211,8 +260,14 @@ impl From<RegistryError> for ApiError {
                 Self::new(&ErrorCode::INVALID_VALUE, message).param(invalid.member)
             }
             RegistryError::NameTaken(_) => Self::new(&ErrorCode::INVALID_VALUE, message).param("name"),
-            RegistryError::NotFound(_) | RegistryError::NoNotification(_) => {
+            RegistryError::NotFound(_) | RegistryError::NoNotification(_) | RegistryError::NoRevision(_) => {
                 Self::new(&ErrorCode::NOT_FOUND, message)
+            }
+            RegistryError::InvalidConfig(_) => {
+                Self::new(&ErrorCode::INVALID_VALUE, message).param("document")
+            }
+            RegistryError::ConfigChanged { .. } => {
+                Self::new(&ErrorCode::INVALID_VALUE, message).param("after")
             }
             RegistryError::Full => Self::new(&ErrorCode::INVALID_VALUE, message),
             RegistryError::Data(_) | RegistryError::Store(_) => {

@@ -38,6 +38,9 @@ pub enum BindError {
     /// One of `allowed_origins` is not scheme, host and port.
     #[error("allowed origin {0:?} is neither * nor has the form https://host or https://host:port")]
     Origin(String),
+    /// The configuration that gateways share cannot be used by this one.
+    #[error("{0}")]
+    SharedConfig(String),
     /// Upstreams and models contradict each other, or an upstream cannot be called.
     #[error("{0}")]
     Upstreams(String),

@@ -11,6 +11,7 @@ use tower::ServiceExt as _;
 use super::bind_error::BindError;
 use super::origins::cors;
 use super::request::answer;
+use super::shared_config;
 use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
 use crate::config::{Config, is_origin};
@@ -28,7 +29,9 @@ pub struct Embedded {
 impl Embedded {
     /// Creates a gateway with this configuration; settings for connections have no effect. Needs a Tokio runtime.
     pub fn new(config: Config) -> Result<Self, BindError> {
-        Self::at(config, SocketAddr::from(([127, 0, 0, 1], 0)))
+        let embedded = Self::at(config, SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        embedded.follow();
+        Ok(embedded)
     }
 
     pub(super) fn at(config: Config, address: SocketAddr) -> Result<Self, BindError> {
@@ -49,7 +52,17 @@ impl Embedded {
                 "limits of keys hold for each gateway alone without a server that counts: configure counters"
             );
         }
+        if config.store.is_some() && config.data.is_none() {
+            tracing::warn!(
+                "usage that the database does not have yet is lost if the gateway is killed: configure store.data, a folder \
+                 of its own"
+            );
+        }
         let counters = config.counters.as_ref().map(Counters::start).transpose()?.map(Arc::new);
+        if config.shared_config.is_some() && !data.lasting {
+            let message = "store.shared_config needs a store: configure store.url or store.data";
+            return Err(BindError::SharedConfig(message.to_owned()));
+        }
         let app = Arc::new(App::new(config, data, counters, address)?);
         media::start(&app);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&app));
@@ -78,16 +91,37 @@ impl Embedded {
     ///
     /// Errors: the parts of the store do not belong together, or it refuses the gateway.
     pub(super) async fn load(&self) -> Result<(), BindError> {
-        match self.app.registry.check().await {
+        let checked = self.app.registry.check().await;
+        let answers = checked.is_ok();
+        match checked {
             Err(RegistryError::Data(invalid)) => return Err(invalid.into()),
             Err(error) => tracing::warn!("{error}: the keys are read later"),
             Ok(()) => {
+                // First: it counts in the budgets of the keys.
+                if let Err(error) = self.app.writer.write().await {
+                    tracing::warn!("{error}: usage is written later");
+                }
                 if let Err(error) = self.app.gatekeeper.refresh().await {
                     tracing::warn!("{error}: the keys are read later");
                 }
             }
         }
-        Ok(())
+        shared_config::load(&self.app, answers).await
+    }
+
+    /// Follows changes of the configuration that gateways share.
+    pub(super) fn follow(&self) {
+        shared_config::start(&self.app);
+    }
+
+    /// The configuration, with the upstreams and models that are in use.
+    pub(super) fn config(&self) -> Config {
+        let config = self.app.config.clone();
+        let Some(shared) = &self.app.shared else { return config };
+        let (upstreams, models) = shared
+            .in_use()
+            .map_or_else(Default::default, |in_use| (in_use.upstreams.clone(), in_use.models.clone()));
+        Config { upstreams, models, ..config }
     }
 
     /// The shared state of the requests, and the service that handles them.

@@ -37,13 +37,20 @@ pub(super) fn answer(app: &App, head: &mut Parts) -> Option<Result<Response, Api
 
 fn ready(app: &App) -> Response {
     let draining = app.draining.load(Ordering::Relaxed);
-    let mut state = json!({ "status": if draining { "draining" } else { "ready" } });
+    // One that has no model yet takes no requests.
+    let unconfigured = app.shared.as_ref().is_some_and(|shared| shared.in_use().is_none());
+    let status = match (draining, unconfigured) {
+        (true, _) => "draining",
+        (false, true) => "unconfigured",
+        (false, false) => "ready",
+    };
+    let mut state = json!({ "status": status });
     // Without its counters, a gateway serves on: others would have to take its requests, and have none either.
     if let Some(counters) = &app.counters {
         state["limits"] = if counters.is_present() { "shared" } else { "local" }.into();
     }
     let mut response = json_response(&state);
-    if draining {
+    if status != "ready" {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
     response
@@ -70,12 +77,20 @@ fn states(app: &App) -> States {
         states.set("gatewright_usage_requests", &[("state", state)], requests);
     }
     states.set("gatewright_store_failures", &[], app.ledger.counters().failures());
+    if let Some(journal) = app.ledger.journal() {
+        states.set("gatewright_usage_unjournaled", &[], number(journal.missed()));
+    }
     states.set("gatewright_held_bytes", &[], number(app.room.taken()));
     set_waiting(&states, app);
     if let Some(counters) = &app.counters {
         states.set("gatewright_counters_present", &[], f64::from(u8::from(counters.is_present())));
         states.set("gatewright_counters_losses", &[], number(counters.losses()));
         states.set("gatewright_counters_local_requests", &[], number(counters.judged_locally()));
+    }
+    if let Some(shared) = &app.shared {
+        let refused = shared.refused().map_or(0, |refused| refused.revision.number);
+        states.set("gatewright_config_revision", &[], number(shared.number().unwrap_or(0)));
+        states.set("gatewright_config_refused", &[], number(refused));
     }
     for upstream in app.routes.load().health(Instant::now()) {
         let name = upstream.name;

@@ -11,6 +11,7 @@ use super::rate_headers;
 use super::request_id::REQUEST_ID;
 use crate::config::is_origin;
 use crate::store::REPLAYED_HEADER;
+use crate::wire::SHOULD_RETRY;
 
 /// How long a browser may cache a preflight response.
 const PREFLIGHT_LIFETIME: Duration = Duration::from_hours(1);
@@ -35,7 +36,9 @@ pub(super) fn cors(origins: &[String]) -> Result<Option<CorsLayer>, BindError> {
             Method::try_from(operation.method.as_str()).ok().filter(|method| !methods.contains(method)),
         );
     }
-    let exposed = [REQUEST_ID, header::RETRY_AFTER, REPLAYED_HEADER].into_iter().chain(rate_headers::names());
+    let exposed = [REQUEST_ID, header::RETRY_AFTER, SHOULD_RETRY, REPLAYED_HEADER]
+        .into_iter()
+        .chain(rate_headers::names());
     Ok(Some(
         CorsLayer::new()
             .allow_origin(allowed)

@@ -29,6 +29,7 @@ use crate::fault::Faults;
 use crate::generated::routes::dispatch;
 use crate::media::files;
 use crate::observe::{self, Recent, Shown};
+use crate::relay;
 use crate::store::{Asked, Begun, KEY_HEADER, PREFIX, UnderWay};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Presence, Response, hold};
@@ -39,7 +40,13 @@ pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let mut found = Found { style: path_style(&path), operation: None, admitted: None, shown: None };
+    let mut found = Found {
+        style: path_style(&path),
+        operation: None,
+        admitted: None,
+        shown: None,
+        knows_upstream: false,
+    };
     let is_tls = request.extensions().get::<OverTls>().is_some();
     let span = observe::span(&method, &path, is_tls, request.headers(), &request_id);
     let (head, mut body) = request.into_parts();
@@ -53,6 +60,9 @@ pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
         Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(found.style),
     };
     sign(&mut response, &request_id, found.style);
+    if !found.knows_upstream {
+        response.headers_mut().remove(relay::UPSTREAM_HEADER);
+    }
     if !discard_rest(&mut body, waits).await {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -71,6 +81,8 @@ struct Found {
     admitted: Option<Admitted>,
     /// What operators see of it, while there is an admin key.
     shown: Option<Shown>,
+    /// Whether its key may know which upstream answers.
+    knows_upstream: bool,
 }
 
 /// A request that counts towards the limits of its key.
@@ -116,17 +128,17 @@ async fn route(
         if head.method == Method::OPTIONS {
             return Ok(options(files::METHODS));
         }
-        return files::serve(&app.files, &head.method, name, &query, &head.headers).await;
+        return Box::pin(files::serve(&app.files, &head.method, name, &query, &head.headers)).await;
     }
     if admin::serves(app, head.uri.path()) {
-        return admin::answer(app, head, query, body).await;
+        return Box::pin(admin::answer(app, head, query, body)).await;
     }
     if let Some(answered) = operator::answer(app, &mut head) {
         return answered;
     }
     #[cfg(feature = "console")]
     if console::serves(&head) {
-        return console::answer(app, head, body).await;
+        return Box::pin(console::answer(app, head, body)).await;
     }
     let path = native_alias(&head.method, head.uri.path(), &head.headers);
     if is_native(&head.headers) || path_style(&path) == ErrorStyle::Native {
@@ -157,6 +169,7 @@ async fn route(
     }
     app.gatekeeper.pass().await;
     let caller = app.gatekeeper.admit(operation, &mut head.headers, &mut query)?;
+    found.knows_upstream = caller.scopes().show_upstream;
     if let Some(shown) = &found.shown {
         shown.admitted(caller.id());
     }

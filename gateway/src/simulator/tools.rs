@@ -1,5 +1,6 @@
 //! Simulated tool calls.
 
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::question::Question;
@@ -7,12 +8,79 @@ use super::schema;
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::simulator::conversation::{Prompt, Tool, ToolCall, ToolChoice};
 
+/// Maximum number of calls that a question may write out.
+const WRITTEN: usize = 64;
+
 /// The calls for a prompt; none if the answer is a text.
 pub(super) fn calls(
     prompt: &Prompt,
     question: &Question<'_>,
     budget: &Budget,
 ) -> Result<Vec<ToolCall>, Exceeded> {
+    let mut calls = match &prompt.tool_choice {
+        ToolChoice::None => Vec::new(),
+        // New tool results are answered, not requested again.
+        ToolChoice::Auto if prompt.fresh_results().next().is_some() => Vec::new(),
+        _ => written(prompt, question, budget)?,
+    };
+    if calls.is_empty() {
+        for tool in chosen(prompt, question, budget)? {
+            let arguments = arguments(tool, question, budget)?.to_string();
+            calls.push(ToolCall { name: tool.name.clone(), arguments });
+            budget.make(calls.last().map_or(0, ToolCall::bytes))?;
+        }
+    }
+    if !prompt.parallel_tool_calls {
+        calls.truncate(1);
+    }
+    Ok(calls)
+}
+
+/// The calls that a question writes out with their arguments, such as `get_weather({"city": "Paris"})`.
+fn written(prompt: &Prompt, question: &Question<'_>, budget: &Budget) -> Result<Vec<ToolCall>, Exceeded> {
+    let mut calls = Vec::new();
+    if prompt.tools.is_empty() {
+        return Ok(calls);
+    }
+    let mut rest = question.text;
+    while let Some(at) = rest.find("({")
+        && calls.len() < WRITTEN
+    {
+        let (before, after) = (&rest[..at], &rest[at + 1..]);
+        rest = after;
+        let named = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+        let name = &before[before.trim_end_matches(named).len()..];
+        budget.work(name.len() + prompt.tools.len())?;
+        let called = |tool: &Tool| tool.name == name;
+        let wanted = match &prompt.tool_choice {
+            ToolChoice::Named(only) => only == name && prompt.tools.iter().any(called),
+            _ => prompt.tools.iter().any(called),
+        };
+        if !wanted {
+            continue;
+        }
+        budget.work(after.len())?;
+        let mut documents = serde_json::Deserializer::from_str(after).into_iter::<IgnoredAny>();
+        if !matches!(documents.next(), Some(Ok(IgnoredAny))) {
+            continue;
+        }
+        let (arguments, behind) = after.split_at(documents.byte_offset());
+        if behind.trim_start().starts_with(')') {
+            let call = ToolCall { name: name.to_owned(), arguments: arguments.to_owned() };
+            budget.make(call.bytes())?;
+            calls.push(call);
+            rest = behind;
+        }
+    }
+    Ok(calls)
+}
+
+/// The tools to call with arguments of our own.
+fn chosen<'a>(
+    prompt: &'a Prompt,
+    question: &Question<'_>,
+    budget: &Budget,
+) -> Result<Vec<&'a Tool>, Exceeded> {
     let mut chosen: Vec<&Tool> = match &prompt.tool_choice {
         ToolChoice::None => Vec::new(),
         ToolChoice::Named(name) => prompt.tools.iter().filter(|tool| tool.name == *name).take(1).collect(),
@@ -20,25 +88,15 @@ pub(super) fn calls(
             let named = named(prompt, question, budget)?;
             if named.is_empty() { prompt.tools.first().into_iter().collect() } else { named }
         }
-        // New tool results are answered, not requested again; repeating a text needs no tool.
         ToolChoice::Auto if prompt.fresh_results().next().is_some() => Vec::new(),
+        // Repeating a text needs no tool.
         ToolChoice::Auto if question.requested.is_some() => Vec::new(),
         ToolChoice::Auto => named(prompt, question, budget)?,
     };
     if !prompt.parallel_tool_calls {
         chosen.truncate(1);
     }
-    chosen
-        .into_iter()
-        .map(|tool| {
-            let call = ToolCall {
-                name: tool.name.clone(),
-                arguments: arguments(tool, question, budget)?.to_string(),
-            };
-            budget.make(call.bytes())?;
-            Ok(call)
-        })
-        .collect()
+    Ok(chosen)
 }
 
 /// The tools that a question names, such as `get_weather` or `get weather`.
@@ -62,4 +120,68 @@ fn arguments(tool: &Tool, question: &Question<'_>, budget: &Budget) -> Result<Va
         // Arguments are always an object, whatever the schema says.
         _ => json!({}),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::client_schema::ClientSchema;
+    use crate::simulator::conversation::Turn;
+
+    fn prompt(text: &str) -> Prompt {
+        let tool = |name: &str| Tool { name: name.to_owned(), parameters: ClientSchema::default() };
+        Prompt {
+            turns: vec![Turn::User(text.to_owned())],
+            tools: vec![tool("Read"), tool("write_file")],
+            parallel_tool_calls: true,
+            ..Prompt::default()
+        }
+    }
+
+    fn called(prompt: &Prompt) -> Vec<(String, String)> {
+        let budget = Budget::new();
+        let question = Question::read(prompt.question(), &budget).expect("within the budget");
+        let calls = calls(prompt, &question, &budget).expect("within the budget");
+        calls.into_iter().map(|call| (call.name, call.arguments)).collect()
+    }
+
+    fn call(name: &str, arguments: &str) -> (String, String) {
+        (name.to_owned(), arguments.to_owned())
+    }
+
+    #[test]
+    fn calls_that_a_question_writes_out_are_made_as_they_are_written() {
+        let text = r#"Call Read({"file_path": "a({b"}), then `write_file({"path":"c", "n": 1.0} )`."#;
+        let both =
+            [call("Read", r#"{"file_path": "a({b"}"#), call("write_file", r#"{"path":"c", "n": 1.0}"#)];
+        assert_eq!(called(&prompt(text)), both);
+        assert_eq!(called(&Prompt { parallel_tool_calls: false, ..prompt(text) }), both[..1]);
+        let named = ToolChoice::Named("write_file".to_owned());
+        assert_eq!(called(&Prompt { tool_choice: named, ..prompt(text) }), both[1..]);
+        assert_eq!(called(&Prompt { tool_choice: ToolChoice::None, ..prompt(text) }), []);
+    }
+
+    #[test]
+    fn calls_of_no_tool_and_without_an_object_are_not_written_calls() {
+        for text in [
+            r#"Call unknown({"a": 1})"#,
+            r#"Call unwrite_file({"a": 1})"#,
+            r#"write_file({"a": 1"#,
+            r#"write_file({"a": 1};"#,
+            "write_file({a: 1})",
+        ] {
+            let calls = called(&prompt(text));
+            assert!(calls.iter().all(|(_, arguments)| arguments == "{}"), "{text}: {calls:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_full_of_beginnings_of_calls_is_bounded() {
+        let prompt = prompt(&"Read({\"".repeat(60_000));
+        let budget = Budget::new();
+        let question = Question::read(prompt.question(), &budget).expect("within the budget");
+        assert!(matches!(calls(&prompt, &question, &budget), Err(Exceeded::Steps(_))));
+        let many = self::prompt(&"Read({})".repeat(10_000));
+        assert_eq!(called(&many).len(), WRITTEN);
+    }
 }

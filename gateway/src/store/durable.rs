@@ -1,6 +1,7 @@
 //! What must last, whatever holds it: a trait for each subject, which [`Store`] unites. Times are in seconds since 1970. Each
 //! operation happens wholly or not at all.
 
+mod configs;
 mod copies;
 mod deliveries;
 mod files;
@@ -16,6 +17,7 @@ mod usage;
 use std::fmt;
 use std::pin::Pin;
 
+pub(crate) use self::configs::{ConfigRevision, ConfigStore, MOST_REVISIONS, NewConfig};
 pub(crate) use self::copies::{
     COPIES_KEPT_FOR, Copy, CopyChange, CopyStore, FoundCopy, MOST_COPIES, MOST_COPY_BYTES,
 };
@@ -66,6 +68,7 @@ pub(crate) trait Store:
     + DeliveryStore
     + FileStore
     + NodeStore
+    + ConfigStore
     + UpkeepStore
     + Send
     + Sync

@@ -1,5 +1,6 @@
 //! Keys, usage, the records of files and answers by idempotency keys in memory, until the process ends.
 
+mod configs;
 mod files;
 mod nodes;
 mod replays;
@@ -17,6 +18,7 @@ use super::durable::{
     PlaceStore, SpentByKey, Store, StoreError, Stored, UsageStore,
 };
 use super::history;
+use crate::clock::monotonic_millis;
 use crate::keys::{Digest, Key};
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
 
@@ -30,6 +32,7 @@ pub(crate) struct MemoryStore {
     queues: tasks::Queues,
     files: Mutex<Records>,
     nodes: Mutex<nodes::Nodes>,
+    configs: Mutex<configs::Configs>,
     answers: Answers,
 }
 
@@ -50,6 +53,14 @@ impl MemoryStore {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the clock of [`now`] said when the process began, so that tests can make what is kept older.
+const BEGINNING_MS: u64 = 60 * 24 * 60 * 60 * 1000;
+
+/// Milliseconds of a clock that only goes forward.
+fn now() -> u64 {
+    BEGINNING_MS + monotonic_millis()
 }
 
 fn done<'s, T: Send + 's>(value: T) -> Stored<'s, T> {

@@ -9,7 +9,7 @@ const INSIDE: &str = "GATEWRIGHT_TEST_MAY_MOUNT";
 ///
 /// # Panics
 /// It failed there, or this machine permits no namespaces.
-pub(super) fn may_mount(test: &str) -> bool {
+pub(crate) fn may_mount(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -27,13 +27,13 @@ pub(super) fn may_mount(test: &str) -> bool {
 }
 
 /// Mounts a disk of this size at a folder.
-pub(super) fn mount(folder: &Path, size: &str) {
+pub(crate) fn mount(folder: &Path, size: &str) {
     std::fs::create_dir_all(folder).expect("a folder");
     run(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", text(folder)]);
 }
 
 /// Lets nobody write to the disk any more.
-pub(super) fn make_read_only(folder: &Path) {
+pub(crate) fn make_read_only(folder: &Path) {
     run(&["-o", "remount,ro", text(folder)]);
 }
 

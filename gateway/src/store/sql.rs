@@ -1,6 +1,7 @@
 //! The store in an SQL database, SQLite or Postgres. Several processes may use one database. Each subject has a file here, with
 //! statements that both databases understand, and a migration for each of the two.
 
+mod configs;
 mod connections;
 mod copies;
 mod database;
@@ -28,6 +29,8 @@ use sqlx::{Any, AnyPool, Transaction};
 
 use self::database::Database;
 use self::dialect::Dialect;
+#[cfg(test)]
+pub(crate) use self::migrations::{LATEST, of_version};
 use super::address::StoreUrl;
 use super::durable::{Store, StoreError, Stored};
 use crate::crash;

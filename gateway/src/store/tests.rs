@@ -4,6 +4,7 @@
 mod kinds;
 
 mod away;
+mod configs;
 mod copies;
 mod files;
 mod full_disk;

@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::schedule::Schedule;
-use crate::clock::{millis, unix_millis, whole_seconds};
+use crate::clock::whole_seconds;
 use crate::observe::Tally;
 use crate::outgoing::Outbox;
 use crate::store::{
-    Full, KNOWN_FOR, Lease, MOST_NOTICES, MOST_TASKS, Most, Notice, Resumed, State, Store, StoreError, Task,
+    Full, Lease, MOST_NOTICES, MOST_TASKS, Most, Notice, Resumed, State, Store, StoreError, Task,
 };
 use crate::wire::ApiError;
 
@@ -79,7 +79,7 @@ impl Crew {
             notices_of_key: (MOST_NOTICES * usize::from(hundredths) / 100).max(1),
             ended_hundredths: hundredths,
         };
-        let added = self.store.add_task(task, announced, most, self.due()).await;
+        let added = self.store.add_task(task, announced, most, self.lease).await;
         match added.map_err(|error| unanswered(&error))? {
             Ok(lease) => Ok(self.hold(lease)),
             Err(full) => Err(self.refusal(full, hundredths)),
@@ -129,7 +129,7 @@ impl Crew {
     pub(crate) async fn renew_leases(&self) -> Duration {
         let leases: Vec<Lease> = self.held().keys().cloned().collect();
         if !leases.is_empty() {
-            match self.store.renew_leases(&leases, self.due()).await {
+            match self.store.renew_leases(&leases, self.lease).await {
                 Ok(lost) => {
                     let held = self.held();
                     for token in lost.iter().filter_map(|lease| held.get(lease)) {
@@ -158,7 +158,7 @@ impl Crew {
         if !self.lasting || self.work.is_closed() || most == 0 {
             return Vec::new();
         }
-        match self.store.resume_tasks(unix_millis(), self.due(), most).await {
+        match self.store.resume_tasks(self.lease, most).await {
             Ok(resumed) => resumed
                 .into_iter()
                 .map(|one| {
@@ -175,8 +175,7 @@ impl Crew {
 
     /// Forgets what has ended long ago.
     pub(crate) async fn forget(&self) {
-        let now = unix_millis();
-        if let Err(error) = self.store.forget_tasks(now, now.saturating_sub(millis(KNOWN_FOR))).await {
+        if let Err(error) = self.store.forget_tasks().await {
             tracing::warn!("{error}: old video tasks are not removed");
         }
     }
@@ -194,7 +193,7 @@ impl Crew {
         self.ended().await;
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
         if self.lasting {
-            match self.store.renew_leases(&left, 0).await {
+            match self.store.renew_leases(&left, Duration::ZERO).await {
                 Ok(_) if left.is_empty() => {}
                 Ok(_) => tracing::info!("{} video tasks go on when a gateway has this store", left.len()),
                 Err(error) => tracing::warn!("{error}: video tasks go on when their leases have run out"),
@@ -203,7 +202,7 @@ impl Crew {
         }
         for lease in &left {
             let failed = State::failed(STOPPED);
-            if let Err(error) = self.store.end_task(lease, &failed, None, unix_millis()).await {
+            if let Err(error) = self.store.end_task(lease, &failed, None).await {
                 tracing::warn!(task = lease.id, "{error}");
             }
         }
@@ -218,10 +217,6 @@ impl Crew {
 
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn due(&self) -> u64 {
-        unix_millis().saturating_add(millis(self.lease))
     }
 }
 
@@ -278,7 +273,7 @@ impl Held {
     pub(crate) async fn end(&self, state: &State, notice: Option<&Notice>) -> bool {
         let _waits = self.crew.ending.one();
         loop {
-            match self.crew.store.end_task(&self.lease, state, notice, unix_millis()).await {
+            match self.crew.store.end_task(&self.lease, state, notice).await {
                 Ok(ended) => {
                     if ended && notice.is_some() {
                         self.crew.outbox.look();

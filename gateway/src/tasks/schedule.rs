@@ -1,11 +1,11 @@
-//! Who may work when, in this process: encoders, questions to providers, fetched files; and what videos usually take.
+//! Who may work when, in this process: encoders, questions to providers, fetched files; and what videos take.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
+use super::estimates::Estimates;
 use crate::observe::Tally;
 
 /// Maximum number of videos encoded at once: each takes a processor. Other tasks stay pending.
@@ -14,10 +14,6 @@ const MOST_ENCODINGS: usize = 2;
 const MOST_LOOK_UPS: usize = 16;
 /// Maximum number of files fetched from providers at once.
 const MOST_FETCHES: usize = 4;
-/// Estimated time of a video at a provider that has made none yet.
-const FIRST_ESTIMATE: Duration = Duration::from_mins(1);
-/// Maximum number of models whose times are known.
-const MOST_TIMES: usize = 1_000;
 /// Estimated time to encode a second of video.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -27,7 +23,10 @@ pub(crate) struct Schedule {
     /// For questions to providers, and for their files.
     pub(crate) look_ups: Places,
     pub(crate) fetches: Places,
-    known: Mutex<Known>,
+    /// Of videos at providers.
+    pub(crate) estimates: Arc<Estimates>,
+    /// Seconds of video that are queued or being encoded.
+    ahead_s: Mutex<u32>,
 }
 
 /// Places for one kind of work, and how many wait for one.
@@ -36,21 +35,14 @@ pub(crate) struct Places {
     waiting: Tally,
 }
 
-#[derive(Default)]
-struct Known {
-    /// Seconds of video that are queued or being encoded.
-    ahead_s: u32,
-    /// What the last videos of models took at their providers.
-    times: HashMap<Arc<str>, Duration>,
-}
-
 impl Default for Schedule {
     fn default() -> Self {
         Self {
             encoders: Places::new(MOST_ENCODINGS),
             look_ups: Places::new(MOST_LOOK_UPS),
             fetches: Places::new(MOST_FETCHES),
-            known: Mutex::default(),
+            estimates: Arc::default(),
+            ahead_s: Mutex::default(),
         }
     }
 }
@@ -74,25 +66,9 @@ impl Schedule {
             .map(|(work, places)| (work, places.waiting.now()))
     }
 
-    /// A provider has finished a video of a model.
-    pub(crate) fn took(&self, model: &Arc<str>, time: Duration) {
-        let mut known = self.lock();
-        let count = known.times.len();
-        match known.times.get_mut(model) {
-            Some(usual) => *usual = (*usual * 3 + time) / 4,
-            None if count < MOST_TIMES => _ = known.times.insert(Arc::clone(model), time),
-            None => {}
-        }
-    }
-
-    /// Estimated time of a video of a model at its provider: what the last ones took.
-    pub(crate) fn usual_time(&self, model: &str) -> Duration {
-        self.lock().times.get(model).copied().unwrap_or(FIRST_ESTIMATE)
-    }
-
     /// Estimated time until a video of this many seconds is encoded, including the queue before it.
     pub(crate) fn wait(&self, duration_s: u32) -> Duration {
-        PACE * (self.lock().ahead_s / u32::try_from(MOST_ENCODINGS).unwrap_or(1) + duration_s)
+        PACE * (*self.lock() / u32::try_from(MOST_ENCODINGS).unwrap_or(1) + duration_s)
     }
 
     /// A free encoder, if there is one.
@@ -105,8 +81,8 @@ impl Schedule {
         self.encoders.acquire().await.ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, u32> {
+        self.ahead_s.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,14 +94,14 @@ pub(crate) struct Ahead {
 
 impl Ahead {
     pub(crate) fn new(schedule: &Arc<Schedule>, duration_s: u32) -> Self {
-        schedule.lock().ahead_s += duration_s;
+        *schedule.lock() += duration_s;
         Self { schedule: Arc::clone(schedule), duration_s }
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        self.schedule.lock().ahead_s -= self.duration_s;
+        *self.schedule.lock() -= self.duration_s;
     }
 }
 

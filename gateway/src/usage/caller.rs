@@ -38,11 +38,11 @@ impl Caller {
         Self(Arc::new(Holder { id, scopes, limits, account, ledger, counters }))
     }
 
-    /// A key that may do everything, without limits.
+    /// A key that may do and know everything, without limits.
     pub(crate) fn unlimited(id: &str, ledger: &Arc<Ledger>) -> Self {
         let (nothing, today) = (Spent::default(), Day::today());
         let account = Arc::new(Account::new(Spending::since(today, nothing, nothing)));
-        Self::new(id.into(), Scopes::default(), Limits::default(), account, Arc::clone(ledger), None)
+        Self::new(id.into(), Scopes::all(), Limits::default(), account, Arc::clone(ledger), None)
     }
 
     /// The id of the key, which is no secret.
@@ -101,6 +101,6 @@ impl Caller {
             counters.add_tokens(&self.0.id, limit, spent.tokens);
         }
         let (key, model, upstream) = (Arc::clone(&self.0.id), Arc::clone(model), Arc::clone(upstream));
-        self.0.ledger.add(Place { day, key, model, upstream }, totals);
+        self.0.ledger.add(&Place { day, key, model, upstream }, totals);
     }
 }

@@ -23,6 +23,16 @@ impl Day {
         Self(time.map_or(Date::MAX, OffsetDateTime::date))
     }
 
+    /// The number of the day, in the count of Julian days.
+    pub(crate) fn number(self) -> i32 {
+        self.0.to_julian_day()
+    }
+
+    /// The day of a [`number`](Self::number). None: there is none.
+    pub(crate) fn of_number(number: i32) -> Option<Self> {
+        Date::from_julian_day(number).ok().map(Self)
+    }
+
     /// The first day of the same month.
     pub(crate) fn month(self) -> Self {
         Self(self.0.replace_day(1).unwrap_or(self.0))
@@ -57,6 +67,7 @@ mod tests {
         let day = Day::of(1_785_542_399);
         assert_eq!(day.to_string(), "2026-07-31");
         assert_eq!(day.to_string().parse(), Ok(day));
+        assert_eq!((Day::of_number(day.number()), Day::of_number(i32::MAX)), (Some(day), None));
         assert_eq!(Day::of(1_785_542_400).to_string(), "2026-08-01");
         assert_eq!(
             (day.month().to_string(), day.before(31).to_string()),

@@ -1,68 +1,16 @@
 //! Usage that is not in the store yet.
 //!
 //! Requests of one key, model, upstream and day are added up here. A store that is away for hours therefore costs no more
-//! memory than one that is away for a second, and loses nothing.
+//! memory than one that is away for a second, and loses nothing. What is here is in a [`Journal`], too, where there is one.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Day;
+use super::{Journal, Mark, Place, Rows, Totals};
 
 /// Maximum number of rows that wait for the store. Usage of further ones is lost, and counted as such.
 const MOST_ROWS: usize = 100_000;
-
-/// What usage is kept by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
-    pub(crate) day: Day,
-    /// Id of the key.
-    pub(crate) key: Arc<str>,
-    pub(crate) model: Arc<str>,
-    pub(crate) upstream: Arc<str>,
-}
-
-/// What requests took together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) requests: u64,
-    /// Requests whose answer was sent whole.
-    pub(crate) complete: u64,
-    /// Requests whose usage is an estimate, wholly or in part.
-    pub(crate) estimated: u64,
-    /// Tokens read, with those of the next two.
-    pub(crate) input: u64,
-    pub(crate) cached: u64,
-    pub(crate) cache_write: u64,
-    /// Tokens written, with those of the next.
-    pub(crate) output: u64,
-    pub(crate) reasoning: u64,
-    /// In billionths of the currency.
-    pub(crate) cost: u64,
-}
-
-impl Totals {
-    pub(crate) fn add(&mut self, other: &Self) {
-        let sums = [
-            (&mut self.requests, other.requests),
-            (&mut self.complete, other.complete),
-            (&mut self.estimated, other.estimated),
-            (&mut self.input, other.input),
-            (&mut self.cached, other.cached),
-            (&mut self.cache_write, other.cache_write),
-            (&mut self.output, other.output),
-            (&mut self.reasoning, other.reasoning),
-            (&mut self.cost, other.cost),
-        ];
-        for (sum, more) in sums {
-            *sum = sum.saturating_add(more);
-        }
-    }
-}
-
-/// Totals by place.
-pub(crate) type Rows = HashMap<Place, Totals>;
 
 /// What metrics say about the ledger.
 #[derive(Debug, Default)]
@@ -96,29 +44,79 @@ fn read(counter: &AtomicU64) -> f64 {
     counter.load(Ordering::Relaxed) as f64
 }
 
-/// The usage that nobody has taken to the store yet. The lock is held for an addition, never while the store works.
-#[derive(Debug, Default)]
+/// The usage that nobody has taken to the store yet. The lock is held for an addition, never while the store works or a file is
+/// written.
+#[derive(Debug)]
 pub(crate) struct Ledger {
-    fresh: Mutex<Rows>,
+    fresh: Mutex<Fresh>,
+    journal: Option<Journal>,
     counters: Counters,
 }
 
+#[derive(Debug)]
+struct Fresh {
+    rows: Rows,
+    mark: Mark,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
 impl Ledger {
-    /// Records what a request took.
-    pub(crate) fn add(&self, place: Place, totals: &Totals) {
-        self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
-        self.enter(&mut self.lock(), place, totals, MOST_ROWS);
+    /// `journal`: where usage is until the store has it.
+    pub(crate) fn new(journal: Option<Journal>) -> Self {
+        let fresh = Fresh { rows: Rows::new(), mark: Mark { batch: 1, part: 1 } };
+        Self { fresh: Mutex::new(fresh), journal, counters: Counters::default() }
     }
 
-    /// Takes what came since the last time.
+    /// Records what a request took.
+    pub(crate) fn add(&self, place: &Place, totals: &Totals) {
+        self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
+        let (kept, mark) = {
+            let mut fresh = self.lock();
+            (self.enter(&mut fresh.rows, place, totals, MOST_ROWS), fresh.mark)
+        };
+        if let Some(journal) = self.journal.as_ref().filter(|_| kept) {
+            journal.add(mark, place, totals);
+        }
+    }
+
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// Takes what has been recorded since the last time.
     pub(crate) fn take(&self) -> Rows {
-        std::mem::take(&mut self.lock())
+        std::mem::take(&mut self.lock().rows)
+    }
+
+    /// The same, and its batch is complete: what is recorded from now on is of the next one. Returns its number.
+    pub(crate) fn seal(&self) -> (u64, Rows) {
+        let mut fresh = self.lock();
+        let number = fresh.mark.batch;
+        fresh.mark.batch += 1;
+        (number, std::mem::take(&mut fresh.rows))
+    }
+
+    /// Takes the same, and begins a part: that of what is recorded from now on is returned.
+    pub(crate) fn begin_part(&self) -> (Mark, Rows) {
+        let mut fresh = self.lock();
+        fresh.mark.part += 1;
+        (fresh.mark, std::mem::take(&mut fresh.rows))
+    }
+
+    /// Counts requests that another process recorded, and that wait for the store here.
+    pub(crate) fn inherit(&self, requests: u64) {
+        self.counters.recorded.fetch_add(requests, Ordering::Relaxed);
     }
 
     /// Adds rows to those that wait for the store. `sent`: how many others wait beside them.
     pub(crate) fn queue(&self, waiting: &mut Rows, fresh: Rows, sent: usize) {
         for (place, totals) in fresh {
-            self.enter(waiting, place, &totals, MOST_ROWS.saturating_sub(sent));
+            self.enter(waiting, &place, &totals, MOST_ROWS.saturating_sub(sent));
         }
     }
 
@@ -137,16 +135,22 @@ impl Ledger {
         &self.counters
     }
 
-    fn enter(&self, rows: &mut Rows, place: Place, totals: &Totals, most: usize) {
-        let full = rows.len() >= most;
-        match rows.entry(place) {
-            Entry::Occupied(row) => row.into_mut().add(totals),
-            Entry::Vacant(row) if !full => _ = row.insert(*totals),
-            Entry::Vacant(_) => _ = self.counters.lost.fetch_add(totals.requests, Ordering::Relaxed),
+    /// Adds a row. False: there is no room for it.
+    fn enter(&self, rows: &mut Rows, place: &Place, totals: &Totals, most: usize) -> bool {
+        if let Some(row) = rows.get_mut(place) {
+            row.add(totals);
+            return true;
         }
+        let has_room = rows.len() < most;
+        if has_room {
+            rows.insert(place.clone(), *totals);
+        } else {
+            self.counters.lost.fetch_add(totals.requests, Ordering::Relaxed);
+        }
+        has_room
     }
 
-    fn lock(&self) -> MutexGuard<'_, Rows> {
+    fn lock(&self) -> MutexGuard<'_, Fresh> {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -175,11 +179,11 @@ mod tests {
     fn requests_of_one_place_add_up_also_while_the_store_is_away() {
         let ledger = Ledger::default();
         let mut waiting = Rows::new();
-        ledger.add(place("a"), &ONE);
+        ledger.add(&place("a"), &ONE);
         ledger.queue(&mut waiting, ledger.take(), 0);
         ledger.failed();
-        ledger.add(place("a"), &ONE);
-        ledger.add(place("b"), &ONE);
+        ledger.add(&place("a"), &ONE);
+        ledger.add(&place("b"), &ONE);
         assert_eq!(ledger.counters().states(), [("stored", 0.0), ("lost", 0.0), ("waiting", 3.0)]);
         ledger.queue(&mut waiting, ledger.take(), 0);
         assert_eq!(waiting[&place("a")], Totals { requests: 2, input: 10, output: 4, cost: 2, ..ONE });
@@ -193,10 +197,10 @@ mod tests {
     fn the_waiting_rows_are_bounded_and_what_is_lost_is_counted() {
         let ledger = Ledger::default();
         for number in 0..=MOST_ROWS {
-            ledger.add(place(&number.to_string()), &ONE);
+            ledger.add(&place(&number.to_string()), &ONE);
         }
         // A row that waits already still counts.
-        ledger.add(place("0"), &ONE);
+        ledger.add(&place("0"), &ONE);
         assert_eq!(ledger.counters().states()[1], ("lost", 1.0));
         let rows = ledger.take();
         assert_eq!((rows.len(), rows[&place("0")].requests), (MOST_ROWS, 2));

@@ -20,6 +20,10 @@ const NATIVE_BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 /// Maximum length of an error message: enough for the first violations of a request, but not for the request's own
 /// text.
 const MOST_MESSAGE_BYTES: usize = 16 * 1024;
+/// Type address of the detail that says when to try again in the native form.
+const NATIVE_RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
+/// Tells the official clients whether to try again, whatever the status.
+pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// `domain` of reasons in the native form.
 const DOMAIN: &str = "gatewright";
 
@@ -109,6 +113,21 @@ impl ApiError {
         self
     }
 
+    /// The code.
+    pub(crate) fn code(&self) -> &'static ErrorCode {
+        self.code
+    }
+
+    /// The message, for people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The request field at fault.
+    pub(crate) fn field(&self) -> Option<&str> {
+        self.param.as_deref()
+    }
+
     /// The response in the form of a protocol.
     pub(crate) fn into_response(self, style: ErrorStyle) -> Response {
         let (status, body) = match style {
@@ -122,6 +141,10 @@ impl ApiError {
         response.headers_mut().extend(self.headers);
         if status == 401 {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // Clients of other makers try again otherwise: after any 429, and coding agents for minutes after a 401.
+        if status == 401 || self.code.code == ErrorCode::INSUFFICIENT_QUOTA.code {
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
         response
     }
@@ -163,6 +186,10 @@ impl ApiError {
         let mut details = Vec::new();
         if let Some(reason) = self.code.native_reason {
             details.push(json!({ "@type": NATIVE_ERROR_INFO, "reason": reason, "domain": DOMAIN }));
+        }
+        let asked = self.headers.iter().find(|(name, _)| *name == header::RETRY_AFTER);
+        if let Some(seconds) = asked.and_then(|(_, seconds)| seconds.to_str().ok()) {
+            details.push(json!({ "@type": NATIVE_RETRY_INFO, "retryDelay": format!("{seconds}s") }));
         }
         if !self.violations.is_empty() {
             let fields: Vec<Value> = self
@@ -259,6 +286,31 @@ mod tests {
             let error = json!({ "type": error_type, "message": "told", "param": "model", "code": code.code });
             assert_eq!(body, json!({ "type": "error", "error": error }));
         }
+    }
+
+    #[test]
+    fn what_no_repetition_can_change_says_so() {
+        for (code, style, said) in [
+            (&ErrorCode::MISSING_API_KEY, ErrorStyle::Standard, true),
+            (&ErrorCode::MISSING_API_KEY, ErrorStyle::Messages, true),
+            (&ErrorCode::INSUFFICIENT_QUOTA, ErrorStyle::Native, true),
+            (&ErrorCode::RATE_LIMIT_EXCEEDED, ErrorStyle::Standard, false),
+            (&ErrorCode::SERVER_IS_OVERLOADED, ErrorStyle::Messages, false),
+        ] {
+            let response = ApiError::new(code, "told").into_response(style);
+            let header = response.headers().get(SHOULD_RETRY).map(HeaderValue::as_bytes);
+            assert_eq!(header, said.then_some(&b"false"[..]), "{}", code.code);
+        }
+    }
+
+    #[test]
+    fn the_native_form_says_when_to_try_again() {
+        let details = |error: ApiError| error.native_body()["error"]["details"].clone();
+        let limited = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "told");
+        let said = json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s" });
+        let details_of_limited = details(limited().retry_after(7));
+        assert!(details_of_limited.as_array().is_some_and(|all| all.contains(&said)), "{details_of_limited}");
+        assert!(!details(limited()).to_string().contains("RetryInfo"));
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn each_block_of_the_guide_is_right() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("gatewright.toml");
     let blocks: Vec<&str> =
-        guide.split("```toml\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
+        guide.split("```toml config\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
     for block in &blocks {
         std::fs::write(&path, block).expect("written");
         ConfigFile::check(&path).unwrap_or_else(|problems| panic!("{problems}\n{block}"));

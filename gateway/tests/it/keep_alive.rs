@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::callers::{End, Protocol, TEXT, text_of};
-use crate::support::{KEY, events, start_with};
-use crate::upstreams::{STREAM_HEAD, Scripted, Step, config, upstream};
+use crate::leaving::AT_WORST;
+use crate::support::{KEY, Server, events, start_with};
+use crate::upstreams::{STREAM_HEAD, Scripted, Step, config, json_answer, stream, upstream};
 
 /// The interval, and how far other timers may let the clock jump beyond it.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -73,23 +74,50 @@ fn data(mut body: &str) -> String {
     }
 }
 
-/// An upstream is silent before its first event or after it, for three intervals, and then goes on.
-async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, before: bool) {
-    let here = format!("{client:?} ({form:?}) at {speaks:?}, before the first event: {before}");
-    let whole = speaks.events();
-    let begun = whole.find("hel").expect("the first text");
-    let begun = if before { 0 } else { begun + whole[begun..].find("\n\n").expect("its end") + 2 };
-    let gate = Arc::new(Semaphore::new(0));
-    let scripted = Scripted::start([vec![
-        Step::Write(format!("{STREAM_HEAD}{}", &whole[..begun]).into()),
-        Step::Gate(Arc::clone(&gate)),
-        Step::Write(whole[begun..].into()),
-        Step::Close,
-    ]])
-    .await;
-    let mut settings = config(vec![upstream("one", speaks.kind(), &scripted.url)]);
+/// Where an upstream falls silent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Silent {
+    BeforeHead,
+    BeforeEvent,
+    Midway,
+}
+
+impl Silent {
+    const ALL: [Self; 3] = [Self::BeforeHead, Self::BeforeEvent, Self::Midway];
+
+    /// The answer of an upstream that is silent until the gate is closed.
+    fn steps(self, speaks: Protocol, gate: &Arc<Semaphore>) -> Vec<Step> {
+        let whole = STREAM_HEAD.to_owned() + &speaks.events();
+        let text = whole.find("hel").expect("the first text");
+        let at = match self {
+            Self::BeforeHead => 0,
+            Self::BeforeEvent => STREAM_HEAD.len(),
+            Self::Midway => text + whole[text..].find("\n\n").expect("its end") + 2,
+        };
+        vec![
+            Step::Write(whole[..at].into()),
+            Step::Gate(Arc::clone(gate)),
+            Step::Write(whole[at..].into()),
+            Step::Close,
+        ]
+    }
+}
+
+/// A gateway whose model is tried at these upstreams in turn.
+async fn start(speaks: Protocol, upstreams: &[&Scripted]) -> Server {
+    let named = (0..).zip(upstreams).map(|(number, scripted)| {
+        let mut upstream = upstream(&format!("up-{number}"), speaks.kind(), &scripted.url);
+        // The clock of the test jumps while others still wait for a socket.
+        (upstream.timeout, upstream.idle_timeout) = (Duration::from_hours(1), Duration::from_hours(1));
+        upstream
+    });
+    let mut settings = config(named.collect());
     settings.models[0].translate_responses = true;
-    let server = start_with(settings).await;
+    start_with(settings).await
+}
+
+/// Asks for a stream.
+async fn ask(server: &Server, client: Protocol, form: Form) -> TcpStream {
     let mut socket =
         TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection");
     let (path, body) = client.request("mine", true);
@@ -101,13 +129,61 @@ async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, before: boo
         body.len()
     );
     socket.write_all(request.as_bytes()).await.expect("sent");
-    let mut got = String::new();
-    while !before && !got.contains("hel") {
-        read(&mut socket, &mut got).await;
-    }
+    socket
+}
+
+async fn asked(scripted: &Scripted) {
     while scripted.count() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// Reads a response to its end and gives its data.
+async fn rest(socket: &mut TcpStream, mut got: String, here: &str) -> String {
+    while !got.ends_with("\r\n0\r\n\r\n") {
+        read(socket, &mut got).await;
+    }
+    let (head, body) = got.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{here}: {head}");
+    data(body)
+}
+
+/// Asks an upstream that is silent before its head, and gets the sign of life that comes all the same.
+async fn first_sign(
+    server: &Server,
+    scripted: &Scripted,
+    client: Protocol,
+    form: Form,
+) -> (TcpStream, String) {
+    let mut socket = ask(server, client, form).await;
+    asked(scripted).await;
+    tokio::time::pause();
+    let mut got = String::new();
+    while !got.ends_with(form.sign()) {
+        read(&mut socket, &mut got).await;
+    }
+    tokio::time::resume();
+    (socket, got)
+}
+
+/// Each protocol of clients, and both forms of the native one.
+fn forms() -> impl Iterator<Item = (Protocol, Form)> {
+    let events = Protocol::ALL.into_iter().map(|client| (client, Form::Events));
+    events.chain([(Protocol::Native, Form::Array)])
+}
+
+/// An upstream is silent for three intervals and then goes on.
+async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, silent: Silent) {
+    let here = format!("{client:?} ({form:?}) at {speaks:?}, {silent:?}");
+    let gate = Arc::new(Semaphore::new(0));
+    let scripted = Scripted::start([silent.steps(speaks, &gate)]).await;
+    let server = start(speaks, &[&scripted]).await;
+    let mut socket = ask(&server, client, form).await;
+    let mut got = String::new();
+    while silent == Silent::Midway && !got.contains("hel") {
+        read(&mut socket, &mut got).await;
+    }
+    asked(&scripted).await;
     // From here on, time passes only while everybody waits.
     tokio::time::pause();
     let mut since = Instant::now();
@@ -120,32 +196,28 @@ async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, before: boo
         since = Instant::now();
         assert!(silence + SLACK >= INTERVAL && silence <= INTERVAL + SLACK, "{here}: {silence:?}");
         // With the first one comes the head of an answer that has not begun.
-        let head = if before && number == 0 { said.find("\r\n\r\n").expect("a head") + 4 } else { 0 };
+        let is_first = silent != Silent::Midway && number == 0;
+        let head = if is_first { said.find("\r\n\r\n").expect("a head") + 4 } else { 0 };
         assert_eq!(&said[head..], form.sign(), "{here}");
         got += &said;
     }
     tokio::time::resume();
     gate.close();
-    while !got.ends_with("\r\n0\r\n\r\n") {
-        read(&mut socket, &mut got).await;
-    }
-    let (head, body) = got.split_once("\r\n\r\n").expect("a head");
-    assert!(head.starts_with("HTTP/1.1 200 "), "{here}: {head}");
-    form.check(client, &data(body), &here);
+    form.check(client, &rest(&mut socket, got, &here).await, &here);
 }
 
 /// A client falls silent in front of an upstream of its protocol, and of one that is translated.
 async fn fall_silent_everywhere(client: Protocol, form: Form) {
     let other = if client == Protocol::Chat { Protocol::Messages } else { Protocol::Chat };
     for speaks in [client, other] {
-        for before in [true, false] {
-            fall_silent(client, form, speaks, before).await;
+        for silent in Silent::ALL {
+            fall_silent(client, form, speaks, silent).await;
         }
     }
 }
 
 #[tokio::test]
-async fn silence_of_15_seconds_before_and_after_the_first_event_is_broken_by_a_comment_for_each_client() {
+async fn silence_of_15_seconds_before_head_and_event_and_after_it_is_broken_by_a_comment_for_each_client() {
     for client in Protocol::ALL {
         fall_silent_everywhere(client, Form::Events).await;
     }
@@ -154,4 +226,69 @@ async fn silence_of_15_seconds_before_and_after_the_first_event_is_broken_by_a_c
 #[tokio::test]
 async fn silence_of_15_seconds_is_broken_by_white_space_in_an_array() {
     fall_silent_everywhere(Protocol::Native, Form::Array).await;
+}
+
+#[tokio::test]
+async fn another_upstream_answers_though_the_client_has_got_a_sign_of_life() {
+    for (client, form) in forms() {
+        for silent in [Silent::BeforeHead, Silent::BeforeEvent] {
+            let here = format!("{client:?} ({form:?}), {silent:?}");
+            let gate = Arc::new(Semaphore::new(0));
+            let mut steps = silent.steps(client, &gate);
+            // It dies after its silence.
+            steps.truncate(2);
+            steps.push(Step::Close);
+            let (one, two) =
+                (Scripted::start([steps]).await, Scripted::start([stream(&client.events())]).await);
+            let server = start(client, &[&one, &two]).await;
+            let (mut socket, got) = first_sign(&server, &one, client, form).await;
+            gate.close();
+            form.check(client, &rest(&mut socket, got, &here).await, &here);
+            assert_eq!(two.count(), 1, "{here}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_after_a_sign_of_life_is_told_in_the_stream() {
+    for (client, form) in forms() {
+        for (status, code) in [(500, "upstream_error"), (400, "invalid_value"), (429, "rate_limit_exceeded")]
+        {
+            let here = format!("{client:?} ({form:?}), {status}");
+            let gate = Arc::new(Semaphore::new(0));
+            let mut steps = vec![Step::Gate(Arc::clone(&gate))];
+            steps.extend(json_answer(status, &serde_json::json!({"error": {"message": "told"}})));
+            let one = Scripted::start([steps]).await;
+            let server = start(client, &[&one]).await;
+            let (mut socket, got) = first_sign(&server, &one, client, form).await;
+            gate.close();
+            let told = rest(&mut socket, got, &here).await;
+            assert!(told.contains("told"), "{here}: {told}");
+            if matches!(client, Protocol::Chat | Protocol::Responses) {
+                assert!(told.contains(code), "{here}: {told}");
+            }
+            match form {
+                Form::Events => {
+                    assert_eq!(client.end(&told.replace(": ping\n\n", "")), End::Failure, "{here}: {told}");
+                }
+                Form::Array => {
+                    let documents: Vec<Value> = serde_json::from_str(&told).expect("an array");
+                    assert!(client.is_error(&documents[0]), "{here}: {told}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_has_said_nothing_is_given_up_when_its_client_leaves_after_a_sign_of_life() {
+    for (client, form) in forms() {
+        let mut one = Scripted::start([vec![Step::Hang]]).await;
+        let server = start(client, &[&one]).await;
+        let (socket, _) = first_sign(&server, &one, client, form).await;
+        let leaving = std::time::Instant::now();
+        drop(socket);
+        let took = one.left().await.saturating_duration_since(leaving);
+        assert!(took <= AT_WORST, "{client:?} ({form:?}): {took:?}");
+    }
 }

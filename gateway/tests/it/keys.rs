@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gatewright_gateway::{ApiKey, Config, NewKey, Registry, Rotation};
+use gatewright_gateway::{ApiKey, Config, Kind, NewKey, Registry, Rotation};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::support::{KEY, Server, files_of, read, send, start, start_with};
+use crate::upstreams::{self, Scripted, completion, json_answer, question, upstream};
 
 const ADMIN: &str = "gw-admin-canary-77";
 
@@ -125,6 +126,31 @@ async fn a_key_calls_only_its_operations_and_models() {
     assert!(ids.iter().all(|id| *id == "model-sol" || id.starts_with("video_")), "{ids:?}");
     let one = |id: &str| server.bare(Method::GET, &format!("/v1/models/{id}")).bearer_auth(&secret);
     assert_eq!((read(one("model-sol")).await.0, read(one("image_model_1")).await.0), (200, 403));
+}
+
+#[tokio::test]
+async fn a_key_is_told_which_upstream_answers_or_fails_only_where_it_may_know_it() {
+    let one = Scripted::start([json_answer(200, &completion("well")), json_answer(500, &json!({}))]).await;
+    let settings = upstreams::config(vec![upstream("one", Kind::Chat, &one.url)]);
+    let server = start_with(Config { admin_key: config(None).admin_key, ..settings }).await;
+    let (knows, _) = create(&server, json!({ "name": "knows", "scopes": { "show_upstream": true } })).await;
+    let (other, id) = create(&server, json!({ "name": "other" })).await;
+    let told = async |key: &str, status: u16| {
+        let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key);
+        let response = send(request.json(&question(false))).await;
+        assert_eq!(response.status(), status);
+        response.headers().get("x-gatewright-upstream").map(|name| name.to_str().expect("ASCII").to_owned())
+    };
+    one.then(json_answer(200, &completion("well")));
+    assert_eq!(told(&other, 200).await, None);
+    assert_eq!(told(&knows, 200).await.as_deref(), Some("one"));
+    // The key of the configuration is its operator's.
+    assert_eq!(told(KEY, 200).await.as_deref(), Some("one"));
+    one.then(json_answer(500, &json!({ "error": { "message": "broken" } })));
+    assert_eq!(told(&other, 500).await, None);
+    assert_eq!(told(&knows, 500).await.as_deref(), Some("one"));
+    let (_, shown) = read(admin(&server, Method::GET, &format!("/keys/{id}"))).await;
+    assert_eq!(shown["scopes"], json!({ "models": [], "operations": [] }));
 }
 
 #[tokio::test]

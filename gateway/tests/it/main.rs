@@ -46,6 +46,7 @@ mod requests;
 mod reservations;
 mod responses;
 mod rows;
+mod shared_config;
 mod shares;
 mod shutdown;
 mod smuggling;

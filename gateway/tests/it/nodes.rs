@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
+mod shared_config;
+
 use std::time::{Duration, Instant};
 
 use gatewright_gateway::{ApiKey, Config, Gateway, Pepper, StoreUrl};

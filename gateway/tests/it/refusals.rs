@@ -131,8 +131,12 @@ async fn a_model_of_another_endpoint_is_refused_with_the_endpoint_to_use() {
     // 4 rules 1 and 2.
     let server = start().await;
     for (path, body, endpoint) in [
-        ("/v1/responses", json!({ "model": "model-breeze", "input": "hi" }), "/v1/chat/completions"),
-        ("/v1/responses/compact", json!({ "model": "model-cedar", "input": "hi" }), "/v1/chat/completions"),
+        (
+            "/v1/chat/completions",
+            json!({ "model": "image_model_1", "messages": [{ "role": "user", "content": "hi" }] }),
+            "/v1/images/generations",
+        ),
+        ("/v1/responses", json!({ "model": "video_model_1", "input": "hi" }), "/v1/videos/generations"),
         (
             "/v1/videos/generations",
             json!({ "model": "image_model_2", "prompt": "x" }),
@@ -152,8 +156,16 @@ async fn a_model_of_another_endpoint_is_refused_with_the_endpoint_to_use() {
     }
     // A model is not all that is wrong: everything is told.
     let (status, answer) =
-        server.refused("/v1/responses", &json!({ "model": "model-breeze", "input": 7 })).await;
+        server.refused("/v1/responses", &json!({ "model": "video_model_1", "input": 7 })).await;
     assert_eq!((status, answer["error"]["violations"].as_array().map(Vec::len)), (400, Some(2)));
+    // The endpoint serves one family; a model of another is there, but not here.
+    for (path, model) in [("/v1/responses", "model-breeze"), ("/v1/responses/compact", "model-cedar")] {
+        let (status, answer) = server.refused(path, &json!({ "model": model, "input": "hi" })).await;
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!("invalid_value")), "{path}");
+        assert_eq!(answer["error"]["param"], "model");
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.ends_with("use POST /v1/chat/completions"), "{message}");
+    }
 }
 
 async fn text_of(request: reqwest::RequestBuilder) -> (u16, String) {

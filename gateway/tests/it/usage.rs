@@ -202,6 +202,7 @@ async fn usage_outlives_the_gateway_and_so_do_budgets() {
         assert_eq!(response.status(), 429);
         // Trying again soon is of no use.
         assert!(!response.headers().contains_key("retry-after"));
+        assert_eq!(response.headers()["x-should-retry"], "false");
         let body: Value = serde_json::from_str(&response.text().await.expect("a body")).expect("JSON");
         assert_eq!(
             (&body["error"]["code"], &body["error"]["type"]),

@@ -98,6 +98,28 @@ async fn failure(server: &Server, task: &Value) -> String {
 }
 
 #[tokio::test]
+async fn the_estimate_follows_the_queue_and_is_the_providers_where_it_tells_one() {
+    let provider = Scripted::start([video("queued"), video("queued"), video("in_progress")]).await;
+    let mut config = config(vec![upstream("one", Kind::Chat, &provider.url)], None);
+    config.video_poll = Duration::from_hours(1);
+    let server = start_with(config).await;
+    let mut estimates = Vec::new();
+    for _ in 0..3 {
+        let task: Value = send(server.post(PATH, &request())).await.json().await.expect("JSON");
+        estimates.push(task["estimated_time"].as_u64().expect("whole seconds"));
+    }
+    // A minute, as long as nothing is known; as long again behind one that waits; and one that does not wait.
+    assert_eq!(estimates, [60, 120, 60]);
+
+    let told =
+        json!({ "id": "v", "status": "processing", "created": 1, "model": "theirs", "estimated_time": 7 });
+    let provider = Scripted::start([json_answer(200, &told)]).await;
+    let server = start_with(self::config(vec![upstream("one", Kind::Gatewright, &provider.url)], None)).await;
+    let task: Value = send(server.post(PATH, &request())).await.json().await.expect("JSON");
+    assert_eq!(task["estimated_time"], 7, "{task}");
+}
+
+#[tokio::test]
 async fn a_video_is_submitted_followed_fetched_and_told() {
     let steps = [video("queued"), video("queued"), video("in_progress"), video("completed"), whole_file()];
     let provider = Scripted::start(steps).await;

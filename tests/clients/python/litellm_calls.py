@@ -1,4 +1,4 @@
-"""litellm as a client: one function for every protocol, which the prefix of the model chooses."""
+"""litellm as a client: a function for three protocols, by the prefix of the model, and one for responses."""
 
 import base64
 import json
@@ -106,3 +106,80 @@ class LiteLlmNative(LiteLlm):
         super().__init__(target, model)
         # Otherwise it writes the schema into the prompt, as for old models.
         litellm.register_model({f"gemini/{model}": {"supports_response_schema": True}})
+
+
+class LiteLlmResponses(Client):
+    name = "litellm, responses"
+    protocol = "responses"
+
+    def __init__(self, target: Target, model: str) -> None:
+        super().__init__(target, model)
+        # Otherwise it asks for the whole answer and makes a stream of that.
+        litellm.register_model({f"openai/{model}": {"supports_native_streaming": True}})
+
+    def send(self, content: object, *more: object, **options: object):
+        with refusals():
+            return litellm.responses(
+                model=f"openai/{self.model}",
+                api_base=self.target.url + "/v1",
+                api_key=self.target.key,
+                instructions="You are terse.",
+                input=[{"role": "user", "content": content}, *more],
+                store=False,
+                num_retries=0,
+                max_retries=0,
+                **options,
+            )
+
+    @staticmethod
+    def tool(tool: Tool) -> dict:
+        return {"type": "function", "strict": False, **vars(tool)}
+
+    def ask(self, text: str, picture: bytes | None = None) -> Answer:
+        content: list | str = text
+        if picture is not None:
+            url = "data:image/png;base64," + base64.b64encode(picture).decode()
+            image = {"type": "input_image", "image_url": url, "detail": "auto"}
+            content = [{"type": "input_text", "text": text}, image]
+        response = self.send(content)
+        assert response.status == "completed", response
+        return Answer(response.output_text, response.usage.input_tokens, response.usage.output_tokens)
+
+    def events(self, content: object, **options: object) -> Iterator:
+        with refusals():
+            for event in self.send(content, stream=True, **options):
+                if event.type == "error":
+                    raise Refused(None, str(event))
+                if event.type == "response.failed":
+                    raise Refused(None, str(event.response.error))
+                yield event
+
+    def stream(self, text: str) -> Iterator[str]:
+        ended = None
+        for event in self.events(text):
+            if event.type == "response.output_text.delta":
+                yield event.delta
+            elif event.type == "response.completed":
+                ended = event.response
+        assert ended is not None
+        assert ended.usage.output_tokens > 0, ended
+
+    def call(self, text: str, tool: Tool, streamed: bool) -> Call:
+        options = {"tools": [self.tool(tool)], "tool_choice": "required"}
+        if streamed:
+            events = list(self.events(text, **options))
+            (response,) = [event.response for event in events if event.type == "response.completed"]
+        else:
+            response = self.send(text, **options)
+        items = response.output
+        turn = [item if isinstance(item, dict) else item.model_dump(exclude_none=True) for item in items]
+        (call,) = [item for item in turn if item["type"] == "function_call"]
+        return Call(call["name"], json.loads(call["arguments"]), turn, call["call_id"])
+
+    def give(self, text: str, tool: Tool, call: Call, result: str) -> str:
+        returned = {"type": "function_call_output", "call_id": call.id, "output": result}
+        return self.send(text, *call.turn, returned, tools=[self.tool(tool)]).output_text
+
+    def fill(self, text: str, schema: dict) -> dict:
+        form = {"type": "json_schema", "name": "places", "schema": schema, "strict": True}
+        return json.loads(self.send(text, text={"format": form}).output_text)

@@ -80,8 +80,12 @@ impl Postgres {
 
     /// Its address, with user and password.
     pub fn url(&self) -> String {
-        let folder = self.folder.path().display();
-        format!("postgres://{USER}:{PASSWORD}@localhost/postgres?host={folder}")
+        Self::url_in(self.folder.path())
+    }
+
+    /// The address of a server whose socket is in a folder, or one that leads to it.
+    pub(crate) fn url_in(folder: &Path) -> String {
+        format!("postgres://{USER}:{PASSWORD}@localhost/postgres?host={}", folder.display())
     }
 
     /// The same with a wrong password.

@@ -52,7 +52,17 @@ impl Redis {
 
     /// Its address, with the password.
     pub fn url(&self) -> String {
-        format!("redis://:{PASSWORD}@127.0.0.1:{}", self.port)
+        self.url_at(self.port)
+    }
+
+    /// The same by another port, which leads to it.
+    pub fn url_at(&self, port: u16) -> String {
+        format!("redis://:{PASSWORD}@127.0.0.1:{port}")
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The same with a wrong password.

@@ -29,18 +29,18 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Starts the service at a free port, with an empty bucket in a folder. Gives its address, too.
-    pub(crate) async fn start(folder: &Path) -> Result<(Arc<Self>, String)> {
+    /// Starts the service at a free port of this machine, with an empty bucket in a folder. Gives the port, too.
+    pub(crate) async fn start(folder: &Path) -> Result<(Arc<Self>, u16)> {
         std::fs::create_dir_all(folder.join(NAME))?;
         let files = FileSystem::new(folder).map_err(|error| anyhow::anyhow!("{error:?}"))?;
         let mut builder = S3ServiceBuilder::new(files);
         builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
         let service = builder.build();
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let port = listener.local_addr()?.port();
         let bucket = Arc::new(Self::default());
         tokio::spawn(serve(listener, service, Arc::clone(&bucket)));
-        Ok((bucket, url))
+        Ok((bucket, port))
     }
 
     /// Whether it refuses everything.

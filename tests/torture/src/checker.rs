@@ -46,24 +46,19 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What was found, and what usage was lost with gateways that were killed.
+/// What was found, and how much of the usage was in danger.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) violations: Vec<Violation>,
-    pub(crate) lost: Lost,
+    pub(crate) answered: Answered,
 }
 
-/// Usage that clients and the upstream know of, and the store does not.
+/// Requests with a whole answer, all of which count.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lost {
-    /// Requests with a whole answer.
-    pub(crate) answered: u64,
-    /// Of these, requests that ended so shortly before their gateway was killed that their usage may be lost.
-    pub(crate) endangered: u64,
-    /// Requests of which it is lost for certain.
+pub(crate) struct Answered {
     pub(crate) requests: u64,
-    /// Their tokens.
-    pub(crate) tokens: u64,
+    /// Of these, requests whose usage the store may not have had when their gateway ended.
+    pub(crate) endangered: u64,
 }
 
 /// Judges a history that has come to its end.
@@ -75,6 +70,6 @@ pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     answers::check(&record, &mut violations);
     keys::check(&record, &mut violations);
     limits::check(&record, promises, &mut violations);
-    let lost = usage::check(&record, &mut violations);
-    Verdict { violations, lost }
+    let answered = usage::check(&record, &mut violations);
+    Verdict { violations, answered }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::expected;
-use crate::history::{Asked, Got, History, What};
+use crate::history::{Asked, Got, History, Limits, What};
 
 /// The key of the configuration of all nodes.
 pub(crate) const DEFAULT: &str = "default";
@@ -151,15 +151,8 @@ impl Clients {
     }
 
     /// Makes a key of this name.
-    pub(crate) async fn create_key(
-        &self,
-        node: usize,
-        name: &str,
-        tokens_per_day: Option<u64>,
-        requests_per_minute: Option<u64>,
-    ) -> Got {
-        let limits = json!({ "tokens_per_day": tokens_per_day, "requests_per_minute": requests_per_minute });
-        let asked = Asked::CreateKey { name: name.to_owned(), tokens_per_day, requests_per_minute };
+    pub(crate) async fn create_key(&self, node: usize, name: &str, limits: Limits) -> Got {
+        let asked = Asked::CreateKey { name: name.to_owned(), limits };
         let call = self.history.call(node, ADMIN, asked);
         let made =
             self.admin(node, Method::POST, "keys", Some(json!({ "name": name, "limits": limits }))).await;

@@ -11,8 +11,10 @@ use crate::history::{ALONE, Fault};
 
 /// When the first fault begins.
 const FIRST: Duration = Duration::from_secs(3);
-/// Pause between two faults of a kind, in milliseconds.
+/// Pause between two faults of a row, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 500..2_500;
+/// Longer between two cuts: while a node is cut off, much of what it tells is excused.
+const PAUSE_OF_CUTS_MS: std::ops::Range<u64> = 4_000..9_000;
 
 /// A fault that begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +24,14 @@ pub(crate) struct Step {
     pub(crate) begins: bool,
 }
 
-/// The faults of a run: of nodes, and of what they need, beside each other. Each kind is there before one comes again,
+/// The faults of a run: of nodes, of what they need, and of the network between both, beside each other. Each kind is there before one comes again,
 /// and all are over at the end.
 pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut steps = Vec::new();
-    row(&mut random, time, &mut steps, of_nodes);
-    row(&mut random, time, &mut steps, of_others);
+    row(&mut random, time, &mut steps, PAUSE_MS, of_nodes);
+    row(&mut random, time, &mut steps, PAUSE_MS, of_others);
+    row(&mut random, time, &mut steps, PAUSE_OF_CUTS_MS, of_networks);
     steps.sort_by_key(|step| step.at);
     steps
 }
@@ -36,7 +39,13 @@ pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
 type Faults = Vec<(Fault, std::ops::Range<u64>)>;
 
 /// One after the other. `kinds`: each kind with how long it may last, in milliseconds.
-fn row(random: &mut StdRng, time: Duration, steps: &mut Vec<Step>, kinds: fn(&mut StdRng) -> Faults) {
+fn row(
+    random: &mut StdRng,
+    time: Duration,
+    steps: &mut Vec<Step>,
+    pause: std::ops::Range<u64>,
+    kinds: fn(&mut StdRng) -> Faults,
+) {
     let mut at = FIRST;
     loop {
         let mut faults = kinds(random);
@@ -48,7 +57,7 @@ fn row(random: &mut StdRng, time: Duration, steps: &mut Vec<Step>, kinds: fn(&mu
             }
             steps.push(Step { at, fault, begins: true });
             steps.push(Step { at: end, fault, begins: false });
-            at = end + Duration::from_millis(random.random_range(PAUSE_MS));
+            at = end + Duration::from_millis(random.random_range(pause.clone()));
         }
     }
 }
@@ -82,6 +91,17 @@ fn of_others(_: &mut StdRng) -> Faults {
     ]
 }
 
+/// Longer than a lease, and shorter than the database waits for who is cut off in the middle of a change.
+fn of_networks(random: &mut StdRng) -> Faults {
+    let mut cut = |whole, silent| Fault::Cut { node: random.random_range(0..ALONE), whole, silent };
+    vec![
+        (cut(false, true), 3_000..6_000),
+        (cut(true, true), 3_000..6_000),
+        (cut(false, false), 1_000..6_000),
+        (cut(true, false), 1_000..6_000),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +129,8 @@ mod tests {
                 |fault: Fault| matches!(fault, Fault::Killed { .. }),
                 |fault: Fault| matches!(fault, Fault::Paused { .. }),
                 |fault: Fault| fault == Fault::Store,
+                |fault: Fault| matches!(fault, Fault::Cut { whole: true, .. }),
+                |fault: Fault| matches!(fault, Fault::Cut { silent: true, .. }),
                 |fault: Fault| fault == Fault::Disk,
                 |fault: Fault| matches!(fault, Fault::Counters { .. }),
             ] {

@@ -31,6 +31,8 @@ pub(crate) enum What {
     Called { call: u64, node: usize, key: String, asked: Asked },
     /// The call is over. A call without this line never ended.
     Answered { call: u64, got: Got },
+    /// The upstream begins to answer a node, which has admitted the request.
+    Begun { node: usize, intent: u64 },
     /// The upstream answered a node.
     Upstream { node: usize, intent: u64, input: u64, output: u64, whole: bool },
     /// The upstream took a video on.
@@ -74,12 +76,20 @@ pub(crate) enum Asked {
     },
     CreateKey {
         name: String,
-        tokens_per_day: Option<u64>,
-        requests_per_minute: Option<u64>,
+        limits: Limits,
     },
     RevokeKey {
         name: String,
     },
+}
+
+/// The limits of a key, as its creation names them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    pub(crate) tokens_per_day: Option<u64>,
+    pub(crate) requests_per_minute: Option<u64>,
+    pub(crate) tokens_per_minute: Option<u64>,
+    pub(crate) concurrent_requests: Option<u64>,
 }
 
 /// What a client was told.
@@ -118,6 +128,9 @@ pub(crate) enum Fault {
     Stopped { node: usize },
     /// It hangs.
     Paused { node: usize },
+    /// It does not reach its database; `whole`: nor the counters and the bucket. `silent`: nothing arrives, and nobody hears of
+    /// that; else connections break.
+    Cut { node: usize, whole: bool, silent: bool },
     /// Its clock is wrong.
     Clock { node: usize, by_ms: i64 },
     /// The database is away.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::clients::{Clients, DEFAULT, DEFAULT_ALONE};
-use crate::history::{ALONE, Got, What};
+use crate::history::{ALONE, Got, Limits, What};
 use crate::receiver::Receiver;
 
 /// How many clients do a bit of everything over the nodes that share a store.
@@ -22,11 +22,13 @@ const WORKERS: u64 = 6;
 const PAUSE_MS: std::ops::Range<u64> = 20..160;
 /// How often a submission whose answer was lost is repeated.
 const REPEATS: u32 = 3;
-/// The budget of a key, and the limit of another.
+/// The budget of a key, and the limits of others.
 const TOKENS_A_DAY: u64 = 1_500;
 const REQUESTS_A_MINUTE: u64 = 30;
+const TOKENS_A_MINUTE: u64 = 500;
+const PLACES: u64 = 2;
 /// After so many refusals, the next key is made.
-const MOST_REFUSED: u32 = 40;
+const MOST_REFUSED: usize = 40;
 /// How long a revoked key is tried.
 const TRYING: Duration = Duration::from_secs(5);
 /// How long everything may take to come to its end once nothing is wrong any more.
@@ -262,7 +264,8 @@ impl Load {
         while !self.stop.load(Ordering::Relaxed) {
             number += 1;
             let name = format!("key-{number}");
-            if let Got::Done = self.clients.create_key(random.random_range(0..ALONE), &name, None, None).await
+            if let Got::Done =
+                self.clients.create_key(random.random_range(0..ALONE), &name, Limits::default()).await
             {
                 for _ in 0..10 {
                     self.clients.chat(random.random_range(0..ALONE), &name, false).await;
@@ -287,29 +290,39 @@ impl Load {
 
     /// Uses keys with limits up, and goes on trying them to the end.
     async fn use_up(self: Arc<Self>, mut random: StdRng) {
-        let budget =
-            self.use_limited("budget", Some(TOKENS_A_DAY), None, StdRng::seed_from_u64(random.random()));
-        let pace =
-            self.use_limited("pace", None, Some(REQUESTS_A_MINUTE), StdRng::seed_from_u64(random.random()));
-        tokio::join!(budget, pace);
+        let kinds = [
+            ("budget", Limits { tokens_per_day: Some(TOKENS_A_DAY), ..Limits::default() }, 1),
+            ("pace", Limits { requests_per_minute: Some(REQUESTS_A_MINUTE), ..Limits::default() }, 1),
+            ("tokens", Limits { tokens_per_minute: Some(TOKENS_A_MINUTE), ..Limits::default() }, 1),
+            ("places", Limits { concurrent_requests: Some(PLACES), ..Limits::default() }, 2 * PLACES),
+        ];
+        let clients = kinds.map(|(name, limits, at_once)| {
+            self.use_limited(name, limits, at_once, StdRng::seed_from_u64(random.random()))
+        });
+        join_all(clients).await;
     }
 
-    async fn use_limited(&self, name: &str, tokens: Option<u64>, requests: Option<u64>, mut random: StdRng) {
+    /// `at_once`: how many requests are made at the same time.
+    async fn use_limited(&self, name: &str, limits: Limits, at_once: u64, mut random: StdRng) {
         let mut made: Option<String> = None;
         let (mut number, mut refused) = (0, 0);
         while !self.end.load(Ordering::Relaxed) {
-            let node = random.random_range(0..ALONE);
             if let Some(name) = &made {
-                if let Got::Refused { status: 429, .. } = self.clients.chat(node, name, false).await {
-                    refused += 1;
-                }
-                if refused == MOST_REFUSED {
+                let chats = (0..at_once).map(|_| {
+                    let node = random.random_range(0..ALONE);
+                    // A stream takes longer.
+                    self.clients.chat(node, name, at_once > 1)
+                });
+                let is_refused = |got: &&Got| matches!(got, Got::Refused { status: 429, .. });
+                refused += join_all(chats).await.iter().filter(is_refused).count();
+                if refused >= MOST_REFUSED {
                     (made, refused) = (None, 0);
                 }
             } else {
                 number += 1;
                 let name = format!("{name}-{number}");
-                if let Got::Done = self.clients.create_key(node, &name, tokens, requests).await {
+                let node = random.random_range(0..ALONE);
+                if let Got::Done = self.clients.create_key(node, &name, limits).await {
                     made = Some(name);
                 }
             }

@@ -12,6 +12,7 @@ mod faults;
 mod figures;
 mod history;
 mod load;
+mod networks;
 mod node;
 mod receiver;
 mod upstream;
@@ -118,7 +119,7 @@ fn run(program: &Path, time: Duration, seed: u64, folder: &Path) -> Result<()> {
 fn torture(program: &Path, folder: &Path, time: Duration, seed: u64) -> Result<()> {
     let history = Arc::new(History::create(&folder.join("history.jsonl"))?);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut world = World::start(program, folder, &history, &runtime)?;
+    let mut world = World::start(program, folder, &history, &runtime, true)?;
     let clients = Clients::new(Arc::clone(&history), world.urls(), KEY, ADMIN_KEY)?;
     let load = Load::new(clients, Arc::clone(&world.receiver), world.hook.clone(), seed);
     let working = runtime.block_on(async { load.start() });
@@ -148,11 +149,9 @@ fn verb(begins: bool) -> &'static str {
 
 /// Shows a verdict. Errors: there is a violation.
 fn show(lines: &[Line], verdict: &Verdict) -> Result<()> {
-    let lost = verdict.lost;
     eprintln!(
-        "usage: {} requests answered, {} of them within two seconds of a kill or of what kept it from being written; {} lost, \
-         {} tokens",
-        lost.answered, lost.endangered, lost.requests, lost.tokens
+        "usage: {} requests answered, {} of them when the store did not have it yet and their gateway ended",
+        verdict.answered.requests, verdict.answered.endangered
     );
     for violation in verdict.violations.iter().take(MOST_SHOWN) {
         eprintln!("violation of {violation}");

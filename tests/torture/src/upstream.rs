@@ -61,7 +61,9 @@ struct Answering {
 
 impl Answering {
     fn begin(provider: &Provider, headers: &HeaderMap, intent: u64) -> Self {
-        Self { history: Arc::clone(&provider.history), node: node_of(headers), intent, whole: false }
+        let (history, node) = (Arc::clone(&provider.history), node_of(headers));
+        history.add(What::Begun { node, intent });
+        Self { history, node, intent, whole: false }
     }
 
     fn end(mut self) {

@@ -14,6 +14,7 @@ use crate::bucket::{self, Bucket};
 use crate::disk::Disk;
 use crate::faults::Step;
 use crate::history::{ALONE, Fault, History, What};
+use crate::networks::{Networks, Shared};
 use crate::node::Node;
 use crate::receiver::Receiver;
 use crate::upstream;
@@ -31,6 +32,8 @@ const DISK: &str = "disk";
 pub(crate) struct World {
     history: Arc<History>,
     nodes: Vec<Node>,
+    /// What the nodes that share something reach it by. None where nothing is ever cut.
+    networks: Vec<Networks>,
     postgres: Postgres,
     redis: Redis,
     bucket: Arc<Bucket>,
@@ -41,26 +44,33 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts everything.
+    /// Starts everything. `with_networks`: those that can be cut.
     pub(crate) fn start(
         program: &Path,
         folder: &Path,
         history: &Arc<History>,
         runtime: &Runtime,
+        with_networks: bool,
     ) -> Result<Self> {
         let (postgres, redis) = (Postgres::start(), Redis::start());
         let disk = Disk::mount(&folder.join(DISK))?;
-        let (bucket, endpoint) = runtime.block_on(Bucket::start(&folder.join("bucket")))?;
+        let (bucket, port) = runtime.block_on(Bucket::start(&folder.join("bucket")))?;
         let provider = runtime.block_on(upstream::start(Arc::clone(history)))?;
         let secret = Secret::new(WEBHOOK_SECRET)?;
         let (receiver, hook) = runtime.block_on(Receiver::start(Arc::clone(history), secret))?;
-        let mut nodes = Vec::new();
+        let (mut nodes, mut networks) = (Vec::new(), Vec::new());
         for number in 0..=ALONE {
+            let mut shared = Shared { store: postgres.url(), counters: redis.url(), bucket: port };
+            if with_networks && number != ALONE {
+                let network = Networks::new();
+                shared = runtime.block_on(network.lead_to(&postgres, &redis, port));
+                networks.push(network);
+            }
             let variables = vec![
                 ("TORTURE_KEY", KEY.to_owned()),
                 ("TORTURE_ADMIN_KEY", ADMIN_KEY.to_owned()),
-                ("TORTURE_STORE", postgres.url()),
-                ("TORTURE_COUNTERS", redis.url()),
+                ("TORTURE_STORE", shared.store),
+                ("TORTURE_COUNTERS", shared.counters),
                 ("TORTURE_PEPPER", PEPPER.to_owned()),
                 ("TORTURE_WEBHOOKS", WEBHOOK_SECRET.to_owned()),
                 ("TORTURE_UPSTREAM", upstream::key_of(number)),
@@ -72,11 +82,13 @@ impl World {
             } else {
                 format!(
                     "[store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
+                     data = \"data\"\n\
                      [counters]\nurl = {{ env = \"TORTURE_COUNTERS\" }}\ntimeout = \"500ms\"\n\
-                     [files]\nurl = \"s3://{}/files\"\nendpoint = \"{endpoint}\"\n\
+                     [files]\nurl = \"s3://{}/files\"\nendpoint = \"http://127.0.0.1:{}\"\n\
                      access_key = {{ env = \"TORTURE_BUCKET_ID\" }}\n\
                      secret_key = {{ env = \"TORTURE_BUCKET_SECRET\" }}\n",
-                    bucket::NAME
+                    bucket::NAME,
+                    shared.bucket
                 )
             };
             let config = |address: &str| configuration(address, &store, &provider);
@@ -84,7 +96,7 @@ impl World {
             nodes.push(Node::new(number, program, folder, variables, before, config)?);
         }
         let history = Arc::clone(history);
-        let mut world = Self { history, nodes, postgres, redis, bucket, receiver, hook, disk };
+        let mut world = Self { history, nodes, networks, postgres, redis, bucket, receiver, hook, disk };
         for node in &mut world.nodes {
             node.start()?;
         }
@@ -115,6 +127,8 @@ impl World {
             (Fault::Clock { node, by_ms }, _) => {
                 self.nodes[node].set_clock(if begins { by_ms } else { 0 })?;
             }
+            (Fault::Cut { node, whole, silent }, true) => self.networks[node].cut(whole, silent),
+            (Fault::Cut { node, .. }, false) => self.networks[node].mend(),
             (Fault::Store, true) => self.postgres.stop(),
             (Fault::Store, false) => self.postgres.resume(),
             (Fault::Counters { hang: false }, true) => self.redis.stop(),

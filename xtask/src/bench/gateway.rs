@@ -1,5 +1,6 @@
 //! `cargo xtask bench gateway`: what a gateway adds to a request, beside the gateways of other makers. All relay to the
-//! same stub on this machine; what is measured first and last changes from round to round.
+//! same stub on this machine, and so does nginx, as the floor; what is measured first and last changes from round to
+//! round.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -88,6 +89,7 @@ pub(super) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
             Ok(())
         })?;
     }
+    gateways.push(peers::nginx(&stub.host)?);
     gateways.push(stub);
     let mut figures = Figures::new();
     for round in 0..rounds {

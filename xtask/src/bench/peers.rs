@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::deploy::NGINX;
 use crate::process::{command, root, run};
 
 /// How long a peer may take to start.
@@ -125,6 +126,33 @@ pub(super) fn portkey(stub: &str) -> Result<Running> {
     let mut running = Running::new("Portkey", child, format!("127.0.0.1:{port}"), "/v1/chat/completions");
     running.headers =
         vec!["x-portkey-provider: openai".to_owned(), format!("x-portkey-custom-host: http://{stub}/v1")];
+    wait_for(&running.host)?;
+    Ok(running)
+}
+
+/// nginx as a reverse proxy, which knows nothing of models: what a hop costs on this machine.
+pub(super) fn nginx(stub: &str) -> Result<Running> {
+    let folder = folder().join("nginx");
+    fs::create_dir_all(folder.join("logs"))?;
+    let port = free_port()?;
+    let config = folder.join("nginx.conf");
+    fs::write(
+        &config,
+        format!(
+            "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log stderr crit;\n\
+             events {{ worker_connections 4096; }}\n\
+             http {{\n  access_log off;\n  client_body_temp_path body;\n  proxy_temp_path proxy;\n  \
+             fastcgi_temp_path fastcgi;\n  uwsgi_temp_path uwsgi;\n  scgi_temp_path scgi;\n  \
+             upstream stub {{ server {stub}; keepalive 1024; }}\n  \
+             server {{\n    listen 127.0.0.1:{port};\n    keepalive_requests 1000000000;\n    \
+             location / {{\n      proxy_pass http://stub;\n      proxy_http_version 1.1;\n      \
+             proxy_set_header Connection \"\";\n      proxy_buffering off;\n    }}\n  }}\n}}\n"
+        ),
+    )?;
+    let child = quiet(command(NGINX).arg("-p").arg(&folder).arg("-c").arg(&config))
+        .spawn()
+        .context("cannot start nginx (Debian's package nginx-light has it)")?;
+    let running = Running::new("nginx", child, format!("127.0.0.1:{port}"), "/v1/chat/completions");
     wait_for(&running.host)?;
     Ok(running)
 }

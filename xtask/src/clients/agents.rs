@@ -1,167 +1,283 @@
-//! The programs of coding agents, each of another protocol: one prompt, one answer, through the gateway.
+//! The programs of coding agents, each of another protocol: the scenarios of `tests/clients`, through the gateway.
 
-use std::fs::File;
+mod programs;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use self::programs::{AGENTS, Agent, Heard, Turn};
 use super::outcomes::{Outcomes, Row};
-use super::upstreams::Upstreams;
+use super::upstreams::{Place, Upstreams};
 use crate::artefacts::target;
-use crate::local_gateway::LocalGateway;
-use crate::process::{command, missing, root};
+use crate::process::missing;
 
-/// How long an agent may take.
-const LIMIT: Duration = Duration::from_secs(90);
-const ANSWER: &str = "the agent works";
+/// How long an agent may take, also on a busy machine.
+const LIMIT: Duration = Duration::from_mins(4);
+/// Agents at work at once: they wait for more than they compute.
+const AT_ONCE: usize = 3;
 /// Variables that an agent sees, besides its own.
-const INHERITED: [&str; 3] = ["PATH", "TMPDIR", "LANG"];
-/// Without it, the agent asks which way to sign in.
-const NATIVE_SETTINGS: &str = r#"{
-  "security": { "auth": { "selectedType": "gemini-api-key" } },
-  "privacy": { "usageStatisticsEnabled": false },
-  "telemetry": { "enabled": false },
-  "general": { "enableAutoUpdate": false }
-}"#;
+const INHERITED: [&str; 2] = ["PATH", "LANG"];
+/// What only the file says that an agent has to read.
+const NOTES: &str = "the heron stands in the reeds";
+/// What it has to write into `copy.txt`.
+const WRITTEN: &str = "written by the agent";
+const STORY: &str =
+    "Rivers begin small, gather what the hills give them, and end in a sea that keeps none of their names.";
+const WRONG_KEY: &str = "a-wrong-key-of-nobody";
+/// The upstream that all scenarios are played with, besides that of the agent's own protocol: the other maker's server
+/// sees pictures in chat.
+const EVERYTHING: &str = "other-chat";
 
-/// An agent of a protocol.
-struct Agent {
-    package: &'static str,
-    /// Model of the simulator that serves its protocol.
-    model: &'static str,
-    /// The operation that it calls.
-    operation: &'static str,
-    command: fn(&LocalGateway, &str, &Path) -> Result<Command>,
+/// What an agent is asked to do; the names are those of the players.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scenario {
+    Chat,
+    /// It shows the answer piece by piece.
+    Stream,
+    /// It reads a file and writes one, with tools of its own.
+    Tools,
+    /// The answer is a document that fits a schema.
+    Structured,
+    Image,
+    UnknownModel,
+    WrongKey,
+    /// The first request is answered 429; it tries again by itself.
+    RateLimit,
+    /// A part of an answer is not passed off as the whole.
+    BrokenStream,
 }
 
-const AGENTS: [Agent; 3] = [
-    Agent {
-        package: "@openai/codex",
-        model: "model-terra",
-        operation: "create_response",
-        command: responses,
-    },
-    Agent {
-        package: "@anthropic-ai/claude-code",
-        model: "model-breeze",
-        operation: "create_message",
-        command: messages,
-    },
-    Agent {
-        package: "@google/gemini-cli",
-        model: "model-cedar",
-        operation: "stream_generate_content",
-        command: native,
-    },
+const EVERYWHERE: [Scenario; 2] = [Scenario::Chat, Scenario::Tools];
+const ALL: [Scenario; 9] = [
+    Scenario::Chat,
+    Scenario::Stream,
+    Scenario::Tools,
+    Scenario::Structured,
+    Scenario::Image,
+    Scenario::UnknownModel,
+    Scenario::WrongKey,
+    Scenario::RateLimit,
+    Scenario::BrokenStream,
 ];
 
-/// Lets each agent answer through each upstream.
-pub(super) fn work(upstreams: &Upstreams, outcomes: &mut Outcomes) {
-    for agent in &AGENTS {
-        let simulator = ("simulator", &upstreams.simulator, agent.model.to_owned());
-        let kinds = Upstreams::kinds().map(|kind| (kind, &upstreams.middle, format!("via-{kind}")));
-        for (upstream, gateway, model) in std::iter::once(simulator).chain(kinds) {
-            outcomes.add(Row {
-                upstream: upstream.to_owned(),
-                client: format!("agent: {}", agent.package),
-                scenario: "agent".to_owned(),
-                skipped: None,
-                failed: agent.try_once(gateway, &model).err().map(|error| format!("{error:#}")),
-            });
+impl Scenario {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Stream => "stream",
+            Self::Tools => "tools",
+            Self::Structured => "structured",
+            Self::Image => "image",
+            Self::UnknownModel => "unknown_model",
+            Self::WrongKey => "wrong_key",
+            Self::RateLimit => "rate_limit",
+            Self::BrokenStream => "broken_stream",
         }
     }
 }
 
-impl Agent {
-    /// Errors: it did not answer, or not by its protocol.
-    fn try_once(&self, gateway: &LocalGateway, model: &str) -> Result<()> {
-        let home = target().join("clients/home");
-        if home.exists() {
-            std::fs::remove_dir_all(&home)?;
+/// Successful answers, by the address of a gateway and the operation.
+type Answers = BTreeMap<(String, &'static str), u64>;
+
+/// A scenario of an agent at a place.
+struct Job<'a> {
+    agent: &'static Agent,
+    place: &'a Place<'a>,
+    scenario: Scenario,
+}
+
+/// Lets each agent play through each upstream.
+pub(super) fn work(upstreams: &Upstreams, outcomes: &mut Outcomes) -> Result<()> {
+    let homes = target().join("clients/agents");
+    if homes.exists() {
+        fs::remove_dir_all(&homes)?;
+    }
+    let places = upstreams.places();
+    // The slowest first.
+    let jobs: Vec<Job<'_>> = AGENTS
+        .iter()
+        .rev()
+        .flat_map(|agent| places.iter().map(move |place| (agent, place)))
+        .flat_map(|(agent, place)| {
+            let all = place.name == EVERYTHING || place.name == format!("other-{}", agent.protocol);
+            let scenarios = if all { &ALL[..] } else { &EVERYWHERE[..] };
+            scenarios.iter().map(move |scenario| Job { agent, place, scenario: *scenario })
+        })
+        .collect();
+    let before = answered(&places)?;
+    let next = Mutex::new(jobs.iter().enumerate());
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let rows = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((number, job)) = take() {
+                    let row = job.row(&homes.join(number.to_string()));
+                    rows.lock().unwrap_or_else(PoisonError::into_inner).push((number, row));
+                }
+            });
         }
-        std::fs::create_dir_all(home.join("work"))?;
-        let mut command = (self.command)(gateway, model, &home)?;
+    });
+    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.sort_by_key(|(number, _)| *number);
+    for (_, row) in rows {
+        outcomes.add(row);
+    }
+    expect_counted(&jobs, &before, &answered(&places)?)
+}
+
+/// Whatever an agent printed, it had it from the gateway, by its own protocol.
+fn expect_counted(jobs: &[Job<'_>], before: &Answers, after: &Answers) -> Result<()> {
+    for ((address, operation), counted) in after {
+        let here = |job: &&Job<'_>| {
+            job.place.gateway.address() == address && job.agent.operation == *operation && job.is_answered()
+        };
+        let asked = jobs.iter().filter(here).count() as u64;
+        let counted = counted - before.get(&(address.clone(), operation)).unwrap_or(&0);
+        if counted < asked {
+            bail!("{asked} scenarios had only {counted} answers of {operation}");
+        }
+    }
+    Ok(())
+}
+
+impl Job<'_> {
+    /// Whether the gateway answers with success, whatever else it answers.
+    fn is_answered(&self) -> bool {
+        let refused =
+            matches!(self.scenario, Scenario::UnknownModel | Scenario::WrongKey | Scenario::BrokenStream);
+        !refused && self.lacking().is_none()
+    }
+
+    /// Why the scenario cannot be played.
+    fn lacking(&self) -> Option<&'static str> {
+        let lacks =
+            |(scenario, reason): &(Scenario, &'static str)| (*scenario == self.scenario).then_some(*reason);
+        let blind = self.scenario == Scenario::Image && self.place.name != EVERYTHING;
+        self.agent
+            .lacks
+            .iter()
+            .find_map(lacks)
+            .or_else(|| blind.then_some("the other maker's server sees pictures in chat only"))
+    }
+
+    fn row(&self, home: &Path) -> Row {
+        let skipped = self.lacking().map(str::to_owned);
+        let failed = match skipped {
+            Some(_) => None,
+            None => self.play(home).err().map(|error| format!("{error:#}")),
+        };
+        Row {
+            upstream: self.place.name.clone(),
+            client: format!("agent: {}", self.agent.package),
+            scenario: self.scenario.name().to_owned(),
+            skipped,
+            failed,
+        }
+    }
+
+    /// Errors: it did not do what it was asked to.
+    fn play(&self, home: &Path) -> Result<()> {
+        let work = home.join("work");
+        fs::create_dir_all(&work)?;
+        fs::create_dir(home.join("tmp"))?;
+        fs::write(work.join("notes.txt"), NOTES)?;
+        fs::copy(crate::process::root().join("tests/clients/picture.png"), work.join("picture.png"))?;
+        let turn = self.turn(home);
+        let mut command = (self.agent.command)(&turn)?;
         let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-        command.envs(inherited).env("HOME", &home).current_dir(home.join("work"));
-        let before = answered(gateway, self.operation)?;
-        let (status, printed) = bounded(&mut command, &home)?;
-        if !status.is_some_and(|status| status.success()) || !printed.contains(ANSWER) {
-            let status = status.map_or_else(|| "no end".to_owned(), |status| status.to_string());
-            bail!("{status}, and it printed:\n{printed}");
+        command.envs(inherited).env("HOME", home).env("TMPDIR", home.join("tmp")).current_dir(&work);
+        let ended = bounded(&mut command, home)?;
+        let heard = Heard::read(&ended.printed, self.agent.hear);
+        self.judge(&ended, &heard, &work).with_context(|| format!("it printed:\n{}", ended.printed))
+    }
+
+    fn turn<'h>(&self, home: &'h Path) -> Turn<'h> {
+        let Self { agent, place, scenario } = self;
+        let model = match scenario {
+            Scenario::UnknownModel => "no-such-model".to_owned(),
+            Scenario::RateLimit => place.failing("hiccup", agent.protocol),
+            Scenario::BrokenStream => place.failing("broken", agent.protocol),
+            _ => place.model(agent.protocol),
+        };
+        let key = if *scenario == Scenario::WrongKey { WRONG_KEY } else { place.gateway.key() };
+        let prompt = match scenario {
+            Scenario::Chat | Scenario::RateLimit => "Reply with exactly: the agent works".to_owned(),
+            Scenario::Stream | Scenario::BrokenStream => "Tell me about rivers".to_owned(),
+            Scenario::Tools => (agent.calls)(&home.join("work")),
+            Scenario::Structured => "Plan a trip to Paris".to_owned(),
+            Scenario::Image => "How many pictures do you see?".to_owned(),
+            Scenario::UnknownModel | Scenario::WrongKey => "Say hello".to_owned(),
+        };
+        Turn {
+            scenario: *scenario,
+            url: place.gateway.address().to_owned(),
+            key: key.to_owned(),
+            model,
+            prompt,
+            home,
         }
-        if answered(gateway, self.operation)? <= before {
-            bail!("it answered without {}", self.operation);
+    }
+
+    /// Errors: what it printed or wrote is not what the scenario is about.
+    fn judge(&self, ended: &Ended, heard: &Heard, work: &Path) -> Result<()> {
+        let failing = match self.scenario {
+            Scenario::UnknownModel => Some("no-such-model"),
+            Scenario::WrongKey => Some("Incorrect API key"),
+            Scenario::BrokenStream if heard.answer != STORY => Some(""),
+            _ => None,
+        };
+        if let Some(reason) = failing {
+            let told = ended.printed.contains(reason) && !ended.printed.contains(WRONG_KEY);
+            let failed = ended.success == Some(false) || ended.success == Some(true) && heard.failed;
+            if !failed || !told {
+                bail!("it did not fail as it should ({:?})", ended.success);
+            }
+            return Ok(());
+        }
+        if ended.success != Some(true) {
+            bail!("it failed, or did not end ({:?})", ended.success);
+        }
+        let answered = match self.scenario {
+            Scenario::Chat | Scenario::RateLimit => heard.answer == "the agent works",
+            Scenario::Stream => heard.answer == STORY && heard.pieces > 4,
+            Scenario::Tools => {
+                let copy = fs::read_to_string(work.join("copy.txt")).context("it wrote no copy.txt")?;
+                heard.answer.contains(NOTES) && copy == WRITTEN
+            }
+            Scenario::Structured => {
+                let document = heard.document.as_ref().context("it gave no document")?;
+                document["the_city"].is_string() && document["days"].is_array()
+            }
+            Scenario::Image => heard.answer == "1 pictures",
+            Scenario::UnknownModel | Scenario::WrongKey | Scenario::BrokenStream => true,
+        };
+        if !answered {
+            bail!("it answered {:?} in {} pieces", heard.answer, heard.pieces);
         }
         Ok(())
     }
 }
 
-fn program(folder: &str, name: &str) -> Command {
-    let mut command = command(root().join(folder).join("node_modules/.bin").join(name));
-    command.env_clear();
-    command
+/// How a program ended.
+struct Ended {
+    /// None if it had to be killed.
+    success: Option<bool>,
+    printed: String,
 }
 
-fn prompt() -> String {
-    format!("Reply with exactly: {ANSWER}")
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "another agent needs a file")]
-fn responses(gateway: &LocalGateway, model: &str, home: &Path) -> Result<Command> {
-    let mut codex = program("tests/agent", "codex");
-    let provider = format!(
-        "model_providers.gateway={{name=\"gateway\",base_url=\"{}/v1\",env_key=\"AGENT_KEY\",wire_api=\"responses\",\
-         request_max_retries=0,stream_max_retries=0,supports_websockets=false}}",
-        gateway.address()
-    );
-    codex.args(["exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config"]);
-    codex.args([
-        "--ignore-rules",
-        "-s",
-        "read-only",
-        "-m",
-        model,
-        "-c",
-        "model_provider=\"gateway\"",
-        "-c",
-        &provider,
-    ]);
-    codex.args(["-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false"]);
-    codex.args(["--disable", "plugins", "--disable", "unbounded_connection_retries"]).arg(prompt());
-    codex.env("AGENT_KEY", gateway.key()).env("CODEX_HOME", home);
-    Ok(codex)
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "another agent needs a file")]
-fn messages(gateway: &LocalGateway, model: &str, _home: &Path) -> Result<Command> {
-    let mut claude = program("tests/clients/agents", "claude");
-    claude.args(["--output-format", "json", "-p"]).arg(prompt());
-    claude.env("ANTHROPIC_BASE_URL", gateway.address()).env("ANTHROPIC_AUTH_TOKEN", gateway.key());
-    claude.env("ANTHROPIC_MODEL", model).env("ANTHROPIC_SMALL_FAST_MODEL", model);
-    claude.envs([("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1")]);
-    Ok(claude)
-}
-
-fn native(gateway: &LocalGateway, model: &str, home: &Path) -> Result<Command> {
-    let settings = home.join(".gemini");
-    std::fs::create_dir_all(&settings)?;
-    std::fs::write(settings.join("settings.json"), NATIVE_SETTINGS)?;
-    let mut gemini = program("tests/clients/agents", "gemini");
-    gemini.args(["--output-format", "json", "-m", model, "-p"]).arg(prompt());
-    gemini.env("GOOGLE_GEMINI_BASE_URL", gateway.address()).env("GEMINI_API_KEY", gateway.key());
-    gemini.env("GEMINI_CLI_TRUST_WORKSPACE", "true");
-    Ok(gemini)
-}
-
-/// Runs a command in a process group of its own, which is killed at the limit and at the end. Returns its status, if
-/// it ended, and all that it printed.
-fn bounded(command: &mut Command, folder: &Path) -> Result<(Option<ExitStatus>, String)> {
-    let path: PathBuf = folder.join("printed");
+/// Runs a command in a process group of its own, which is killed at the limit and at the end.
+fn bounded(command: &mut Command, folder: &Path) -> Result<Ended> {
+    let path = folder.join("printed");
     let printed = File::create(&path)?;
     command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(printed).process_group(0);
     let mut child = command.spawn().with_context(|| missing(command))?;
@@ -175,18 +291,27 @@ fn bounded(command: &mut Command, folder: &Path) -> Result<(Option<ExitStatus>, 
     let group = format!("-{}", child.id());
     let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
     child.wait()?;
-    Ok((status, String::from_utf8_lossy(&std::fs::read(path)?).into_owned()))
+    let printed = String::from_utf8_lossy(&fs::read(path)?).into_owned();
+    Ok(Ended { success: status.map(|status| status.success()), printed })
 }
 
-/// How often a gateway has answered an operation with success, by its metrics.
-fn answered(gateway: &LocalGateway, operation: &str) -> Result<u64> {
-    let address = gateway.address().strip_prefix("http://").context("the gateway speaks plain HTTP")?;
-    let mut socket = TcpStream::connect(address)?;
-    write!(socket, "GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
-    let mut metrics = String::new();
-    socket.read_to_string(&mut metrics)?;
-    let name = format!("gatewright_requests_total{{operation=\"{operation}\",status=\"200\"}} ");
-    let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
-    // A counter appears with the first answer.
-    Ok(count.map_or(Ok(0), str::parse)?)
+/// How often each gateway has answered each agent's operation with success, by its metrics.
+fn answered(places: &[Place<'_>]) -> Result<Answers> {
+    let mut counts = BTreeMap::new();
+    for place in places {
+        let address = place.gateway.address();
+        let host = address.strip_prefix("http://").context("the gateway speaks plain HTTP")?;
+        let mut socket = TcpStream::connect(host)?;
+        write!(socket, "GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+        let mut metrics = String::new();
+        socket.read_to_string(&mut metrics)?;
+        for agent in &AGENTS {
+            let name =
+                format!("gatewright_requests_total{{operation=\"{}\",status=\"200\"}} ", agent.operation);
+            let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
+            // A counter appears with the first answer.
+            counts.insert((address.to_owned(), agent.operation), count.map_or(Ok(0), str::parse)?);
+        }
+    }
+    Ok(counts)
 }

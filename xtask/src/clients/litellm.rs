@@ -1,6 +1,7 @@
 //! `LiteLLM`'s proxy, a gateway of another maker, in front of another server, for as long as the value lives.
 
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -65,20 +66,33 @@ impl LitellmProxy {
         Ok(Self { child, address: format!("http://127.0.0.1:{port}") })
     }
 
-    /// Waits until it listens.
+    /// Waits until it answers. That something listens is not enough: a connection to a free port may meet itself.
     pub(super) fn wait(&mut self) -> Result<()> {
         let (begun, host) = (Instant::now(), self.address.trim_start_matches("http://"));
-        while TcpStream::connect(host).is_err() {
+        while !lives(host) {
             if let Some(status) = self.child.try_wait()? {
                 bail!("LiteLLM's proxy ended with {status}; see litellm.log in target/clients");
             }
             if begun.elapsed() > START {
-                bail!("LiteLLM's proxy does not listen after {} s", START.as_secs());
+                bail!("LiteLLM's proxy does not answer after {} s", START.as_secs());
             }
             std::thread::sleep(Duration::from_millis(200));
         }
         Ok(())
     }
+}
+
+/// Whether a proxy says that it lives.
+fn lives(host: &str) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut socket = TcpStream::connect(host)?;
+        socket.set_read_timeout(Some(Duration::from_secs(10)))?;
+        write!(socket, "GET /health/liveliness HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+        let mut line = String::new();
+        BufReader::new(socket).read_line(&mut line)?;
+        Ok(line)
+    };
+    ask().is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
 }
 
 impl Drop for LitellmProxy {

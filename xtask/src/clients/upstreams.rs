@@ -24,6 +24,8 @@ const KINDS: [(&str, &str); 5] =
     [("chat", "/v1"), ("responses", "/v1"), ("messages", "/v1"), ("native", "/v1beta"), ("gatewright", "")];
 /// Kinds of models that fail: what the simulator is told with the model.
 const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), ("broken", "stream_error=9")];
+/// Models of the other maker's server that fail for agents: the first answer of one is 429, streams of the other break off.
+const FAILING_FOR_AGENTS: [&str; 2] = ["hiccup", "broken"];
 /// Maximum number of clients of a player.
 const MOST_CLIENTS: usize = 10;
 
@@ -33,7 +35,7 @@ pub(super) struct Upstreams {
     /// It has upstreams of every kind.
     pub(super) middle: LocalGateway,
     /// Its upstream is the one in the middle.
-    _front: LocalGateway,
+    front: LocalGateway,
     _other: OtherServer,
     _litellm: LitellmProxy,
     targets: PathBuf,
@@ -69,6 +71,13 @@ impl Upstreams {
                 Some((failing, _)) => format!("{failing}-{client}"),
                 None => "model-a".to_owned(),
             })?;
+            for (failing, (protocol, _)) in FAILING_FOR_AGENTS
+                .into_iter()
+                .flat_map(|failing| PROTOCOLS.map(|protocol| (failing, protocol)))
+            {
+                let model = format!("{failing}-{name}-{protocol}");
+                middle.model(&model_of_agent(&name, failing, protocol), &name, &model)?;
+            }
         }
         let middle = middle.serve()?;
 
@@ -84,28 +93,69 @@ impl Upstreams {
         let front = front.serve()?;
 
         let mut list = vec![of_simulator(&simulator)];
-        list.extend(KINDS.iter().map(|(kind, _)| of_upstream(kind, kind, &middle)));
-        for maker in ["other", "litellm"] {
-            for (kind, _) in &KINDS[..PROTOCOLS.len()] {
-                let name = format!("{maker}-{kind}");
-                list.push(of_upstream(&name, &name, &middle));
-            }
-        }
+        list.extend(names_of_middle().map(|name| of_upstream(&name, &name, &middle)));
         list.push(of_upstream("two hops", "middle", &front));
         let targets = folder.join("targets.json");
         std::fs::write(&targets, serde_json::to_vec_pretty(&list)?)?;
-        Ok(Self { simulator, middle, _front: front, _other: other, _litellm: litellm, targets })
+        Ok(Self { simulator, middle, front, _other: other, _litellm: litellm, targets })
     }
 
-    /// Names of the upstreams of the gateway in the middle, one for each kind.
-    pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
-        KINDS.iter().map(|(kind, _)| *kind)
+    /// Where agents play: each gateway with each of its upstreams.
+    pub(super) fn places(&self) -> Vec<Place<'_>> {
+        let of = |name: &str, upstream: &str| Place {
+            name: name.to_owned(),
+            gateway: match name {
+                "simulator" => &self.simulator,
+                "two hops" => &self.front,
+                _ => &self.middle,
+            },
+            upstream: upstream.to_owned(),
+        };
+        let mut places = vec![of("simulator", "")];
+        places.extend(names_of_middle().map(|name| of(&name, &name)));
+        places.push(of("two hops", "middle"));
+        places
     }
 
     /// The file that tells the players where they may play.
     pub(super) fn targets(&self) -> &Path {
         &self.targets
     }
+}
+
+/// A gateway with one of its upstreams.
+pub(super) struct Place<'a> {
+    pub(super) name: String,
+    pub(super) gateway: &'a LocalGateway,
+    upstream: String,
+}
+
+impl Place<'_> {
+    /// The model for clients of a protocol.
+    pub(super) fn model(&self, protocol: &str) -> String {
+        let of_simulator = PROTOCOLS.iter().find(|(name, _)| *name == protocol && self.upstream.is_empty());
+        of_simulator.map_or_else(|| format!("via-{}", self.upstream), |(_, model)| (*model).to_owned())
+    }
+
+    /// A model that fails, for the agent of a protocol.
+    pub(super) fn failing(&self, failing: &str, protocol: &str) -> String {
+        model_of_agent(&self.upstream, failing, protocol)
+    }
+}
+
+/// Names of the upstreams of the gateway in the middle.
+fn names_of_middle() -> impl Iterator<Item = String> {
+    let ours = KINDS.iter().map(|(kind, _)| (*kind).to_owned());
+    let protocols = &KINDS[..PROTOCOLS.len()];
+    let others = ["other", "litellm"]
+        .into_iter()
+        .flat_map(|maker| protocols.iter().map(move |(kind, _)| format!("{maker}-{kind}")));
+    ours.chain(others)
+}
+
+/// The id of a model that fails, for the agent of a protocol.
+fn model_of_agent(upstream: &str, failing: &str, protocol: &str) -> String {
+    format!("via-{upstream}-{failing}-agent-{protocol}")
 }
 
 /// The id of a model that fails, for one client of a player.
@@ -208,13 +258,15 @@ impl Configuration {
                 }
             }
         }
-        for (id, model) in models {
-            writeln!(
-                self.text,
-                "[models.{id}]\ntranslate_responses = true\ntargets = [{{ upstream = {upstream:?}, model = {model:?} }}]"
-            )?;
-        }
-        Ok(())
+        models.into_iter().try_for_each(|(id, model)| self.model(&id, upstream, &model))
+    }
+
+    /// A model of an upstream. at_upstream: what the upstream calls it.
+    fn model(&mut self, id: &str, upstream: &str, at_upstream: &str) -> Result<()> {
+        Ok(writeln!(
+            self.text,
+            "[models.{id}]\ntranslate_responses = true\ntargets = [{{ upstream = {upstream:?}, model = {at_upstream:?} }}]"
+        )?)
     }
 
     fn serve(self) -> Result<LocalGateway> {

@@ -20,6 +20,33 @@ fn generating_twice_gives_the_same_bytes() {
     assert_eq!(first, second);
 }
 
+/// The methods of the client, in the order of the file, that have no example above them.
+fn without_example(resources: &str) -> Vec<&str> {
+    let mut lacking = Vec::new();
+    let mut has_example = false;
+    for line in resources.lines().map(str::trim) {
+        if let Some(documentation) = line.strip_prefix("///") {
+            has_example |= documentation.trim_start().starts_with("```");
+        } else if let Some(method) = line.strip_prefix("pub async fn ") {
+            if !std::mem::take(&mut has_example) {
+                lacking.extend(method.split('(').next());
+            }
+        } else {
+            has_example = false;
+        }
+    }
+    lacking
+}
+
+#[test]
+fn every_method_of_the_client_has_an_example() {
+    assert_eq!(without_example("/// ```\n/// ```\npub async fn a()\n/// A\npub async fn b()"), ["b"]);
+    let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src/client/generated/resources.rs");
+    let resources = std::fs::read_to_string(resources).expect("it was generated");
+    assert!(resources.contains("pub async fn "));
+    assert_eq!(without_example(&resources), [""; 0]);
+}
+
 #[test]
 fn another_specification_goes_through_the_phases() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -99,6 +99,25 @@ impl ChatCompletions<'_> {
     /// response arrives as server-sent events, one chunk per data line, and ends with \[DONE\].
     ///
     /// Source: 4, 2.1, 2.2, 2.3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "messages": [
+    ///     {
+    ///       "role": "user",
+    ///       "content": "Say hello."
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let mut events = client.chat().completions().stream(&body).await?;
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn stream(&self, body: &types::ChatCompletionRequest) -> Result<EventStream<types::ChatCompletionChunk>, Error> {
         TypedCall::new(self.client, &operations::CREATE_CHAT_COMPLETION).body(body).stream().await
     }
@@ -139,6 +158,20 @@ impl Responses<'_> {
     /// completions for the others (4 rule 1). With stream true the response arrives as named events.
     ///
     /// Source: 4, 2.4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-sol",
+    ///   "input": "Say hello."
+    /// }))?;
+    /// let mut events = client.responses().stream(&body).await?;
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn stream(&self, body: &types::ResponseRequest) -> Result<EventStream<types::ResponseStreamEvent>, Error> {
         TypedCall::new(self.client, &operations::CREATE_RESPONSE).body(body).stream().await
     }
@@ -302,6 +335,26 @@ impl Messages<'_> {
     /// family. With stream true the response arrives as named events, and ends with message_stop.
     ///
     /// Source: ours.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "model-breeze",
+    ///   "max_tokens": 64,
+    ///   "messages": [
+    ///     {
+    ///       "role": "user",
+    ///       "content": "Say hello."
+    ///     }
+    ///   ]
+    /// }))?;
+    /// let mut events = client.messages().stream(&body).await?;
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn stream(&self, body: &types::MessageRequest) -> Result<EventStream<types::MessageStreamEvent>, Error> {
         TypedCall::new(self.client, &operations::CREATE_MESSAGE).body(body).stream().await
     }

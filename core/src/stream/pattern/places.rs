@@ -11,7 +11,7 @@ use crate::api::operation::Protocol;
 
 /// What may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Vary {
+pub(in crate::stream) enum Vary {
     /// The text itself: the inside of a JSON string. Each chunk has one.
     Text,
     /// The inside of a string that is not empty and has no escapes.

@@ -10,32 +10,47 @@ use crate::usage::Charge;
 /// Who answers, and what it takes.
 pub(crate) struct Account {
     pub(crate) claim: Claim,
-    pub(crate) charge: Charge,
+    /// None once it is settled.
+    pub(crate) charge: Option<Charge>,
     /// Estimated number of tokens of the request.
     pub(crate) input: u64,
 }
 
+impl Account {
+    pub(crate) fn new(claim: Claim, charge: Charge, input: u64) -> Self {
+        Self { claim, charge: Some(charge), input }
+    }
+}
+
 impl Stream {
     pub(super) fn note_usage(&mut self) {
-        if let (Some(account), Some(usage)) = (&mut self.account, self.events.usage()) {
-            account.charge.told(usage);
+        let charge = self.account.as_mut().and_then(|account| account.charge.as_mut());
+        if let (Some(charge), Some(usage)) = (charge, self.events.usage()) {
+            charge.told(usage);
+        }
+    }
+
+    /// Records what the answer took, once.
+    pub(super) fn settle(&mut self, complete: bool) {
+        self.note_usage();
+        let Some(account) = &mut self.account else { return };
+        let Some(mut charge) = account.charge.take() else { return };
+        // An event is about a token.
+        let output = Some(self.events.pieces());
+        charge.estimated(Usage { input: Some(account.input), output, ..Usage::default() });
+        if complete {
+            charge.complete();
         }
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.note_usage();
-        if let Some(account) = &mut self.account {
-            if self.failed {
-                account.claim.failed(Instant::now());
-            }
-            // An event is about a token.
-            let output = Some(self.events.pieces());
-            account.charge.estimated(Usage { input: Some(account.input), output, ..Usage::default() });
-            if self.complete {
-                account.charge.complete();
-            }
+        self.settle(self.complete);
+        if let Some(account) = &mut self.account
+            && self.failed
+        {
+            account.claim.failed(Instant::now());
         }
     }
 }

@@ -6,28 +6,18 @@ use super::super::failure::Fault;
 use super::{Stream, Then, Waited};
 
 impl Stream {
-    /// Waits for the first event, but no longer than a client waits without a sign of life, which it then gets. Errors: the
-    /// upstream failed before its first event, so that another one can be asked.
+    /// Waits for the first event; whoever waits for this gives the client signs of life. Errors: the upstream failed before
+    /// its first event, so that another one can be asked. One that gives signs of life itself has begun after a while: it is at
+    /// work, and what it sends must not pile up.
     pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
         let begun = Instant::now();
         loop {
-            let Some(rest) = self.keep_alive.min(self.idle_timeout).checked_sub(begun.elapsed()) else {
-                self.show_life();
-                return Ok(());
-            };
-            let (packet, ended) = match self.wait(rest).await {
+            let (packet, ended) = match self.wait(self.idle_timeout).await {
                 Waited::Packet(packet) => (packet, false),
                 // A last event may lack its blank line.
                 Waited::End => (self.frames.last().unwrap_or_default(), true),
                 Waited::Broken => return Err(Fault::broken("broke off", &self.redactor)),
-                Waited::Silence if self.idle_timeout < self.keep_alive => {
-                    return Err(Fault::silent(self.idle_timeout, &self.redactor));
-                }
-                Waited::Silence => {
-                    self.silent = rest;
-                    self.show_life();
-                    return Ok(());
-                }
+                Waited::Silence => return Err(Fault::silent(self.idle_timeout, &self.redactor)),
                 Waited::Gone => return Ok(()),
             };
             match self.take(packet).await {
@@ -46,12 +36,12 @@ impl Stream {
                     return Ok(());
                 }
                 (true, None) => return Ok(()),
+                (false, None) if begun.elapsed() >= self.keep_alive => {
+                    self.out.extend_from_slice(self.events.framing().keep_alive());
+                    return Ok(());
+                }
                 (false, None) => {}
             }
         }
-    }
-
-    fn show_life(&mut self) {
-        self.out.extend_from_slice(self.events.framing().keep_alive());
     }
 }

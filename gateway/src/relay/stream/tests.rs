@@ -57,18 +57,26 @@ async fn silence_counts_on_while_the_client_gets_signs_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_before_the_first_event_counts_and_is_broken_by_a_sign_of_life() {
+async fn silence_before_the_first_event_is_a_failure_that_lets_another_upstream_be_asked() {
     let silence = stream::pending::<Result<Bytes, Infallible>>();
     let mut stream = stream_of(Body::from_stream(silence));
     stream.idle_timeout = KEEP_ALIVE + Duration::from_secs(5);
     let begun = tokio::time::Instant::now();
-    stream.begin().await.expect("it may still begin");
-    let mut told = async || stream.next().await.expect("more").expect("an upstream that is heard");
-    assert_eq!(told().await, Framing::Events.keep_alive());
-    assert_eq!(begun.elapsed().as_secs(), 15);
-    let text = String::from_utf8(told().await.to_vec()).expect("text");
-    assert!(text.contains("upstream_timeout"), "{text}");
-    assert_eq!(begun.elapsed().as_secs(), 20);
+    let fault = stream.begin().await.expect_err("silence");
+    assert_eq!((fault.verdict, begun.elapsed().as_secs()), (Verdict::Upstream, 20));
+}
+
+#[tokio::test]
+async fn an_upstream_that_only_gives_signs_of_life_has_begun_after_a_while() {
+    let comments = stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Some((Ok::<_, Infallible>(Bytes::from_static(b": at work\n\n")), ()))
+    });
+    let mut stream = stream_of(Body::from_stream(comments));
+    stream.keep_alive = Duration::from_millis(10);
+    stream.begin().await.expect("an upstream at work");
+    let bytes = stream.next().await.expect("more").expect("an upstream that is heard");
+    assert!(bytes.starts_with(b": at work\n\n") && bytes.ends_with(Framing::Events.keep_alive()));
 }
 
 #[tokio::test]

@@ -37,9 +37,9 @@ pub(crate) struct Due {
 #[derive(Debug, Clone)]
 pub(crate) enum Attempted {
     Delivered,
-    /// It is due again at a time, in milliseconds since 1970.
+    /// It is due again after some time.
     Again {
-        due: u64,
+        after: Duration,
         problem: String,
     },
     /// It was the last attempt.
@@ -85,24 +85,28 @@ impl Status {
     }
 }
 
-/// The store of notifications. Times are in milliseconds since 1970.
+/// The store of notifications. What time it is, the store says, as for tasks.
 pub(crate) trait DeliveryStore {
-    /// Takes leases of notifications that are due at `now`, at most so many, the longest waiting first. Each is due again
-    /// at `due`, should nobody tell what came of it.
-    fn due_deliveries(&self, now: u64, due: u64, most: usize) -> Stored<'_, Vec<Due>>;
+    /// Takes leases of notifications that are due, for some time, at most so many, the longest waiting first. Each is due
+    /// again then, should nobody tell what came of it.
+    fn due_deliveries(&self, last: Duration, most: usize) -> Stored<'_, Vec<Due>>;
 
-    /// When the next notification is due.
-    fn next_delivery(&self) -> Stored<'_, Option<u64>>;
+    /// How long it is until a notification is due.
+    fn next_delivery(&self) -> Stored<'_, Option<Duration>>;
 
     /// Keeps what came of an attempt. False if somebody else has taken the next lease.
-    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted, now: u64) -> Stored<'s, bool>;
+    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted) -> Stored<'s, bool>;
 
     /// Notifications, the newest first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only such.
     fn deliveries(&self, status: Option<Status>) -> Stored<'_, Vec<Delivery>>;
 
-    /// Makes a notification due at `now`, as if it had never been tried, whatever came of it before. False if there is none.
-    fn redeliver<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, bool>;
+    /// Makes a notification due now, as if it had never been tried, whatever came of it before. False if there is none.
+    fn redeliver<'s>(&'s self, id: &'s str) -> Stored<'s, bool>;
 
-    /// Forgets notifications that were delivered or given up before a time, and the oldest of too many.
-    fn forget_deliveries(&self, ended_before: u64) -> Stored<'_, ()>;
+    /// Forgets notifications that were delivered or given up [`TOLD_FOR`] ago, and the oldest of too many.
+    fn forget_deliveries(&self) -> Stored<'_, ()>;
+
+    /// Makes all of them, and their leases, so much older, for tests.
+    #[cfg(test)]
+    fn age_deliveries(&self, by: Duration) -> Stored<'_, ()>;
 }

@@ -20,6 +20,8 @@ pub(crate) struct NodeRecord {
     pub(crate) in_flight: u64,
     /// Tasks that it works on.
     pub(crate) leases: u64,
+    /// The revision of the shared configuration that it uses.
+    pub(crate) config: Option<u64>,
 }
 
 /// The store of which gateways use it.

@@ -124,17 +124,18 @@ pub(crate) enum Full {
     NoticesOfKey(usize),
 }
 
-/// The store of tasks. Times are in milliseconds since 1970 where nothing else is said. What is done with a lease returns false
-/// if it is no longer the last one, or the task has ended: nothing has changed then.
+/// The store of tasks. What time it is, the store says: the clocks of the processes that use it differ. What is done with a lease
+/// returns false if it is no longer the last one, or the task has ended: nothing has changed then.
 pub(crate) trait TaskStore {
-    /// Adds a task that is being submitted, with its first lease until `due`; too many of its key that have ended give way. Nobody takes it over: if its lease runs
-    /// out before it has an errand, it is forgotten. `announced`: whether somebody is told of its end.
+    /// Adds a task that is being submitted, with its first lease for some time; too many of its key that have ended give way.
+    /// Nobody takes it over: if its lease runs out before it has an errand, it is forgotten. `announced`: whether somebody is
+    /// told of its end.
     fn add_task<'s>(
         &'s self,
         task: &'s Task,
         announced: bool,
         most: Most,
-        due: u64,
+        lasts: Duration,
     ) -> Stored<'s, Result<Lease, Full>>;
 
     /// Accepts a task: whoever takes it over goes on with the errand.
@@ -159,17 +160,21 @@ pub(crate) trait TaskStore {
         lease: &'s Lease,
         state: &'s State,
         notice: Option<&'s Notice>,
-        now: u64,
     ) -> Stored<'s, bool>;
 
-    /// Renews leases until `due`. Returns those that are no longer the last ones, or whose tasks have ended.
-    fn renew_leases<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, Vec<Lease>>;
+    /// Renews leases: from now on, they last so long. Returns those that are no longer the last ones, or whose tasks have ended.
+    fn renew_leases<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, Vec<Lease>>;
 
-    /// Takes tasks over whose leases have run out at `now`, until `due`, at most so many, the longest waiting first.
-    fn resume_tasks(&self, now: u64, due: u64, most: usize) -> Stored<'_, Vec<Resumed>>;
+    /// Takes tasks over whose leases have run out, for some time, at most so many, the longest waiting first.
+    fn resume_tasks(&self, last: Duration, most: usize) -> Stored<'_, Vec<Resumed>>;
 
-    /// Forgets tasks that were never accepted, those that have ended before a time, and the oldest of too many.
-    fn forget_tasks(&self, now: u64, ended_before: u64) -> Stored<'_, ()>;
+    /// Forgets tasks that were never accepted and whose leases have run out, those that ended [`KNOWN_FOR`] ago, and the oldest
+    /// of too many.
+    fn forget_tasks(&self) -> Stored<'_, ()>;
+
+    /// Makes all of them, and their leases, so much older, for tests.
+    #[cfg(test)]
+    fn age_tasks(&self, by: Duration) -> Stored<'_, ()>;
 }
 
 /// A state as the store keeps it: the word of section 3, and how the task ended.

@@ -11,7 +11,7 @@ use crate::usage::{Asked, Day, Rows, Spent, UsageRow};
 pub(crate) type SpentByKey = HashMap<String, (Spent, Spent)>;
 
 /// How long it is known after its last batch how far a writer has come.
-pub(crate) const WRITER_KNOWN_FOR: Duration = Duration::from_hours(7 * 24);
+pub(crate) const WRITER_KNOWN_FOR: Duration = Duration::from_hours(35 * 24);
 
 /// Which rows are added. Whoever does not hear how adding them ended tells them again under the same number.
 #[derive(Debug, Clone)]

@@ -4,15 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{MemoryStore, done};
-use crate::clock::{millis, monotonic_nanos};
+use super::{MemoryStore, done, now};
+use crate::clock::millis;
 use crate::store::durable::{
     ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, Stored,
     UNANSWERED_FOR, part_of_key,
 };
-
-/// What the clock said when the process began, so that tests can make what is kept older.
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Requests under way, and the newest answers of each operation.
 #[derive(Debug, Default)]
@@ -199,9 +196,4 @@ impl ReplayStore for MemoryStore {
         self.answers.age(by);
         done(())
     }
-}
-
-/// Milliseconds of a clock that only goes forward.
-fn now() -> u64 {
-    DAY_MS + monotonic_nanos() / 1_000_000
 }

@@ -1,12 +1,14 @@
-//! Video tasks and their notifications in memory, until the process ends.
+//! Video tasks and their notifications in memory, until the process ends, by a clock that only goes forward.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::{MemoryStore, done};
+use super::{MemoryStore, done, now};
+use crate::clock::{millis, unix_seconds};
 use crate::store::durable::{
-    Attempted, Delivery, DeliveryStore, Due, Full, LONGEST_LIST, Lease, MOST_TASKS, MOST_TOLD, Most, Notice,
-    Resumed, State, Status, Stored, Task, TaskStore,
+    Attempted, Delivery, DeliveryStore, Due, Full, KNOWN_FOR, LONGEST_LIST, Lease, MOST_TASKS, MOST_TOLD,
+    Most, Notice, Resumed, State, Status, Stored, TOLD_FOR, Task, TaskStore,
 };
 
 /// Maximum number of tasks that have ended; the oldest are removed first.
@@ -24,6 +26,25 @@ struct Kept {
     count: u64,
 }
 
+/// When something ended.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    /// By [`now`].
+    at: u64,
+    /// Seconds since 1970, as operators see it.
+    shown: u64,
+}
+
+impl Ended {
+    fn now() -> Self {
+        Self { at: now(), shown: unix_seconds() }
+    }
+
+    fn is_since(self, time: Duration) -> bool {
+        self.at >= now().saturating_sub(millis(time))
+    }
+}
+
 #[derive(Debug)]
 struct KeptTask {
     number: u64,
@@ -32,8 +53,7 @@ struct KeptTask {
     errand: Option<String>,
     lease: i64,
     due: u64,
-    /// In milliseconds since 1970.
-    ended: Option<u64>,
+    ended: Option<Ended>,
 }
 
 #[derive(Debug)]
@@ -42,6 +62,24 @@ struct KeptDelivery {
     delivery: Delivery,
     lease: i64,
     due: u64,
+    ended: Option<Ended>,
+}
+
+impl KeptDelivery {
+    /// It waits, and is due after some time.
+    fn wait(&mut self, time: Duration) {
+        self.due = now().saturating_add(millis(time));
+        self.ended = None;
+        let due = unix_seconds().saturating_add(time.as_secs());
+        (self.delivery.status, self.delivery.due, self.delivery.ended) = (Status::Pending, Some(due), None);
+    }
+
+    /// It was delivered, or given up.
+    fn end(&mut self, status: Status) {
+        let ended = Ended::now();
+        self.ended = Some(ended);
+        (self.delivery.status, self.delivery.due, self.delivery.ended) = (status, None, Some(ended.shown));
+    }
 }
 
 impl Queues {
@@ -111,17 +149,18 @@ impl Kept {
         }
     }
 
-    fn add_notice(&mut self, notice: &Notice, now: u64) {
+    fn add_notice(&mut self, notice: &Notice) {
         let delivery = Delivery {
             notice: notice.clone(),
             status: Status::Pending,
-            created: now / 1000,
+            created: unix_seconds(),
             attempts: 0,
             problem: None,
-            due: Some(now / 1000),
+            due: None,
             ended: None,
         };
-        let kept = KeptDelivery { number: self.next_number(), delivery, lease: 0, due: now };
+        let mut kept = KeptDelivery { number: self.next_number(), delivery, lease: 0, due: 0, ended: None };
+        kept.wait(Duration::ZERO);
         self.deliveries.insert(notice.id.clone(), kept);
     }
 }
@@ -132,7 +171,7 @@ impl TaskStore for MemoryStore {
         task: &'s Task,
         announced: bool,
         most: Most,
-        due: u64,
+        lasts: Duration,
     ) -> Stored<'s, Result<Lease, Full>> {
         let mut kept = self.queues.lock();
         if let Some(full) = kept.full(&task.owner, announced, most) {
@@ -141,6 +180,7 @@ impl TaskStore for MemoryStore {
         kept.forget_oldest_tasks(Some(&task.owner), most.ended_of_key(MOST_ENDED));
         let (number, task) = (kept.next_number(), task.clone());
         let lease = Lease { id: task.id.clone(), number: 1 };
+        let due = now().saturating_add(millis(lasts));
         let new = KeptTask { number, task, announced, errand: None, lease: 1, due, ended: None };
         kept.tasks.insert(lease.id.clone(), new);
         done(Ok(lease))
@@ -179,7 +219,7 @@ impl TaskStore for MemoryStore {
         let mut list: Vec<&KeptTask> = kept.tasks.values().filter(is_wanted).collect();
         list.sort_by_key(|kept| std::cmp::Reverse(kept.number));
         let listed = list.into_iter().take(LONGEST_LIST);
-        done(listed.map(|kept| (kept.task.clone(), kept.ended.map(|ended| ended / 1000))).collect())
+        done(listed.map(|kept| (kept.task.clone(), kept.ended.map(|ended| ended.shown))).collect())
     }
 
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool> {
@@ -196,20 +236,20 @@ impl TaskStore for MemoryStore {
         lease: &'s Lease,
         state: &'s State,
         notice: Option<&'s Notice>,
-        now: u64,
     ) -> Stored<'s, bool> {
         let mut kept = self.queues.lock();
         let Some(ending) = kept.at(lease) else { return done(false) };
         ending.task.state = state.clone();
-        (ending.errand, ending.ended) = (None, Some(now));
+        (ending.errand, ending.ended) = (None, Some(Ended::now()));
         if let Some(notice) = notice {
-            kept.add_notice(notice, now);
+            kept.add_notice(notice);
         }
         kept.forget_oldest_tasks(None, MOST_ENDED);
         done(true)
     }
 
-    fn renew_leases<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, Vec<Lease>> {
+    fn renew_leases<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, Vec<Lease>> {
+        let due = now().saturating_add(millis(last));
         let mut kept = self.queues.lock();
         let is_lost = |lease: &&Lease| match kept.at(lease) {
             Some(kept) => {
@@ -221,39 +261,48 @@ impl TaskStore for MemoryStore {
         done(leases.iter().filter(is_lost).cloned().collect())
     }
 
-    fn resume_tasks(&self, now: u64, due: u64, most: usize) -> Stored<'_, Vec<Resumed>> {
-        let mut kept = self.queues.lock();
+    fn resume_tasks(&self, last: Duration, most: usize) -> Stored<'_, Vec<Resumed>> {
+        let (mut kept, now) = (self.queues.lock(), now());
         let idle = |kept: &&mut KeptTask| kept.ended.is_none() && kept.errand.is_some() && kept.due <= now;
         let mut waiting: Vec<&mut KeptTask> = kept.tasks.values_mut().filter(idle).collect();
         waiting.sort_by_key(|kept| kept.due);
         let resumed = waiting.into_iter().take(most).map(|kept| {
             kept.lease += 1;
-            kept.due = due;
+            kept.due = now.saturating_add(millis(last));
             let lease = Lease { id: kept.task.id.clone(), number: kept.lease };
             Resumed { task: kept.task.clone(), lease, errand: kept.errand.clone().unwrap_or_default() }
         });
         done(resumed.collect())
     }
 
-    fn forget_tasks(&self, now: u64, ended_before: u64) -> Stored<'_, ()> {
-        let mut kept = self.queues.lock();
+    fn forget_tasks(&self) -> Stored<'_, ()> {
+        let (mut kept, now) = (self.queues.lock(), now());
         kept.tasks.retain(|_, kept| match kept.ended {
-            Some(ended) => ended >= ended_before,
+            Some(ended) => ended.is_since(KNOWN_FOR),
             None => kept.errand.is_some() || kept.due > now,
         });
+        done(())
+    }
+
+    #[cfg(test)]
+    fn age_tasks(&self, by: Duration) -> Stored<'_, ()> {
+        for kept in self.queues.lock().tasks.values_mut() {
+            kept.due = kept.due.saturating_sub(millis(by));
+            age(&mut kept.ended, by);
+        }
         done(())
     }
 }
 
 impl DeliveryStore for MemoryStore {
-    fn due_deliveries(&self, now: u64, due: u64, most: usize) -> Stored<'_, Vec<Due>> {
-        let mut kept = self.queues.lock();
+    fn due_deliveries(&self, last: Duration, most: usize) -> Stored<'_, Vec<Due>> {
+        let (mut kept, now) = (self.queues.lock(), now());
         let is_due = |kept: &&mut KeptDelivery| kept.delivery.status == Status::Pending && kept.due <= now;
         let mut waiting: Vec<&mut KeptDelivery> = kept.deliveries.values_mut().filter(is_due).collect();
         waiting.sort_by_key(|kept| kept.due);
         let taken = waiting.into_iter().take(most).map(|kept| {
             kept.lease += 1;
-            kept.due = due;
+            kept.due = now.saturating_add(millis(last));
             let notice = kept.delivery.notice.clone();
             let lease = Lease { id: notice.id.clone(), number: kept.lease };
             Due { notice, lease, attempts: kept.delivery.attempts }
@@ -261,29 +310,30 @@ impl DeliveryStore for MemoryStore {
         done(taken.collect())
     }
 
-    fn next_delivery(&self) -> Stored<'_, Option<u64>> {
-        done(self.queues.lock().pending().map(|kept| kept.due).min())
+    fn next_delivery(&self) -> Stored<'_, Option<Duration>> {
+        let next = self.queues.lock().pending().map(|kept| kept.due).min();
+        done(next.map(|due| Duration::from_millis(due.saturating_sub(now()))))
     }
 
-    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted, now: u64) -> Stored<'s, bool> {
+    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted) -> Stored<'s, bool> {
         let mut guard = self.queues.lock();
         let found = guard.deliveries.get_mut(&lease.id);
         let is_last =
             |kept: &&mut KeptDelivery| kept.lease == lease.number && kept.delivery.status == Status::Pending;
         let Some(kept) = found.filter(is_last) else { return done(false) };
-        let (status, due, problem) = match attempted.clone() {
-            Attempted::Delivered => (Status::Delivered, None, None),
-            Attempted::Again { due, problem } => (Status::Pending, Some(due), Some(problem)),
-            Attempted::Dead { problem } => (Status::Dead, None, Some(problem)),
+        kept.delivery.attempts += 1;
+        let (status, problem) = match attempted.clone() {
+            Attempted::Again { after, problem } => {
+                kept.wait(after);
+                kept.delivery.problem = Some(problem);
+                return done(true);
+            }
+            Attempted::Delivered => (Status::Delivered, None),
+            Attempted::Dead { problem } => (Status::Dead, Some(problem)),
         };
-        kept.due = due.unwrap_or(now);
-        let delivery = &mut kept.delivery;
-        delivery.attempts += 1;
-        (delivery.status, delivery.due, delivery.problem) = (status, due.map(|due| due / 1000), problem);
-        delivery.ended = (status != Status::Pending).then_some(now / 1000);
-        if status != Status::Pending {
-            guard.forget_oldest_deliveries(status);
-        }
+        kept.end(status);
+        kept.delivery.problem = problem;
+        guard.forget_oldest_deliveries(status);
         done(true)
     }
 
@@ -295,23 +345,37 @@ impl DeliveryStore for MemoryStore {
         done(list.into_iter().take(LONGEST_LIST).map(|kept| kept.delivery.clone()).collect())
     }
 
-    fn redeliver<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, bool> {
+    fn redeliver<'s>(&'s self, id: &'s str) -> Stored<'s, bool> {
         let mut kept = self.queues.lock();
         let found = kept.deliveries.get_mut(id);
         done(found.is_some_and(|kept| {
             kept.lease += 1;
-            kept.due = now;
-            let delivery = &mut kept.delivery;
-            (delivery.status, delivery.attempts) = (Status::Pending, 0);
-            (delivery.due, delivery.ended) = (Some(now / 1000), None);
+            kept.wait(Duration::ZERO);
+            kept.delivery.attempts = 0;
             true
         }))
     }
 
-    fn forget_deliveries(&self, ended_before: u64) -> Stored<'_, ()> {
-        let is_kept =
-            |kept: &KeptDelivery| kept.delivery.ended.is_none_or(|ended| ended * 1000 >= ended_before);
+    fn forget_deliveries(&self) -> Stored<'_, ()> {
+        let is_kept = |kept: &KeptDelivery| kept.ended.is_none_or(|ended| ended.is_since(TOLD_FOR));
         self.queues.lock().deliveries.retain(|_, kept| is_kept(kept));
         done(())
+    }
+
+    #[cfg(test)]
+    fn age_deliveries(&self, by: Duration) -> Stored<'_, ()> {
+        for kept in self.queues.lock().deliveries.values_mut() {
+            kept.due = kept.due.saturating_sub(millis(by));
+            age(&mut kept.ended, by);
+        }
+        done(())
+    }
+}
+
+#[cfg(test)]
+fn age(ended: &mut Option<Ended>, by: Duration) {
+    if let Some(ended) = ended {
+        ended.at = ended.at.saturating_sub(millis(by));
+        ended.shown = ended.shown.saturating_sub(by.as_secs());
     }
 }

@@ -50,6 +50,13 @@ impl Database {
         }
     }
 
+    pub(super) async fn config_changed(&self) {
+        match self {
+            Self::File(_) => std::future::pending().await,
+            Self::Server(server) => server.config_changed().await,
+        }
+    }
+
     pub(super) async fn begin_writing(&self) -> Result<Transaction<'static, Any>, StoreError> {
         Ok(self.connections().await?.begin_with(self.dialect().begin_writing()).await?)
     }

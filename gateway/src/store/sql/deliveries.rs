@@ -1,13 +1,15 @@
-//! Notifications in a database.
+//! Notifications in a database, by its clock.
 
-use sqlx::Row as _;
+use std::time::Duration;
+
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
 
-use super::dialect::Dialect;
 use super::{SqlStore, signed, stored, unsigned};
+use crate::clock::millis;
 use crate::store::durable::{
     Attempted, Delivery, DeliveryStore, Due, LONGEST_LIST, Lease, MOST_TOLD, Notice, Status, StoreError,
-    Stored,
+    Stored, TOLD_FOR,
 };
 
 fn notice(row: &AnyRow) -> Result<Notice, StoreError> {
@@ -45,52 +47,58 @@ fn delivery(row: &AnyRow) -> Result<Delivery, StoreError> {
     })
 }
 
-/// Whoever else is as far finds a notification that is no longer due.
-macro_rules! take {
-    ($locking:literal) => {
-        sqlx::query(concat!(
-            "UPDATE deliveries SET lease = lease + 1, due = $2 WHERE due <= $1 AND id IN (
-                 SELECT id FROM deliveries WHERE status = 'pending' AND due <= $1 ORDER BY due LIMIT $3",
-            $locking,
-            ") RETURNING *"
-        ))
-    };
-}
+/// Whoever else is as far finds a notification that is no longer due. The clock is read once, for the index.
+const TAKE: &str = "
+    UPDATE deliveries SET lease = lease + 1, due = {now} + $1 WHERE due <= (SELECT {now}) AND id IN (
+        SELECT id FROM deliveries WHERE status = 'pending' AND due <= (SELECT {now})
+        ORDER BY due LIMIT $2 {skip_locked})
+    RETURNING *";
+
+const NEXT: &str = "SELECT min(due) - {now} AS wait FROM deliveries WHERE status = 'pending'";
+
+const NOTE: &str = "
+    UPDATE deliveries SET status = $3, due = {now} + $4, problem = $5, attempts = attempts + 1,
+        ended = CASE WHEN $3 = 'pending' THEN NULL ELSE {now} / 1000 END
+    WHERE id = $1 AND lease = $2 AND status = 'pending'";
+
+const AGAIN: &str = "
+    UPDATE deliveries SET status = 'pending', due = {now}, attempts = 0, ended = NULL, lease = lease + 1
+    WHERE id = $1";
+
+/// Of those that were delivered and of those that were given up, the newest stay.
+const FORGET: &str = "
+    DELETE FROM deliveries WHERE ended < (SELECT {now} / 1000) - $1
+    OR id IN (SELECT id FROM deliveries WHERE status = 'delivered' ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)
+    OR id IN (SELECT id FROM deliveries WHERE status = 'dead' ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
 
 impl DeliveryStore for SqlStore {
-    fn due_deliveries(&self, now: u64, due_again: u64, most: usize) -> Stored<'_, Vec<Due>> {
+    fn due_deliveries(&self, last: Duration, most: usize) -> Stored<'_, Vec<Due>> {
         stored(async move {
-            let take = match self.dialect() {
-                Dialect::Sqlite => take!(""),
-                Dialect::Postgres => take!(" FOR UPDATE SKIP LOCKED"),
-            };
-            let take = take.bind(signed(now)).bind(signed(due_again)).bind(signed(most as u64));
+            let take = sqlx::query(AssertSqlSafe(self.dialect().statement(TAKE)));
+            let take = take.bind(signed(millis(last))).bind(signed(most as u64));
             take.fetch_all(&self.connections().await?).await?.iter().map(due).collect()
         })
     }
 
-    fn next_delivery(&self) -> Stored<'_, Option<u64>> {
+    fn next_delivery(&self) -> Stored<'_, Option<Duration>> {
         stored(async {
-            let next = sqlx::query("SELECT min(due) AS due FROM deliveries WHERE status = 'pending'");
+            let next = sqlx::query(AssertSqlSafe(self.dialect().statement(NEXT)));
             let next = next.fetch_one(&self.connections().await?).await?;
-            Ok(next.try_get::<Option<i64>, _>("due")?.map(unsigned))
+            let wait = next.try_get::<Option<i64>, _>("wait")?;
+            Ok(wait.map(|wait| Duration::from_millis(unsigned(wait))))
         })
     }
 
-    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted, now: u64) -> Stored<'s, bool> {
+    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted) -> Stored<'s, bool> {
         stored(async move {
-            let (status, due, problem) = match attempted {
-                Attempted::Delivered => (Status::Delivered, now, None),
-                Attempted::Again { due, problem } => (Status::Pending, *due, Some(problem)),
-                Attempted::Dead { problem } => (Status::Dead, now, Some(problem)),
+            let (status, after, problem) = match attempted {
+                Attempted::Delivered => (Status::Delivered, Duration::ZERO, None),
+                Attempted::Again { after, problem } => (Status::Pending, *after, Some(problem)),
+                Attempted::Dead { problem } => (Status::Dead, Duration::ZERO, Some(problem)),
             };
-            let note = sqlx::query(
-                "UPDATE deliveries SET status = $3, due = $4, problem = $5, ended = $6, attempts = attempts + 1
-                 WHERE id = $1 AND lease = $2 AND status = 'pending'",
-            );
-            let note =
-                note.bind(&lease.id).bind(lease.number).bind(status.name()).bind(signed(due)).bind(problem);
-            let note = note.bind((status != Status::Pending).then_some(signed(now / 1000)));
+            let note = sqlx::query(AssertSqlSafe(self.dialect().statement(NOTE)));
+            let note = note.bind(&lease.id).bind(lease.number).bind(status.name());
+            let note = note.bind(signed(millis(after))).bind(problem);
             Ok(note.execute(&self.connections().await?).await?.rows_affected() > 0)
         })
     }
@@ -105,28 +113,28 @@ impl DeliveryStore for SqlStore {
         })
     }
 
-    fn redeliver<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, bool> {
+    fn redeliver<'s>(&'s self, id: &'s str) -> Stored<'s, bool> {
         stored(async move {
-            let again = sqlx::query(
-                "UPDATE deliveries SET status = 'pending', due = $2, attempts = 0, ended = NULL, lease = lease + 1
-                 WHERE id = $1",
-            );
-            let again = again.bind(id).bind(signed(now));
+            let again = sqlx::query(AssertSqlSafe(self.dialect().statement(AGAIN))).bind(id);
             Ok(again.execute(&self.connections().await?).await?.rows_affected() > 0)
         })
     }
 
-    fn forget_deliveries(&self, ended_before: u64) -> Stored<'_, ()> {
+    fn forget_deliveries(&self) -> Stored<'_, ()> {
         stored(async move {
-            let forget = sqlx::query(
-                "DELETE FROM deliveries WHERE ended < $1
-                 OR id IN (SELECT id FROM deliveries WHERE status = 'delivered'
-                     ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)
-                 OR id IN (SELECT id FROM deliveries WHERE status = 'dead'
-                     ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)",
-            );
-            let forget = forget.bind(signed(ended_before / 1000)).bind(signed(MOST_TOLD as u64));
+            let forget = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET)));
+            let forget = forget.bind(signed(TOLD_FOR.as_secs())).bind(signed(MOST_TOLD as u64));
             forget.execute(&self.connections().await?).await?;
+            Ok(())
+        })
+    }
+
+    #[cfg(test)]
+    fn age_deliveries(&self, by: Duration) -> Stored<'_, ()> {
+        stored(async move {
+            let age = sqlx::query("UPDATE deliveries SET due = due - $1, ended = ended - $2");
+            let age = age.bind(signed(millis(by))).bind(signed(by.as_secs()));
+            age.execute(&self.connections().await?).await?;
             Ok(())
         })
     }

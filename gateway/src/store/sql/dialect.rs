@@ -17,6 +17,20 @@ impl Dialect {
         }
     }
 
+    /// A statement in its words, with what stands in braces: `{now}`, its clock, and `{skip_locked}`, after rows that are read to
+    /// be changed: others that do the same at this moment pass them over.
+    pub(super) fn statement(self, statement: &str) -> String {
+        statement.replace("{now}", self.now()).replace("{skip_locked}", self.skip_locked())
+    }
+
+    fn skip_locked(self) -> &'static str {
+        match self {
+            // Nobody else changes anything meanwhile.
+            Self::Sqlite => "",
+            Self::Postgres => "FOR UPDATE SKIP LOCKED",
+        }
+    }
+
     /// The clock of the database, in milliseconds since 1970.
     pub(super) fn now(self) -> &'static str {
         match self {

@@ -11,14 +11,35 @@ use url::Url;
 
 /// What the trigger of the table of keys notifies.
 const KEYS: &str = "gatewright_keys";
+/// What the trigger of the shared configuration notifies.
+const CONFIG: &str = "gatewright_config";
 /// How long to wait until the next attempt to listen.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A task that listens, with a connection of its own, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Listening {
-    keys: Arc<Notify>,
+    told: Arc<Told>,
     _task: AbortOnDropHandle<()>,
+}
+
+/// Who is told of what.
+#[derive(Debug, Default)]
+struct Told {
+    keys: Notify,
+    config: Notify,
+}
+
+impl Told {
+    /// `None`: anything may have changed.
+    fn tell(&self, channel: Option<&str>) {
+        if channel.is_none_or(|channel| channel == KEYS) {
+            self.keys.notify_one();
+        }
+        if channel.is_none_or(|channel| channel == CONFIG) {
+            self.config.notify_one();
+        }
+    }
 }
 
 impl Listening {
@@ -29,33 +50,39 @@ impl Listening {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(PgConnectOptions::from_url(url)?);
-        let keys = Arc::<Notify>::default();
-        let task = tokio::spawn(listen(pool, Arc::clone(&keys)));
-        Ok(Self { keys, _task: AbortOnDropHandle::new(task) })
+        let told = Arc::<Told>::default();
+        let task = tokio::spawn(listen(pool, Arc::clone(&told)));
+        Ok(Self { told, _task: AbortOnDropHandle::new(task) })
     }
 
     /// Waits until keys may have changed since the last time. One waits at a time.
     pub(super) async fn keys(&self) {
-        self.keys.notified().await;
+        self.told.keys.notified().await;
+    }
+
+    /// The same for the shared configuration.
+    pub(super) async fn config(&self) {
+        self.told.config.notified().await;
     }
 }
 
-async fn listen(pool: PgPool, keys: Arc<Notify>) {
+async fn listen(pool: PgPool, told: Arc<Told>) {
     loop {
-        if let Err(error) = follow(&pool, &keys).await {
+        if let Err(error) = follow(&pool, &told).await {
             // Whoever uses the store says that it is away.
-            tracing::debug!("nobody tells of changed keys: {error}");
+            tracing::debug!("nobody tells of changes: {error}");
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn follow(pool: &PgPool, keys: &Notify) -> Result<(), sqlx::Error> {
+async fn follow(pool: &PgPool, told: &Told) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen(KEYS).await?;
+    listener.listen_all([KEYS, CONFIG]).await?;
+    // What changed before was told to nobody; the same holds after a connection that was lost, which ends the wait with nothing.
+    told.tell(None);
     loop {
-        // Also at the beginning, and after a connection that was lost: what changed before was told to nobody.
-        keys.notify_one();
-        listener.try_recv().await?;
+        let notification = listener.try_recv().await?;
+        told.tell(notification.as_ref().map(sqlx::postgres::PgNotification::channel));
     }
 }

@@ -58,10 +58,16 @@ const STEPS: &[Step] = &[
         sqlite: include_str!("../../../migrations/sqlite/0007_usage_writers.sql"),
         postgres: include_str!("../../../migrations/postgres/0007_usage_writers.sql"),
     },
+    Step {
+        version: 8,
+        what: "shared configuration",
+        sqlite: include_str!("../../../migrations/sqlite/0008_shared_configuration.sql"),
+        postgres: include_str!("../../../migrations/postgres/0008_shared_configuration.sql"),
+    },
 ];
 
 /// The version of the last step.
-pub(super) const LATEST: i64 = STEPS[STEPS.len() - 1].version;
+pub(crate) const LATEST: i64 = STEPS[STEPS.len() - 1].version;
 
 /// What all gateways lock in Postgres while they look at the tables and make them.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(4278257103)";
@@ -71,7 +77,12 @@ pub(super) async fn migrate(pool: &AnyPool, dialect: Dialect) -> Result<(), Stor
     if is_current(pool).await {
         return Ok(());
     }
-    let steps = STEPS.iter().map(|step| {
+    make(pool, dialect, LATEST).await
+}
+
+/// Makes the steps up to a version that a database does not have.
+async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), StoreError> {
+    let steps = STEPS.iter().filter(|step| step.version <= version).map(|step| {
         let sql = match dialect {
             Dialect::Sqlite => step.sqlite,
             Dialect::Postgres => step.postgres,
@@ -93,6 +104,16 @@ pub(super) async fn migrate(pool: &AnyPool, dialect: Dialect) -> Result<(), Stor
         other => StoreError::Failed(other.to_string()),
     })?;
     Ok(making.commit().await?)
+}
+
+/// Connects to a database by a URL of `sqlx`, and makes the tables of an earlier version. Its steps after that are those to come.
+#[cfg(test)]
+pub(crate) async fn of_version(url: &str, version: i64) -> AnyPool {
+    sqlx::any::install_default_drivers();
+    let dialect = if url.starts_with("sqlite:") { Dialect::Sqlite } else { Dialect::Postgres };
+    let pool = AnyPool::connect(url).await.expect("a database");
+    make(&pool, dialect, version).await.expect("its tables");
+    pool
 }
 
 /// Whether a database has the tables of this version and no others. Asks without a lock: another process may be writing.

@@ -20,6 +20,7 @@ fn node(row: &AnyRow) -> Result<NodeRecord, StoreError> {
         seen: unsigned(row.try_get("seen")?),
         in_flight: unsigned(row.try_get("in_flight")?),
         leases: unsigned(row.try_get("leases")?),
+        config: row.try_get::<Option<i64>, _>("config")?.map(unsigned),
     })
 }
 
@@ -28,15 +29,16 @@ impl NodeStore for SqlStore {
         stored(async move {
             let connections = self.connections().await?;
             let report = sqlx::query(
-                "INSERT INTO nodes (id, name, version, addresses, started, seen, in_flight, leases)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                "INSERT INTO nodes (id, name, version, addresses, started, seen, in_flight, leases, config)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                  ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, in_flight = excluded.in_flight,
-                    leases = excluded.leases",
+                    leases = excluded.leases, config = excluded.config",
             );
             let report = report.bind(&node.id).bind(&node.name).bind(&node.version);
             let report = report.bind(node.addresses.join(BETWEEN)).bind(signed(node.started));
             let report =
                 report.bind(signed(node.seen)).bind(signed(node.in_flight)).bind(signed(node.leases));
+            let report = report.bind(node.config.map(signed));
             report.execute(&connections).await?;
             let forget = sqlx::query("DELETE FROM nodes WHERE seen < $1").bind(signed(seen_before));
             forget.execute(&connections).await?;

@@ -46,16 +46,11 @@ const MOST_RENEWED: usize = 100;
 const TRIES: u32 = 5;
 
 impl SqlStore {
-    /// A statement of this file, with the clock of the database.
-    fn timed(&self, statement: &str) -> String {
-        statement.replace("{now}", self.dialect().now())
-    }
-
     async fn renew_some_keys(&self, leases: &[&Lease], last: Duration) -> Result<(), StoreError> {
         let held =
             (0..leases.len()).map(|at| format!("(slot = ${} AND lease = ${})", 2 * at + 2, 2 * at + 3));
         let held = held.collect::<Vec<_>>().join(" OR ");
-        let renew = format!("{}({held})", self.timed(RENEW));
+        let renew = format!("{}({held})", self.dialect().statement(RENEW));
         let mut renew = sqlx::query(AssertSqlSafe(renew)).bind(signed(millis(last)));
         for lease in leases {
             renew = renew.bind(lease.id.as_str()).bind(lease.number);
@@ -71,7 +66,7 @@ impl ReplayStore for SqlStore {
             let database = self.connections().await?;
             let Keyed { slot, operation, owner, fingerprint } = keyed;
             for _ in 0..TRIES {
-                let reserve = sqlx::query(AssertSqlSafe(self.timed(RESERVE)));
+                let reserve = sqlx::query(AssertSqlSafe(self.dialect().statement(RESERVE)));
                 let reserve =
                     reserve.bind(slot.as_str()).bind(*operation).bind(&**owner).bind(&fingerprint[..]);
                 let reserve = reserve.bind(rand::random::<i64>()).bind(signed(millis(lasts)));
@@ -103,8 +98,9 @@ impl ReplayStore for SqlStore {
     ) -> Stored<'s, bool> {
         stored(async move {
             let database = self.connections().await?;
-            let keep =
-                sqlx::query(AssertSqlSafe(self.timed(KEEP))).bind(lease.id.as_str()).bind(lease.number);
+            let keep = sqlx::query(AssertSqlSafe(self.dialect().statement(KEEP)))
+                .bind(lease.id.as_str())
+                .bind(lease.number);
             let bytes = signed((ANSWER_OVERHEAD + answer.len()) as u64);
             let keep = keep.bind(answer).bind(bytes).bind(signed(millis(lasts)));
             let Some(row) = keep.fetch_optional(&database).await? else { return Ok(false) };
@@ -144,7 +140,8 @@ impl ReplayStore for SqlStore {
 
     fn forget_replays(&self) -> Stored<'_, ()> {
         stored(async move {
-            let forget = sqlx::query(AssertSqlSafe(self.timed(FORGET))).bind(signed(millis(UNANSWERED_FOR)));
+            let forget = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET)))
+                .bind(signed(millis(UNANSWERED_FOR)));
             forget.execute(&self.connections().await?).await?;
             Ok(())
         })

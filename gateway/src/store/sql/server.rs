@@ -37,10 +37,22 @@ impl Server {
 
     /// See [`KeyStore::keys_changed`](crate::store::durable::KeyStore::keys_changed).
     pub(super) async fn keys_changed(&self) {
-        match self.listening.get_or_init(|| Listening::start(&self.url).ok()) {
+        match self.listening() {
             Some(listening) => listening.keys().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// See [`ConfigStore::config_changed`](crate::store::durable::ConfigStore::config_changed).
+    pub(super) async fn config_changed(&self) {
+        match self.listening() {
+            Some(listening) => listening.config().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn listening(&self) -> Option<&Listening> {
+        self.listening.get_or_init(|| Listening::start(&self.url).ok()).as_ref()
     }
 }
 

@@ -127,4 +127,15 @@ pub(super) const TABLES: &[Table] = &[
         ],
         order: "due, slot",
     },
+    Table {
+        name: "configs",
+        columns: &[
+            ("revision", Count),
+            ("made", Count),
+            ("author", Text),
+            ("repeats", Count),
+            ("document", Text),
+        ],
+        order: "revision",
+    },
 ];

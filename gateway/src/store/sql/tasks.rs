@@ -1,16 +1,17 @@
-//! Video tasks in a database.
+//! Video tasks in a database, by its clock.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::dialect::Dialect;
 use super::{SqlStore, signed, stored, unsigned};
+use crate::clock::millis;
 use crate::store::durable::{
-    Full, LONGEST_LIST, Lease, MOST_ENDED, Most, Notice, Resumed, State, StoreError, Stored, Task, TaskStore,
-    read, written,
+    Full, KNOWN_FOR, LONGEST_LIST, Lease, MOST_ENDED, Most, Notice, Resumed, State, StoreError, Stored, Task,
+    TaskStore, read, written,
 };
 
 fn task(row: &AnyRow) -> Result<Task, StoreError> {
@@ -34,16 +35,44 @@ fn resumed(row: &AnyRow) -> Result<Resumed, StoreError> {
     Ok(Resumed { task, lease, errand: row.try_get("errand")? })
 }
 
+const ADD: &str = "
+    INSERT INTO tasks (id, owner, created, model, status, outcome, announced, lease, due)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, {now} + $8)";
+
+const END: &str = "
+    UPDATE tasks SET status = $3, outcome = $4, errand = NULL, ended = {now} / 1000
+    WHERE id = $1 AND lease = $2 AND ended IS NULL";
+
+const ADD_NOTICE: &str = "
+    INSERT INTO deliveries (id, task, owner, url, body, created, status, attempts, lease, due)
+    VALUES ($1, $2, $3, $4, $5, {now} / 1000, 'pending', 0, 0, {now})";
+
+const RENEW: &str = "UPDATE tasks SET due = {now} + $1 WHERE ended IS NULL AND ";
+
+/// Whoever else is as far finds a task that is no longer due. The clock is read once, for the index.
+const RESUME: &str = "
+    UPDATE tasks SET lease = lease + 1, due = {now} + $1 WHERE due <= (SELECT {now}) AND id IN (
+        SELECT id FROM tasks WHERE ended IS NULL AND errand IS NOT NULL AND due <= (SELECT {now})
+        ORDER BY due LIMIT $2 {skip_locked})
+    RETURNING *";
+
+const FORGET_UNACCEPTED: &str =
+    "DELETE FROM tasks WHERE ended IS NULL AND errand IS NULL AND due <= (SELECT {now})";
+
+const FORGET_ENDED: &str = "
+    DELETE FROM tasks WHERE ended < (SELECT {now} / 1000) - $1 OR id IN (
+        SELECT id FROM tasks WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
+
 /// Maximum number of leases renewed by one statement.
 const MOST_RENEWED: usize = 100;
 
 impl SqlStore {
     /// Returns those that are lost.
-    async fn renew_some(&self, leases: &[&Lease], due: u64) -> Result<Vec<Lease>, StoreError> {
+    async fn renew_some(&self, leases: &[&Lease], lasts: Duration) -> Result<Vec<Lease>, StoreError> {
         let held = (0..leases.len()).map(|at| format!("(id = ${} AND lease = ${})", 2 * at + 2, 2 * at + 3));
         let held = held.collect::<Vec<_>>().join(" OR ");
-        let renew = format!("UPDATE tasks SET due = $1 WHERE ended IS NULL AND ({held}) RETURNING id");
-        let mut renew = sqlx::query(AssertSqlSafe(renew)).bind(signed(due));
+        let renew = format!("{}({held}) RETURNING id", self.dialect().statement(RENEW));
+        let mut renew = sqlx::query(AssertSqlSafe(renew)).bind(signed(millis(lasts)));
         for lease in leases {
             renew = renew.bind(lease.id.as_str()).bind(lease.number);
         }
@@ -54,26 +83,13 @@ impl SqlStore {
     }
 }
 
-/// Whoever else is as far finds a task that is no longer due.
-macro_rules! resume {
-    ($locking:literal) => {
-        sqlx::query(concat!(
-            "UPDATE tasks SET lease = lease + 1, due = $2 WHERE due <= $1 AND id IN (
-                 SELECT id FROM tasks WHERE ended IS NULL AND errand IS NOT NULL AND due <= $1
-                 ORDER BY due LIMIT $3",
-            $locking,
-            ") RETURNING *"
-        ))
-    };
-}
-
 impl TaskStore for SqlStore {
     fn add_task<'s>(
         &'s self,
         task: &'s Task,
         announced: bool,
         most: Most,
-        due: u64,
+        lasts: Duration,
     ) -> Stored<'s, Result<Lease, Full>> {
         stored(async move {
             let mut writing = self.begin_writing().await?;
@@ -107,20 +123,10 @@ impl TaskStore for SqlStore {
             let give_way = give_way.bind(&*task.owner).bind(signed(most.ended_of_key(MOST_ENDED) as u64));
             give_way.execute(&mut *writing).await?;
             let (status, outcome) = written(&task.state);
-            sqlx::query(
-                "INSERT INTO tasks (id, owner, created, model, status, outcome, announced, lease, due)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8)",
-            )
-            .bind(&*task.id)
-            .bind(&*task.owner)
-            .bind(signed(task.created))
-            .bind(&*task.model)
-            .bind(status)
-            .bind(outcome)
-            .bind(announced)
-            .bind(signed(due))
-            .execute(&mut *writing)
-            .await?;
+            let add = sqlx::query(AssertSqlSafe(self.dialect().statement(ADD)));
+            let add = add.bind(&*task.id).bind(&*task.owner).bind(signed(task.created)).bind(&*task.model);
+            let add = add.bind(status).bind(outcome).bind(announced).bind(signed(millis(lasts)));
+            add.execute(&mut *writing).await?;
             self.commit(writing).await?;
             Ok(Ok(Lease { id: task.id.clone(), number: 1 }))
         })
@@ -178,56 +184,38 @@ impl TaskStore for SqlStore {
         lease: &'s Lease,
         state: &'s State,
         notice: Option<&'s Notice>,
-        now: u64,
     ) -> Stored<'s, bool> {
         stored(async move {
             let mut writing = self.begin_writing().await?;
             let (status, outcome) = written(state);
-            let end = sqlx::query(
-                "UPDATE tasks SET status = $3, outcome = $4, errand = NULL, ended = $5
-                 WHERE id = $1 AND lease = $2 AND ended IS NULL",
-            );
+            let end = sqlx::query(AssertSqlSafe(self.dialect().statement(END)));
             let end = end.bind(&lease.id).bind(lease.number).bind(status).bind(outcome);
-            let ended = end.bind(signed(now / 1000)).execute(&mut *writing).await?.rows_affected() > 0;
-            if let Some(notice) = notice.filter(|_| ended) {
-                sqlx::query(
-                    "INSERT INTO deliveries (id, task, owner, url, body, created, status, attempts, lease, due)
-                     VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, 0, $7)",
-                )
-                .bind(&notice.id)
-                .bind(&notice.task)
-                .bind(&notice.owner)
-                .bind(&notice.url)
-                .bind(&notice.body)
-                .bind(signed(now / 1000))
-                .bind(signed(now))
-                .execute(&mut *writing)
-                .await?;
+            let ended = end.execute(&mut *writing).await?.rows_affected() > 0;
+            if let Some(Notice { id, task, owner, url, body }) = notice.filter(|_| ended) {
+                let add = sqlx::query(AssertSqlSafe(self.dialect().statement(ADD_NOTICE)));
+                add.bind(id).bind(task).bind(owner).bind(url).bind(body).execute(&mut *writing).await?;
             }
             self.commit(writing).await?;
             Ok(ended)
         })
     }
 
-    fn renew_leases<'s>(&'s self, leases: &'s [Lease], due: u64) -> Stored<'s, Vec<Lease>> {
+    fn renew_leases<'s>(&'s self, leases: &'s [Lease], lasts: Duration) -> Stored<'s, Vec<Lease>> {
         Box::pin(async move {
             let mut sorted: Vec<&Lease> = leases.iter().collect();
             sorted.sort_unstable_by(|one, other| one.id.cmp(&other.id));
             let mut lost = Vec::new();
             for some in sorted.chunks(MOST_RENEWED) {
-                lost.extend(self.renew_some(some, due).await?);
+                lost.extend(self.renew_some(some, lasts).await?);
             }
             Ok(lost)
         })
     }
 
-    fn resume_tasks(&self, now: u64, due: u64, most: usize) -> Stored<'_, Vec<Resumed>> {
+    fn resume_tasks(&self, last: Duration, most: usize) -> Stored<'_, Vec<Resumed>> {
         stored(async move {
-            let resume = match self.dialect() {
-                Dialect::Sqlite => resume!(""),
-                Dialect::Postgres => resume!(" FOR UPDATE SKIP LOCKED"),
-            };
-            let resume = resume.bind(signed(now)).bind(signed(due)).bind(signed(most as u64));
+            let resume = sqlx::query(AssertSqlSafe(self.dialect().statement(RESUME)));
+            let resume = resume.bind(signed(millis(last))).bind(signed(most as u64));
             let rows = resume.fetch_all(&self.connections().await?).await?;
             // One that cannot be read holds up no others.
             let read = rows.iter().map(resumed);
@@ -235,15 +223,24 @@ impl TaskStore for SqlStore {
         })
     }
 
-    fn forget_tasks(&self, now: u64, ended_before: u64) -> Stored<'_, ()> {
+    fn forget_tasks(&self) -> Stored<'_, ()> {
         stored(async move {
             let database = self.connections().await?;
-            let unaccepted = "DELETE FROM tasks WHERE ended IS NULL AND errand IS NULL AND due <= $1";
-            sqlx::query(unaccepted).bind(signed(now)).execute(&database).await?;
-            let ended = "DELETE FROM tasks WHERE ended < $1 OR id IN (
-                SELECT id FROM tasks WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
-            let ended = sqlx::query(ended).bind(signed(ended_before / 1000)).bind(signed(MOST_ENDED as u64));
+            let unaccepted = self.dialect().statement(FORGET_UNACCEPTED);
+            sqlx::query(AssertSqlSafe(unaccepted)).execute(&database).await?;
+            let ended = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET_ENDED)));
+            let ended = ended.bind(signed(KNOWN_FOR.as_secs())).bind(signed(MOST_ENDED as u64));
             ended.execute(&database).await?;
+            Ok(())
+        })
+    }
+
+    #[cfg(test)]
+    fn age_tasks(&self, by: Duration) -> Stored<'_, ()> {
+        stored(async move {
+            let age = sqlx::query("UPDATE tasks SET due = due - $1, ended = ended - $2");
+            let age = age.bind(signed(millis(by))).bind(signed(by.as_secs()));
+            age.execute(&self.connections().await?).await?;
             Ok(())
         })
     }

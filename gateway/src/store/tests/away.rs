@@ -1,14 +1,8 @@
 //! Databases that go away and come back.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gatewright_test_stores::Postgres;
-use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use gatewright_test_stores::{Network, Postgres, Way};
 
 use super::kinds::at;
 use crate::store::durable::{KeyStore, PlaceStore as _};
@@ -31,34 +25,6 @@ async fn fails(store: &SqlStore, secret: &str) -> String {
     error
 }
 
-/// A folder with a socket that leads to the one of a server, as long as it passes bytes on.
-fn network(server: &Path) -> (TempDir, watch::Sender<bool>) {
-    const SOCKET: &str = ".s.PGSQL.5432";
-    let folder = tempfile::tempdir().expect("a folder");
-    let listener = UnixListener::bind(folder.path().join(SOCKET)).expect("a socket");
-    let (sender, passes) = watch::channel(true);
-    let server = server.join(SOCKET);
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            let Ok(server) = UnixStream::connect(&server).await else { continue };
-            let ((from_client, to_client), (from_server, to_server)) =
-                (client.into_split(), server.into_split());
-            tokio::spawn(pass(from_client, to_server, passes.clone()));
-            tokio::spawn(pass(from_server, to_client, passes.clone()));
-        }
-    });
-    (folder, sender)
-}
-
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut passes: watch::Receiver<bool>) {
-    let mut bytes = [0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut bytes).await {
-        if passes.wait_for(|passes| *passes).await.is_err() || to.write_all(&bytes[..count]).await.is_err() {
-            return;
-        }
-    }
-}
-
 mod postgres {
     use super::*;
 
@@ -79,15 +45,18 @@ mod postgres {
     #[tokio::test]
     async fn a_network_that_swallows_all_fails_operations_in_bounded_time_and_is_used_again() {
         let server = Postgres::start();
-        let (network, passes) = network(server.folder());
-        let url =
-            server.url().replace(&*server.folder().to_string_lossy(), &network.path().to_string_lossy());
-        let store = SqlStore::at(&StoreUrl::new(&url).expect("an address")).expect("a store");
+        let network = Network::new();
+        let url = StoreUrl::new(&network.url_of(&server)).expect("an address");
+        let store = SqlStore::at(&url).expect("a store");
         store.revision().await.expect("a store");
-        passes.send_replace(false);
+        network.set(Way::Silent);
         let error = fails(&store, server.password()).await;
         assert!(error.contains("does not answer"), "{error}");
-        passes.send_replace(true);
+        network.set(Way::Open);
+        store.revision().await.expect("a store");
+        network.set(Way::Broken);
+        fails(&store, server.password()).await;
+        network.set(Way::Open);
         store.revision().await.expect("a store");
     }
 

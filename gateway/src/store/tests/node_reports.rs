@@ -11,7 +11,17 @@ in_every_store! {
 fn node(id: &str, name: &str, seen: u64) -> NodeRecord {
     let addresses = vec!["http://127.0.0.1:1".to_owned(), "https://[::1]:2".to_owned()];
     let (id, name, version) = (id.to_owned(), name.to_owned(), "0.1.0".to_owned());
-    NodeRecord { id, name, version, addresses, started: 90, seen, in_flight: 3, leases: u64::MAX / 2 }
+    NodeRecord {
+        id,
+        name,
+        version,
+        addresses,
+        started: 90,
+        seen,
+        in_flight: 3,
+        leases: u64::MAX / 2,
+        config: None,
+    }
 }
 
 async fn ids(store: &Shared, since: u64) -> Vec<String> {
@@ -23,7 +33,7 @@ async fn a_gateway_is_listed_as_it_said_last_until_it_is_silent_for_long(store: 
     report(node("a", "two", 100)).await;
     report(node("b", "one", 100)).await;
     report(node("c", "one", 100)).await;
-    let changed = NodeRecord { in_flight: 0, leases: 7, ..node("a", "two", 105) };
+    let changed = NodeRecord { in_flight: 0, leases: 7, config: Some(3), ..node("a", "two", 105) };
     report(changed.clone()).await;
     assert_eq!(ids(&store, 100).await, ["b", "c", "a"]);
     assert_eq!(store.other.nodes(101).await.expect("a store"), [changed]);

@@ -1,6 +1,12 @@
 //! Video tasks and their notifications.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::kinds::Shared;
+use crate::clock::unix_seconds;
+use crate::store::durable::{KNOWN_FOR, Resumed, TOLD_FOR};
 use crate::store::file_name::FileName;
 use crate::store::{
     Attempted, Full, KeptFile, Kind, Lease, Most, Notice, Output, State, Status, Store, Task,
@@ -18,7 +24,11 @@ in_every_store! {
 }
 
 const MOST: Most = Most { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
-const LATER: u64 = 60_000;
+/// How long leases last: what tests let pass, they make older.
+const LEASE: Duration = Duration::from_mins(1);
+/// Shorter than a lease by more than a test takes.
+const SHORTER: Duration = Duration::from_secs(30);
+const SECOND: Duration = Duration::from_secs(1);
 
 fn task(id: &str, owner: &str) -> Task {
     Task { id: id.to_owned(), owner: owner.into(), created: 7, model: "mine".into(), state: State::Pending }
@@ -29,54 +39,74 @@ fn notice(id: &str) -> Notice {
     Notice { id: text(id), task: text("a"), owner: text("key"), url: text("https://x/y"), body: text("{}") }
 }
 
-/// A task that was accepted, with a lease until 1 s.
+/// A task that was accepted, with a lease.
 async fn accepted(store: &dyn Store, id: &str) -> Lease {
-    let lease = store.add_task(&task(id, "key"), true, MOST, 1_000).await.expect("added").expect("a place");
+    let lease = store.add_task(&task(id, "key"), true, MOST, LEASE).await.expect("added").expect("a place");
     assert!(store.accept_task(&lease, &State::Processing, "what to do").await.expect("accepted"));
     lease
+}
+
+/// Whether a time in seconds since 1970 is that of this test, by its clock and that of the store.
+fn is_now(seconds: u64) -> bool {
+    unix_seconds().abs_diff(seconds) < 60
 }
 
 async fn state(store: &dyn Store, id: &str) -> Option<State> {
     store.task("key", id).await.expect("an answer").map(|task| task.state)
 }
 
-/// Ids of the notifications that are due.
-async fn due(store: &dyn Store, now: u64) -> Vec<String> {
-    let due = store.due_deliveries(now, now + LATER, 100).await.expect("an answer");
+/// Takes the notifications that are due.
+async fn due(store: &dyn Store) -> Vec<String> {
+    let due = store.due_deliveries(LEASE, 100).await.expect("an answer");
     due.into_iter().map(|due| due.notice.id).collect()
+}
+
+async fn resume(store: &dyn Store) -> Vec<Resumed> {
+    store.resume_tasks(LEASE, 10).await.expect("an answer")
+}
+
+/// Time passes.
+async fn age(store: &dyn Store, by: Duration) {
+    store.age_tasks(by).await.expect("a store");
+    store.age_deliveries(by).await.expect("a store");
 }
 
 async fn a_task_ends_once_whoever_worked_on_it(shared: Shared) {
     let store = shared.one;
     let first = accepted(&*store, "a").await;
-    assert!(store.resume_tasks(999, LATER, 10).await.expect("an answer").is_empty(), "it is leased");
-    let mut resumed = store.resume_tasks(1_000, LATER, 10).await.expect("an answer");
-    let resumed = resumed.pop().expect("the task");
+    age(&*store, SHORTER).await;
+    assert!(resume(&*store).await.is_empty(), "it is leased");
+    age(&*store, LEASE).await;
+    let resumed = resume(&*store).await.pop().expect("the task");
     assert_eq!((&*resumed.errand, &resumed.task.state), ("what to do", &State::Processing));
-    assert!(store.resume_tasks(1_000, LATER, 10).await.expect("an answer").is_empty(), "once");
+    assert!(resume(&*store).await.is_empty(), "once");
 
     // The one who was slow changes nothing any more.
     let file = KeptFile { name: FileName::random(Kind::Mp4), expires: 9 };
     let output = Output { file, duration_s: 3, size: (1, 2) };
     let done = State::Completed(output);
     assert!(!store.advance_task(&first, &State::Pending).await.expect("an answer"));
-    assert!(
-        !store.end_task(&first, &State::failed("x"), Some(&notice("m1")), 2_000).await.expect("an answer")
-    );
-    assert_eq!(store.renew_leases(std::slice::from_ref(&first), LATER).await.expect("an answer"), [first]);
+    assert!(!store.end_task(&first, &State::failed("x"), Some(&notice("m1"))).await.expect("an answer"));
+    assert_eq!(store.renew_leases(std::slice::from_ref(&first), LEASE).await.expect("an answer"), [first]);
     assert_eq!(state(&*store, "a").await, Some(State::Processing));
-    assert!(due(&*store, 2_000).await.is_empty());
+    assert!(due(&*store).await.is_empty());
 
-    assert!(
-        store.renew_leases(std::slice::from_ref(&resumed.lease), LATER).await.expect("an answer").is_empty()
-    );
+    let renew = async |last| {
+        let lost = store.renew_leases(std::slice::from_ref(&resumed.lease), last).await;
+        assert!(lost.expect("an answer").is_empty());
+    };
+    age(&*store, SHORTER).await;
+    renew(LEASE).await;
+    age(&*store, SHORTER).await;
+    assert!(resume(&*store).await.is_empty(), "it was renewed");
     for (ends, id) in [(true, "m2"), (false, "m3")] {
-        let ended = store.end_task(&resumed.lease, &done, Some(&notice(id)), 2_000).await;
+        let ended = store.end_task(&resumed.lease, &done, Some(&notice(id))).await;
         assert_eq!(ended.expect("an answer"), ends, "{id}");
     }
     assert_eq!(state(&*store, "a").await, Some(done));
-    assert_eq!(due(&*store, 2_000).await, ["m2"]);
-    assert!(store.resume_tasks(u64::MAX / 4, LATER, 10).await.expect("an answer").is_empty());
+    assert_eq!(due(&*store).await, ["m2"]);
+    age(&*store, LEASE).await;
+    assert!(resume(&*store).await.is_empty(), "it has ended");
     assert!(store.task("other", "a").await.expect("an answer").is_none(), "it belongs to a key");
 }
 
@@ -85,7 +115,7 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     let add = |id| {
         let store = std::sync::Arc::clone(&store);
         async move {
-            let added = store.add_task(&task(id, "key"), false, MOST, 1_000).await;
+            let added = store.add_task(&task(id, "key"), false, MOST, LEASE).await;
             added.expect("an answer").expect("a place")
         }
     };
@@ -93,10 +123,12 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     store.drop_task(&given_up).await.expect("an answer");
     assert!(state(&*store, "a").await.is_none() && state(&*store, "b").await.is_some());
     // Its process died while it was submitted.
-    assert!(store.resume_tasks(5_000, LATER, 10).await.expect("an answer").is_empty());
-    store.forget_tasks(999, 0).await.expect("an answer");
+    age(&*store, SHORTER).await;
+    store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "b").await.is_some());
-    store.forget_tasks(1_000, 0).await.expect("an answer");
+    age(&*store, LEASE).await;
+    assert!(resume(&*store).await.is_empty());
+    store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "b").await.is_none());
     assert!(!store.accept_task(&left, &State::Pending, "late").await.expect("an answer"));
     // Its acceptance was kept, but nobody knew in time.
@@ -105,13 +137,16 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     assert!(state(&*store, "c").await.is_none());
     // One that was accepted is not forgotten.
     let lease = accepted(&*store, "c").await;
-    store.forget_tasks(LATER, 0).await.expect("an answer");
+    age(&*store, LEASE).await;
+    store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "c").await.is_some());
     // When it has ended, it stays for a while.
-    assert!(store.end_task(&lease, &State::failed("x"), None, 8_000).await.expect("an answer"));
-    store.forget_tasks(LATER, 8_000).await.expect("an answer");
+    assert!(store.end_task(&lease, &State::failed("x"), None).await.expect("an answer"));
+    age(&*store, KNOWN_FOR.saturating_sub(LEASE)).await;
+    store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "c").await.is_some());
-    store.forget_tasks(LATER, 9_000).await.expect("an answer");
+    age(&*store, LEASE + SECOND).await;
+    store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "c").await.is_none());
 }
 
@@ -120,7 +155,7 @@ async fn no_more_tasks_are_in_progress_than_may_be(shared: Shared) {
     let most = Most { of_key: 2, of_all: 3, notices: 2, notices_of_key: 1, ended_hundredths: 100 };
     let add = |id, owner, announced| {
         let store = std::sync::Arc::clone(&store);
-        async move { store.add_task(&task(id, owner), announced, most, 1_000).await.expect("an answer") }
+        async move { store.add_task(&task(id, owner), announced, most, LEASE).await.expect("an answer") }
     };
     let one = add("a", "key", true).await.expect("a place");
     assert_eq!(add("b", "key", true).await, Err(Full::NoticesOfKey(1)));
@@ -129,12 +164,12 @@ async fn no_more_tasks_are_in_progress_than_may_be(shared: Shared) {
     add("c", "other", false).await.expect("a place");
     assert_eq!(add("d", "third", false).await, Err(Full::OfAll(3)));
     // What has ended takes no place, but its notification does until it is told.
-    assert!(store.end_task(&one, &State::failed("x"), Some(&notice("m")), 0).await.expect("an answer"));
+    assert!(store.end_task(&one, &State::failed("x"), Some(&notice("m"))).await.expect("an answer"));
     assert_eq!(add("d", "key", true).await, Err(Full::NoticesOfKey(1)));
     add("d", "third", true).await.expect("a place");
     // A key's part is its own, but all together have one bound.
     let fourth = Most { of_all: 9, ..most };
-    let full = store.add_task(&task("e", "fourth"), true, fourth, 1_000).await.expect("an answer");
+    let full = store.add_task(&task("e", "fourth"), true, fourth, LEASE).await.expect("an answer");
     assert_eq!(full, Err(Full::Notices(2)));
 }
 
@@ -142,30 +177,35 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     let store = shared.one;
     let lease = accepted(&*store, "a").await;
     assert_eq!(store.next_delivery().await.expect("an answer"), None);
-    assert!(store.end_task(&lease, &State::failed("x"), Some(&notice("m")), 1_000).await.expect("an answer"));
-    assert_eq!(store.next_delivery().await.expect("an answer"), Some(1_000));
-    assert!(due(&*store, 999).await.is_empty());
+    assert!(store.end_task(&lease, &State::failed("x"), Some(&notice("m"))).await.expect("an answer"));
+    let next = async || store.next_delivery().await.expect("an answer").expect("one waits");
+    assert_eq!(next().await, Duration::ZERO);
 
     // Whoever tried it has died: it is due again, and an answer that comes late says nothing.
-    let take = |now| {
-        let store = std::sync::Arc::clone(&store);
-        async move { store.due_deliveries(now, now + 500, 10).await.expect("an answer").pop() }
-    };
-    let late = take(1_000).await.expect("due");
-    assert!(take(1_499).await.is_none());
-    let again = take(1_500).await.expect("due");
+    let take = async || store.due_deliveries(LEASE, 10).await.expect("an answer").pop();
+    let late = take().await.expect("due");
+    age(&*store, SHORTER).await;
+    assert!(take().await.is_none());
+    age(&*store, SHORTER).await;
+    let again = take().await.expect("due");
     assert_eq!((again.attempts, &again.notice), (0, &notice("m")));
-    assert!(!store.attempted(&late.lease, &Attempted::Delivered, 1_500).await.expect("an answer"));
+    assert!(!store.attempted(&late.lease, &Attempted::Delivered).await.expect("an answer"));
 
     let problem = "status 502".to_owned();
-    let later = Attempted::Again { due: 9_000, problem: problem.clone() };
-    assert!(store.attempted(&again.lease, &later, 1_500).await.expect("an answer"));
-    assert!(take(8_999).await.is_none());
-    let last = take(9_000).await.expect("due");
+    let begun = Instant::now();
+    let later = Attempted::Again { after: 2 * LEASE, problem: problem.clone() };
+    assert!(store.attempted(&again.lease, &later).await.expect("an answer"));
+    let wait = next().await;
+    assert!(wait <= 2 * LEASE && wait + begun.elapsed() + SECOND >= 2 * LEASE, "{wait:?}");
+    age(&*store, LEASE + SHORTER).await;
+    assert!(take().await.is_none());
+    age(&*store, SHORTER).await;
+    let last = take().await.expect("due");
     assert_eq!(last.attempts, 1);
     let dead = Attempted::Dead { problem };
-    assert!(store.attempted(&last.lease, &dead, 9_000).await.expect("an answer"));
-    assert!(take(LATER).await.is_none());
+    assert!(store.attempted(&last.lease, &dead).await.expect("an answer"));
+    age(&*store, LEASE).await;
+    assert!(take().await.is_none() && store.next_delivery().await.expect("an answer").is_none());
     let listed = store.deliveries(Some(Status::Dead)).await.expect("an answer");
     assert_eq!(
         listed.iter().map(|one| (one.attempts, one.problem.as_deref())).collect::<Vec<_>>(),
@@ -174,19 +214,19 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     assert!(store.deliveries(Some(Status::Delivered)).await.expect("an answer").is_empty());
 
     // By hand, it begins anew.
-    assert!(store.redeliver("m", 10_000).await.expect("an answer"));
-    assert!(!store.redeliver("other", 10_000).await.expect("an answer"));
-    let by_hand = take(10_000).await.expect("due");
+    assert!(store.redeliver("m").await.expect("an answer"));
+    assert!(!store.redeliver("other").await.expect("an answer"));
+    let by_hand = take().await.expect("due");
     assert_eq!((by_hand.attempts, &*by_hand.notice.id), (0, "m"));
-    assert!(store.attempted(&by_hand.lease, &Attempted::Delivered, 11_000).await.expect("an answer"));
-    let listed = store.deliveries(None).await.expect("an answer");
-    assert_eq!(
-        listed.iter().map(|one| (one.status, one.ended)).collect::<Vec<_>>(),
-        [(Status::Delivered, Some(11))]
-    );
-    store.forget_deliveries(11_000).await.expect("an answer");
+    assert!(store.attempted(&by_hand.lease, &Attempted::Delivered).await.expect("an answer"));
+    let listed = store.deliveries(None).await.expect("an answer").pop().expect("the notification");
+    assert_eq!((listed.status, listed.due), (Status::Delivered, None));
+    assert!(is_now(listed.ended.expect("its end")) && is_now(listed.created), "{listed:?}");
+    age(&*store, TOLD_FOR.saturating_sub(LEASE)).await;
+    store.forget_deliveries().await.expect("an answer");
     assert_eq!(store.deliveries(None).await.expect("an answer").len(), 1);
-    store.forget_deliveries(12_000).await.expect("an answer");
+    age(&*store, LEASE + SECOND).await;
+    store.forget_deliveries().await.expect("an answer");
     assert!(store.deliveries(None).await.expect("an answer").is_empty());
 }
 
@@ -195,9 +235,10 @@ async fn the_ended_tasks_of_a_key_leave_places_to_others(shared: Shared) {
     // A hundredth of the places is one, and it is that of the task that is added.
     let most = Most { ended_hundredths: 0, ..MOST };
     for (id, owner) in [("a", "key"), ("b", "other"), ("c", "key")] {
-        let added = store.add_task(&task(id, owner), false, most, 1_000).await;
+        let added = store.add_task(&task(id, owner), false, most, LEASE).await;
         let lease = added.expect("an answer").expect("a place");
-        assert!(store.end_task(&lease, &State::failed("x"), None, 1_000).await.expect("an answer"));
+        assert!(store.end_task(&lease, &State::failed("x"), None).await.expect("an answer"));
+        age(&*store, SECOND).await;
     }
     assert!(state(&*store, "a").await.is_none() && state(&*store, "c").await.is_some());
     assert!(store.task("other", "b").await.expect("an answer").is_some());
@@ -207,11 +248,12 @@ async fn tasks_and_notifications_are_seen_by_all_processes(shared: Shared) {
     let Shared { one, other, .. } = &shared;
     let lease = accepted(&**one, "a").await;
     let ended = accepted(&**one, "b").await;
-    assert!(one.end_task(&ended, &State::failed("why"), Some(&notice("m")), 1_000).await.expect("ended"));
+    assert!(one.end_task(&ended, &State::failed("why"), Some(&notice("m"))).await.expect("ended"));
     assert_eq!(state(&**other, "a").await, Some(State::Processing));
     assert_eq!(state(&**other, "b").await, Some(State::failed("why")));
-    assert_eq!(due(&**other, 1_000).await, ["m"]);
-    let resumed = other.resume_tasks(1_000, LATER, 10).await.expect("an answer").pop().expect("the task");
+    assert_eq!(due(&**other).await, ["m"]);
+    age(&**one, LEASE).await;
+    let resumed = resume(&**other).await.pop().expect("the task");
     assert_eq!((&*resumed.task.id, resumed.lease.number), ("a", lease.number + 1));
 }
 
@@ -221,12 +263,13 @@ async fn a_task_is_taken_over_by_one_of_several_at_once(shared: Shared) {
         let lease = accepted(&*shared.one, id).await;
         assert_eq!(lease.number, 1);
     }
+    age(&*shared.one, LEASE).await;
     let take = |store: &std::sync::Arc<dyn Store>| {
         let store = std::sync::Arc::clone(store);
         async move {
             let mut taken = Vec::new();
             loop {
-                let resumed = store.resume_tasks(1_000, LATER, 1).await.expect("an answer");
+                let resumed = store.resume_tasks(LEASE, 1).await.expect("an answer");
                 if resumed.is_empty() {
                     return taken;
                 }
@@ -246,7 +289,7 @@ async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
         let store = std::sync::Arc::clone(&store);
         async move {
             let task = Task { created, ..task(id, owner) };
-            store.add_task(&task, false, MOST, LATER).await.expect("added").expect("a place")
+            store.add_task(&task, false, MOST, LEASE).await.expect("added").expect("a place")
         }
     };
     let listed = |status| {
@@ -266,8 +309,10 @@ async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
     let both = [row("a", "other", "pending", None), row("z", "key", "processing", None)];
     assert_eq!(listed(None).await, both, "the newest first");
 
-    assert!(store.end_task(&first, &State::failed("x"), None, 12_345).await.expect("an answer"));
-    let failed = row("z", "key", "failed", Some(12));
+    assert!(store.end_task(&first, &State::failed("x"), None).await.expect("an answer"));
+    let ended = listed(Some("failed")).await.pop().and_then(|row| row.3);
+    assert!(is_now(ended.expect("its end")), "{ended:?}");
+    let failed = row("z", "key", "failed", ended);
     assert_eq!(listed(None).await, [row("a", "other", "pending", None), failed.clone()]);
     assert_eq!(listed(Some("failed")).await, [failed]);
     assert_eq!(listed(Some("pending")).await, [row("a", "other", "pending", None)]);

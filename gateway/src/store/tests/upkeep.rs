@@ -1,11 +1,12 @@
 //! Moving what a database holds into another one.
 
 use std::io::Cursor;
+use std::time::Duration;
 
 use super::kinds::{Shared, sqlite};
 use crate::keys::{Digest, NewKey};
 use crate::store::history::{Change, Holder, Place};
-use crate::store::{KeyRecord, Most, Notice, State, Store, Task};
+use crate::store::{KeyRecord, Most, NewConfig, Notice, State, Store, Task};
 
 async fn exported(store: &dyn Store) -> String {
     let mut text = String::new();
@@ -27,11 +28,17 @@ async fn fill(store: &dyn Store) {
     let holder = Holder { upstream: "one".into(), key: Some(i64::MIN), model: "mine".into() };
     let place = Place { id: "resp_1".into(), owner: "k".into(), holder };
     store.change_places(&[Change::Kept(place)]).await.expect("a store");
+    let config = NewConfig { made: 7, author: "ada", repeats: None, document: "# \u{1f980}\n" };
+    assert_eq!(store.add_config(config, None).await.expect("a store"), Some(1));
     let most = Most { of_key: 9, of_all: 9, notices: 9, notices_of_key: 9, ended_hundredths: 100 };
     for (id, announced) in [("a", true), ("b", false)] {
         let (owner, model) = ("k".into(), "m".into());
         let task = Task { id: id.to_owned(), owner, created: 1, model, state: State::Pending };
-        let lease = store.add_task(&task, announced, most, 5).await.expect("a store").expect("a place");
+        let lease = store
+            .add_task(&task, announced, most, Duration::from_secs(5))
+            .await
+            .expect("a store")
+            .expect("a place");
         if announced {
             let text = str::to_owned;
             let notice = Notice {
@@ -41,9 +48,7 @@ async fn fill(store: &dyn Store) {
                 url: text("https://x/"),
                 body: text("{}"),
             };
-            assert!(
-                store.end_task(&lease, &State::failed("why"), Some(&notice), 2_000).await.expect("a store")
-            );
+            assert!(store.end_task(&lease, &State::failed("why"), Some(&notice)).await.expect("a store"));
         }
     }
 }
@@ -51,7 +56,7 @@ async fn fill(store: &dyn Store) {
 async fn move_over(from: Shared, to: Shared) {
     fill(&*from.one).await;
     let rows = exported(&*from.one).await;
-    assert_eq!(to.one.import(&mut Cursor::new(&rows)).await.expect("all rows"), 5);
+    assert_eq!(to.one.import(&mut Cursor::new(&rows)).await.expect("all rows"), 6);
     assert_eq!(exported(&*to.other).await, rows);
     assert!(to.other.damage().await.expect("an answer").is_empty());
     // Not twice, and not in part.
@@ -78,11 +83,11 @@ async fn rows_that_cannot_be_read_leave_nothing_behind() {
     let from = sqlite();
     fill(&*from.one).await;
     let rows = exported(&*from.one).await;
-    let all = rows.strip_suffix("{\"rows\":5}\n").expect("its end");
+    let all = rows.strip_suffix("{\"rows\":6}\n").expect("its end");
     for (broken, why) in [
         (all.to_owned(), "the file ends too early"),
-        (all.to_owned() + "{\"rows\":4}\n", "4 rows were written, and 5 are here"),
-        (all.to_owned() + "{}\n", "line 7"),
+        (all.to_owned() + "{\"rows\":4}\n", "4 rows were written, and 6 are here"),
+        (all.to_owned() + "{}\n", "line 8"),
         (all.to_owned() + "{\"table\": \"state\", \"row\": {}}\n", "there is no table"),
         (all.to_owned() + "{\"table\": \"keys\", \"row\": {\"id\": 7}}\n", "id of keys is no Text"),
         (all.to_owned() + "{\"table\": \"keys\", \"row\": {\"x\": 7}}\n", "has no column"),

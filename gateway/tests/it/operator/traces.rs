@@ -178,6 +178,7 @@ async fn an_answer_says_who_made_it_and_why_it_ended() {
     let traced = Traced::start(&scripted.url).await;
     let mut asked = question(false);
     (asked["max_tokens"], asked["temperature"], asked["n"]) = (json!(9), json!(1), json!(1));
+    asked["response_format"] = json!({"type": "json_object"});
     assert_eq!(traced.ask(&asked).await.0, 200);
     let [span] = &traced.end().await[..] else { panic!("one span") };
     assert_eq!((&*span.name, span.kind, span.status), ("chat mine", SERVER, 0));
@@ -196,6 +197,8 @@ async fn an_answer_says_who_made_it_and_why_it_ended() {
         "gen_ai.request.max_tokens": 9,
         "gen_ai.request.temperature": 1.0,
         "gen_ai.request.choice.count": null,
+        "gen_ai.output.type": "json",
+        "gen_ai.response.id": "chatcmpl-1",
         "gen_ai.response.model": "theirs",
         "gen_ai.response.finish_reasons": ["stop"],
         "gen_ai.response.time_to_first_chunk": null,
@@ -218,6 +221,8 @@ async fn a_stream_says_that_it_is_one_and_when_it_began() {
     span.says(&json!({
         "gen_ai.provider.name": "one",
         "gen_ai.request.stream": true,
+        "gen_ai.output.type": null,
+        "gen_ai.response.id": "chatcmpl-1",
         "gen_ai.response.finish_reasons": ["stop"],
         "error.type": null,
     }));

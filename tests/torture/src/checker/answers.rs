@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 
-use super::record::{Call, Record, report};
+use super::record::{Call, RECONNECTING, Record, report};
 use super::{SECOND, Violation};
 use crate::expected;
 use crate::history::{Asked, Fault, Got, What};
 
-/// Within this time other nodes know of a response: changes are written twice a second.
+/// Within this time other nodes know of a response that was told before it was written: changes are written twice a second.
 const KNOWN: u64 = 2 * SECOND;
+/// A node that waits longer for its store tells a response before it is written, and does not ask for some seconds.
+const PATIENCE: u64 = SECOND;
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let given = given(record);
@@ -59,7 +61,8 @@ fn given(record: &Record<'_>) -> HashMap<u64, u64> {
     given
 }
 
-/// A stored response is found, also at other nodes, unless its node was killed before it wrote where the response is.
+/// A stored response is told once it is written: from then on all nodes find it. One that was told while its node did not get at
+/// its store is found when it is written, unless its node was killed before.
 fn retrieved(
     record: &Record<'_>,
     intent: u64,
@@ -68,17 +71,30 @@ fn retrieved(
     violations: &mut Vec<Violation>,
 ) {
     let Some(created) = creation.answer else { return };
-    if call.refused() != Some(404) || call.began <= created.at + KNOWN {
+    if call.refused() != Some(404) || call.began <= created.at {
         return;
     }
     let hung = |fault| matches!(fault, Fault::Paused { node } if node == creation.node);
-    let is_excused = record.may_be_lost(creation.node, created.at)
-        || record
-            .store_was_back(creation.node, created.at, call.began)
-            .is_some_and(|back| call.began <= back + KNOWN)
-        || record.is_troubled(created.at, call.began, hung);
+    let was_written = record.asked_the_store(creation) && !was_slow(record, creation);
+    let is_excused = !was_written
+        && (call.began <= created.at + KNOWN
+            || record.may_be_unwritten(creation.node, created.at)
+            || record
+                .store_was_back(creation.node, created.at, call.began)
+                .is_some_and(|back| call.began <= back + KNOWN)
+            || record.is_troubled(created.at, call.began, hung));
     if !is_excused {
         let lines = creation.lines().into_iter().chain(call.lines());
         report(violations, "response stays", format!("the response to intent {intent} is not found"), lines);
     }
+}
+
+/// Whether the node of a call was so slow, then or shortly before, that it may have given its store up.
+fn was_slow(record: &Record<'_>, call: &Call<'_>) -> bool {
+    let Some(answer) = call.answer else { return true };
+    let since = call.began.saturating_sub(RECONNECTING);
+    record.calls.iter().filter(|other| other.node == call.node && other.began <= answer.at).any(|other| {
+        let ended = other.answer.map_or(u64::MAX, |answer| answer.at);
+        ended >= since && ended - other.began > PATIENCE
+    })
 }

@@ -9,6 +9,8 @@ use crate::history::{Asked, Fault};
 
 /// After this time what one node spends counts on all: it is written twice a second and read every second.
 const COUNTED: u64 = 5 * SECOND;
+/// After this time what an answer took counts for all nodes: it is told at once, beside the requests.
+const TOLD: u64 = 3 * SECOND;
 /// Within this time gateways use counters that are back.
 const RECONNECTING: u64 = 3 * SECOND;
 /// A minute.
@@ -22,13 +24,24 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
         }
     }
     for call in &record.calls {
-        let Asked::CreateKey { name, tokens_per_day, requests_per_minute } = call.asked else { continue };
+        let Asked::CreateKey { name, limits } = call.asked else { continue };
         let Some(calls) = calls.get(name.as_str()) else { continue };
-        if let Some(budget) = tokens_per_day {
-            spends(record, name, *budget, calls, violations);
+        if let Some(budget) = limits.tokens_per_day {
+            spends(record, name, budget, calls, violations);
         }
-        if let Some(limit) = requests_per_minute {
-            paces(record, name, *limit, calls, promises, violations);
+        let rules: [(&'static str, Option<u64>, Rule); 3] = [
+            ("limit a minute holds", limits.requests_per_minute, outpaces),
+            ("tokens a minute hold", limits.tokens_per_minute, takes_more),
+            ("requests at once hold", limits.concurrent_requests, crowds),
+        ];
+        for (rule, limit, broken) in rules {
+            let Some(limit) = limit else { continue };
+            for calls in counted(record, calls, promises) {
+                if let Some((why, lines)) = broken(record, limit, calls) {
+                    report(violations, rule, format!("{name} is accepted {why}"), lines);
+                    break;
+                }
+            }
         }
     }
 }
@@ -43,9 +56,12 @@ fn spends(
 ) {
     for call in calls {
         let before = call.began.saturating_sub(COUNTED);
-        // A node that could not ask its store, or has just been started or woken, does not know all.
-        let is_hindered =
-            |fault| matches!(fault, Fault::Killed { .. } | Fault::Stopped { .. } | Fault::Paused { .. });
+        // A node that could not ask its store, or has just been started or woken, does not know all. One that is cut off, or hangs,
+        // in the middle of a change keeps others from theirs.
+        let is_hindered = |fault| {
+            use Fault::{Cut, Killed, Paused, Stopped};
+            matches!(fault, Killed { .. } | Stopped { .. } | Paused { .. } | Cut { .. })
+        };
         if record.is_troubled(before, call.began, is_hindered)
             || record.store_was_back(call.node, before, call.began).is_some()
         {
@@ -53,13 +69,13 @@ fn spends(
         }
         let counted = calls.iter().filter(|other| {
             let ended = other.answer.map(|answer| answer.at);
-            ended.is_some_and(|at| at <= before && !record.may_be_lost(other.node, at))
+            let is_written =
+                |at| record.store_was_back(other.node, at, before).is_none_or(|back| back <= before);
+            ended.is_some_and(|at| at <= before && is_written(at) && !record.may_be_unwritten(other.node, at))
         });
         let (mut spent, mut last) = (0, None);
         for other in counted {
-            let Asked::Chat { intent, .. } = other.asked else { continue };
-            let (input, output) = expected::tokens(*intent);
-            spent += input + output;
+            spent += taken(other);
             last = Some(other.line);
         }
         if spent >= budget {
@@ -78,15 +94,15 @@ enum Counting {
     Together { since: usize },
 }
 
-/// A limit a minute holds for each process, and for all together where they count together.
-fn paces(
-    record: &Record<'_>,
-    name: &str,
-    limit: u64,
-    calls: &[&Call<'_>],
+/// A rule of calls that were counted in one place: why a limit does not hold, and the lines that show it.
+type Rule = fn(&Record<'_>, u64, Vec<&Call<'_>>) -> Option<(String, Vec<usize>)>;
+
+/// The calls that were counted in one place: by each process, and by all together where they count together.
+fn counted<'r, 'h>(
+    record: &Record<'h>,
+    calls: &[&'r Call<'h>],
     promises: Promises,
-    violations: &mut Vec<Violation>,
-) {
+) -> impl Iterator<Item = Vec<&'r Call<'h>>> {
     let mut counted: HashMap<Counting, Vec<&Call<'_>>> = HashMap::new();
     for call in calls {
         let process = Counting::Process { node: call.node, starts: starts(record, call) };
@@ -95,16 +111,12 @@ fn paces(
             counted.entry(counting).or_default().push(call);
         }
     }
-    for calls in counted.into_values() {
-        if let Some((why, lines)) = outpaces(limit, calls) {
-            return report(violations, "limit a minute holds", format!("{name} is accepted {why}"), lines);
-        }
-    }
+    counted.into_values()
 }
 
 /// A limit a minute refills evenly, and all of a minute may be used at once: between any two moments there are as many
 /// calls as that, at most. A call was counted at some moment between its beginning and its end.
-fn outpaces(limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
+fn outpaces(_: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
     calls.sort_by_key(|call| call.began);
     for (place, first) in calls.iter().enumerate() {
         for (more, last) in calls[place..].iter().enumerate() {
@@ -122,6 +134,62 @@ fn outpaces(limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>
     None
 }
 
+/// A limit of tokens refills in the same way. What an answer takes is known when it ends, so that calls are accepted until all of it
+/// is taken, and not any more then.
+fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
+    calls.sort_by_key(|call| call.began);
+    let known = |call: &&Call<'_>| {
+        let ended = call.answer?.at;
+        let told = ended + TOLD;
+        let is_lost = |fault| is_of_node(fault, call.node) || matches!(fault, Fault::Counters { .. });
+        (!record.is_troubled(ended, told, is_lost)).then_some((call.began, told, taken(call)))
+    };
+    let known: Vec<(u64, u64, u64)> = calls.iter().filter_map(known).collect();
+    for call in &calls {
+        let Some(end) = call.answer.map(|answer| answer.at) else { continue };
+        let mut took = 0;
+        for (since, told, tokens) in known.iter().rev() {
+            if *told > call.began {
+                continue;
+            }
+            took += tokens;
+            let most = limit + limit * (end - since) / MINUTE + 1;
+            if took > most {
+                let why = format!("after {took} of {most} tokens in {} ms", (end - since) / 1000);
+                return Some((why, call.lines()));
+            }
+        }
+    }
+    None
+}
+
+/// What a call took.
+fn taken(call: &Call<'_>) -> u64 {
+    let Asked::Chat { intent, .. } = call.asked else { return 0 };
+    let (input, output) = expected::tokens(*intent);
+    input + output
+}
+
+/// While the upstream answers a call, it has a place.
+fn crowds(record: &Record<'_>, limit: u64, calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
+    let mut times: Vec<(u64, u64, &Call<'_>)> = Vec::new();
+    for call in calls {
+        let Asked::Chat { intent, .. } = call.asked else { continue };
+        if let Some((begun, ended)) = record.answering(*intent) {
+            times.push((begun, ended, call));
+        }
+    }
+    for (begun, _, _) in &times {
+        let at_once = times.iter().filter(|(from, to, _)| from <= begun && begun < to);
+        let at_once: Vec<&Call<'_>> = at_once.map(|(_, _, call)| *call).collect();
+        if at_once.len() as u64 > limit {
+            let lines = at_once.iter().flat_map(|call| call.lines()).collect();
+            return Some((format!("{} times at once", at_once.len()), lines));
+        }
+    }
+    None
+}
+
 /// How often the node of a call had been started anew before.
 fn starts(record: &Record<'_>, call: &Call<'_>) -> usize {
     let ends = record.troubles.iter().filter(|one| match one.fault {
@@ -131,15 +199,26 @@ fn starts(record: &Record<'_>, call: &Call<'_>) -> usize {
     ends.count()
 }
 
+/// Whether a fault keeps a node from telling the counters what it knows, or from knowing it.
+fn is_of_node(fault: Fault, of: usize) -> bool {
+    match fault {
+        Fault::Killed { node }
+        | Fault::Stopped { node }
+        | Fault::Paused { node }
+        | Fault::Cut { node, whole: true, .. } => node == of,
+        _ => false,
+    }
+}
+
 /// What counted a call for all nodes; none if its node may have judged alone: the counters were away, or it had just been
-/// started or woken.
+/// started, woken or
+/// cut off.
 fn together(record: &Record<'_>, call: &Call<'_>) -> Option<Counting> {
     let end = call.answer?.at;
     let from = call.began.saturating_sub(RECONNECTING);
     let is_hindered = |fault| match fault {
         Fault::Counters { .. } => true,
-        Fault::Killed { node } | Fault::Stopped { node } | Fault::Paused { node } => node == call.node,
-        _ => false,
+        fault => is_of_node(fault, call.node),
     };
     if record.is_troubled(from, end, is_hindered) {
         return None;

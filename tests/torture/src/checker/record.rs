@@ -64,12 +64,23 @@ pub(super) struct Record<'h> {
     pub(super) lines: &'h [Line],
     pub(super) calls: Vec<Call<'h>>,
     pub(super) troubles: Vec<Trouble>,
+    /// When the upstream began and ended to answer each intent: none where it was asked more than once, or did not end.
+    answering: HashMap<u64, Answering>,
+}
+
+/// How the upstream answered an intent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Answering {
+    begun: u64,
+    times: u64,
+    ended: Option<u64>,
 }
 
 impl<'h> Record<'h> {
     pub(super) fn of(lines: &'h [Line]) -> Self {
         let (mut calls, mut by_number) = (Vec::new(), HashMap::new());
         let mut troubles: Vec<Trouble> = Vec::new();
+        let mut answering: HashMap<u64, Answering> = HashMap::new();
         for (number, line) in lines.iter().enumerate() {
             match &line.what {
                 What::Called { call, node, key, asked } => {
@@ -82,6 +93,14 @@ impl<'h> Record<'h> {
                     if let Some(call) = call {
                         call.answer = Some(Answer { line: number, at: line.at, got });
                     }
+                }
+                What::Begun { intent, .. } => {
+                    let answering = answering.entry(*intent).or_default();
+                    answering.begun = line.at;
+                    answering.times += 1;
+                }
+                What::Upstream { intent, whole: true, .. } => {
+                    answering.entry(*intent).or_default().ended = Some(line.at);
                 }
                 What::Fault { fault, begins: true } => {
                     troubles.push(Trouble { fault: *fault, from: line.at, to: u64::MAX });
@@ -96,7 +115,13 @@ impl<'h> Record<'h> {
                 _ => {}
             }
         }
-        Self { lines, calls, troubles }
+        Self { lines, calls, troubles, answering }
+    }
+
+    /// From when to when the upstream answered an intent, if it was asked once.
+    pub(super) fn answering(&self, intent: u64) -> Option<(u64, u64)> {
+        let answering = self.answering.get(&intent).filter(|one| one.times == 1)?;
+        Some((answering.begun, answering.ended?))
     }
 
     /// Whether a fault of a kind was there at some time between these two.
@@ -104,17 +129,25 @@ impl<'h> Record<'h> {
         self.troubles.iter().any(|one| of_kind(one.fault) && one.from <= to && from <= one.to)
     }
 
-    /// When a node could use its store again that was away at some time between these two.
+    /// When a node could use its store again that was away, or cut off, at some time between these two.
     pub(super) fn store_was_back(&self, node: usize, from: u64, to: u64) -> Option<u64> {
-        let away = self.troubles.iter().filter(|one| one.fault == store_of(node));
+        let away = self.troubles.iter().filter(|one| is_without_store(node, one.fault));
         let away = away.map(|one| (one.from, one.to.saturating_add(RECONNECTING)));
         away.filter(|(begun, back)| *begun <= to && from <= *back).map(|(_, back)| back).max()
     }
 
-    /// Whether usage that a node knew of at a time may have been lost with it: a gateway that is killed takes along
-    /// what it has not written yet, and it writes nothing while its store is away or it hangs. One that is told to
-    /// stop writes what it knows, if the store is there.
-    pub(super) fn may_be_lost(&self, node: usize, at: u64) -> bool {
+    /// Whether a node asked its store during a call: one that found it away, or hung, does not ask for some seconds.
+    pub(super) fn asked_the_store(&self, call: &Call<'_>) -> bool {
+        let Some(answer) = call.answer else { return false };
+        let from = call.began.saturating_sub(RECONNECTING);
+        self.store_was_back(call.node, call.began, answer.at).is_none()
+            && !self.is_troubled(from, answer.at, |fault| fault == Fault::Paused { node: call.node })
+    }
+
+    /// Whether what a node knew at a time may not have been in the store when it ended: a gateway that is killed has not
+    /// written the last of it, and it writes nothing while its store is away or it hangs. One that is told to stop writes
+    /// what it knows, if the store is there.
+    pub(super) fn may_be_unwritten(&self, node: usize, at: u64) -> bool {
         self.troubles.iter().any(|end| match end.fault {
             Fault::Killed { node: of } if of == node => {
                 let unwritten = end.from.saturating_sub(UNWRITTEN);
@@ -135,7 +168,7 @@ impl<'h> Record<'h> {
             let before = self.troubles.iter().filter(|one| {
                 let back = match one.fault {
                     Fault::Paused { node: of } if of == node => one.to,
-                    fault if fault == store_of(node) => one.to.saturating_add(RECONNECTING),
+                    fault if is_without_store(node, fault) => one.to.saturating_add(RECONNECTING),
                     _ => return false,
                 };
                 one.from <= until && since <= back
@@ -148,9 +181,14 @@ impl<'h> Record<'h> {
     }
 }
 
-/// The fault that takes the store of a node away.
-pub(super) fn store_of(node: usize) -> Fault {
-    if node == ALONE { Fault::Disk } else { Fault::Store }
+/// Whether a node cannot use its store during a fault.
+fn is_without_store(node: usize, fault: Fault) -> bool {
+    match fault {
+        Fault::Disk => node == ALONE,
+        Fault::Store => node != ALONE,
+        Fault::Cut { node: of, .. } => of == node,
+        _ => false,
+    }
 }
 
 /// A task object as all who see it must see it: without the host of the file's address, which is that of the node, and

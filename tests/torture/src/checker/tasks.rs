@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::record::{Call, RECONNECTING, Record, essence, is_final, rank, report};
+use super::record::{Call, Record, essence, is_final, rank, report};
 use super::{Promises, Violation};
 use crate::expected;
 use crate::history::{Asked, Fault, Got, What};
@@ -178,20 +178,12 @@ fn repeats(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violati
         let is_gone =
             |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node);
         let same_process = before.node == node && !record.is_troubled(before.began, answer.at, is_gone);
-        let shared = promises.shared_replays && [*before, call].iter().all(|one| asks_the_store(record, one));
+        let shared = promises.shared_replays && [*before, call].iter().all(|one| record.asked_the_store(one));
         if id != *known && (shared || same_process) {
             let lines = before.lines().into_iter().chain(call.lines());
             report(violations, "repeated once", format!("{once:?} has two tasks, {known} and {id}"), lines);
         }
     }
-}
-
-/// Whether the node of a call asked its store: one that found it away, or hung, does not ask for some seconds.
-fn asks_the_store(record: &Record<'_>, call: &Call<'_>) -> bool {
-    let Some(answer) = call.answer else { return false };
-    let from = call.began.saturating_sub(RECONNECTING);
-    record.store_was_back(call.node, call.began, answer.at).is_none()
-        && !record.is_troubled(from, answer.at, |fault| fault == Fault::Paused { node: call.node })
 }
 
 /// Nothing is done twice: there are no more videos at the upstream than there were submissions.

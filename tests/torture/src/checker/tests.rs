@@ -1,14 +1,22 @@
 //! Histories written by hand: a sound one, and ones that are wrong in each way.
 
+mod answers;
+mod limits;
+
 use serde_json::{Value, json};
 
-use super::{Lost, Promises, Violation, check};
+use super::{Answered, Promises, Violation, check};
 use crate::expected;
-use crate::history::{ALONE, Asked, Fault, Got, Line, What};
+use crate::history::{ALONE, Asked, Fault, Got, Limits, Line, What};
 
 /// An intent whose video succeeds, and one whose video fails.
 const GOOD: u64 = 1;
 const BAD: u64 = 7;
+
+/// A node that does not reach its store.
+fn cut(node: usize) -> Fault {
+    Fault::Cut { node, whole: false, silent: true }
+}
 
 /// A history that is being written. Times are in milliseconds.
 #[derive(Default)]
@@ -81,10 +89,10 @@ impl Script {
         self.line(90_000, What::Counted { key: key.to_owned(), requests, input, output, estimated: 0 })
     }
 
-    fn judged(&mut self, promises: Promises) -> (Vec<Violation>, Lost) {
+    fn judged(&mut self, promises: Promises) -> (Vec<Violation>, Answered) {
         self.lines.sort_by_key(|line| line.at);
         let verdict = check(&self.lines, promises);
-        (verdict.violations, verdict.lost)
+        (verdict.violations, verdict.answered)
     }
 
     #[track_caller]
@@ -226,9 +234,10 @@ mod tasks {
         repeated(1)
             .fault(Fault::Clock { node: 1, by_ms: 240_000 }, 0, 40)
             .breaks_with("repeated once", shared);
-        for away in [Fault::Store, Fault::Paused { node: 1 }, Fault::Paused { node: 0 }] {
+        for away in [Fault::Store, Fault::Paused { node: 1 }, Fault::Paused { node: 0 }, cut(0), cut(1)] {
             assert_eq!(repeated(1).fault(away, 0, 5).judged(shared).0, []);
         }
+        repeated(1).fault(cut(2), 0, 40).breaks_with("repeated once", shared);
         repeated(0).fault(Fault::Store, 0, 5).breaks("repeated once");
         repeated(0).fault(Fault::Killed { node: 0 }, 12, 15).is_sound();
     }
@@ -292,70 +301,11 @@ mod notices {
     }
 }
 
-mod answers {
-    use super::*;
-
-    #[test]
-    fn the_answer_to_another_question_or_a_part_of_one_is_found() {
-        let (input, output) = expected::tokens(3);
-        for text in [expected::text(4), "intent 3:".to_owned()] {
-            let got = Got::Text { text, input, output };
-            Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("answer is right");
-        }
-    }
-
-    #[test]
-    fn a_usage_that_the_upstream_did_not_tell_is_found() {
-        let (input, output) = expected::tokens(3);
-        let got = Got::Text { text: expected::text(3), input, output: output + 1 };
-        Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("usage is told");
-    }
-
-    #[test]
-    fn an_answer_that_no_upstream_gave_is_found() {
-        Script::default().chat((0, 10), (0, "k"), 3, text(3)).breaks("answer has a source");
-        Script::default()
-            .chat((0, 10), (0, "k"), 3, text(3))
-            .upstream(20, 0, 3)
-            .breaks("answer has a source");
-    }
-
-    fn stored() -> Script {
-        let mut script = Script::default();
-        script.upstream(0, 0, 3).call((0, 10), (0, "k"), Asked::Respond { intent: 3 }, text(3));
-        script
-    }
-
-    #[test]
-    fn a_stored_response_that_is_not_found_is_found() {
-        let retrieve = |script: &mut Script, at: u64, got: Got| {
-            script.call((at, at + 10), (1, "k"), Asked::Retrieve { intent: 3 }, got);
-        };
-        let mut script = stored();
-        retrieve(&mut script, 500, refused(404));
-        retrieve(&mut script, 3_000, text(3));
-        script.is_sound();
-        let mut script = stored();
-        retrieve(&mut script, 3_000, refused(404));
-        script.breaks("response stays");
-        // Its node was killed before it wrote where the response is, or the store was away.
-        for fault in [Fault::Killed { node: 0 }, Fault::Store] {
-            let mut script = stored();
-            retrieve(&mut script, 3_000, refused(404));
-            script.fault(fault, 200, 2_000).is_sound();
-        }
-        let mut script = stored();
-        retrieve(&mut script, 3_000, refused(404));
-        script.fault(Fault::Killed { node: 1 }, 200, 2_000).breaks("response stays");
-    }
-}
-
 mod keys {
     use super::*;
 
     fn created(script: &mut Script) -> &mut Script {
-        let asked =
-            Asked::CreateKey { name: "k".to_owned(), tokens_per_day: None, requests_per_minute: None };
+        let asked = Asked::CreateKey { name: "k".to_owned(), limits: Limits::default() };
         script.call((0, 10), (0, "admin"), asked, Got::Done)
     }
 
@@ -374,7 +324,11 @@ mod keys {
         accepted(7_011).breaks("revoked key is refused");
         // A node that hung is no excuse; a store that is away is one, for as long as it takes.
         accepted(8_000).fault(Fault::Paused { node: 1 }, 5_100, 8_005).breaks("revoked key is refused");
-        accepted(8_000).fault(Fault::Store, 5_100, 7_500).is_sound();
+        for fault in [Fault::Store, cut(1)] {
+            accepted(8_000).fault(fault, 5_100, 7_500).is_sound();
+        }
+        accepted(8_000).fault(cut(0), 5_100, 7_500).breaks("revoked key is refused");
+        accepted(16_000).fault(cut(1), 5_100, 7_500).breaks("revoked key is refused");
         accepted(16_000).fault(Fault::Store, 5_100, 7_500).breaks("revoked key is refused");
         accepted(16_000).fault(Fault::Store, 7_100, 17_500).breaks("revoked key is refused");
         let mut script = Script::default();
@@ -393,69 +347,6 @@ mod keys {
         refused_at(3_000).fault(Fault::Killed { node: 1 }, 1_500, 2_900).is_sound();
         refused_at(3_000).fault(Fault::Killed { node: 0 }, 1_500, 2_900).breaks("key is accepted");
         refused_at(4_995).is_sound();
-    }
-}
-
-mod limits {
-    use super::*;
-
-    fn key(script: &mut Script, tokens_per_day: Option<u64>, requests_per_minute: Option<u64>) {
-        let asked = Asked::CreateKey { name: "k".to_owned(), tokens_per_day, requests_per_minute };
-        script.call((0, 10), (0, "admin"), asked, Got::Done);
-    }
-
-    #[test]
-    fn a_budget_that_is_spent_and_spent_again_is_found() {
-        let spent_at = |at: u64| {
-            let mut script = Script::default();
-            key(&mut script, Some(20), None);
-            script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (1, "k"), 4);
-            script
-        };
-        spent_at(5_100).is_sound();
-        spent_at(5_201).breaks("budget holds");
-        spent_at(5_201).fault(Fault::Store, 1_000, 2_000).is_sound();
-        spent_at(5_201).fault(Fault::Killed { node: 0 }, 200, 200).is_sound();
-        let mut within = Script::default();
-        key(&mut within, Some(1_000), None);
-        within.answered((100, 200), (0, "k"), 3).answered((9_000, 9_010), (1, "k"), 4).is_sound();
-    }
-
-    #[test]
-    fn more_calls_than_a_limit_a_minute_allows_are_found() {
-        let calls = |count: u64, nodes: u64| {
-            let mut script = Script::default();
-            key(&mut script, None, Some(6));
-            for call in 0..count {
-                let node = usize::try_from(call % nodes).expect("small");
-                script.answered((100 + call, 101 + call), (node, "k"), 100 + call);
-            }
-            script
-        };
-        calls(7, 1).is_sound();
-        calls(8, 1).breaks("limit a minute holds");
-        calls(14, 2).is_sound();
-        let shared = Promises { shared_limits: true, ..Promises::default() };
-        assert_eq!(calls(7, 2).judged(shared).0, []);
-        calls(8, 2).breaks_with("limit a minute holds", shared);
-        // Without the counters, each node counts alone, and begins anew with them.
-        for hang in [false, true] {
-            let away = |mut calls: Script, from, to| {
-                calls.fault(Fault::Counters { hang }, from, to).judged(shared).0
-            };
-            assert_eq!(away(calls(14, 2), 50, 120), []);
-            assert_ne!(away(calls(16, 2), 50, 120), []);
-            assert_ne!(away(calls(8, 2), 2_000, 3_000), []);
-        }
-        // So does a node that was away itself.
-        assert_eq!(calls(8, 2).fault(Fault::Paused { node: 1 }, 50, 120).judged(shared).0, []);
-        assert_ne!(calls(8, 2).fault(Fault::Paused { node: 2 }, 50, 120).judged(shared).0, []);
-        // A process begins with all of a minute.
-        let mut script = calls(7, 1);
-        for call in 0..7 {
-            script.answered((900 + call, 901 + call), (0, "k"), 200 + call);
-        }
-        script.fault(Fault::Killed { node: 0 }, 500, 600).is_sound();
     }
 }
 
@@ -478,42 +369,57 @@ mod usage {
     }
 
     #[test]
-    fn a_killed_gateway_may_lose_two_seconds_and_what_waited_for_the_store() {
-        let killed = |at: u64| {
+    fn usage_that_a_gateway_takes_along_is_found_however_it_ended() {
+        let ended = |end: Fault, intents: &[u64]| {
             let mut script = two();
-            script.fault(Fault::Killed { node: 0 }, at, at + 500).counted("k", &[3]);
+            script.fault(end, 10_200, 10_700).counted("k", intents);
             script
         };
-        let (violations, lost) = killed(12_000).judged(Promises::default());
-        assert_eq!(violations, []);
-        let (input, output) = expected::tokens(4);
-        assert_eq!(lost, Lost { answered: 2, endangered: 1, requests: 1, tokens: input + output });
-        killed(12_200).breaks("usage is counted");
-        killed(9_000).breaks("usage is counted");
-        killed(20_000).fault(Fault::Store, 11_000, 15_000).is_sound();
-        killed(30_000).fault(Fault::Store, 11_000, 15_000).breaks("usage is counted");
-        killed(20_000).fault(Fault::Paused { node: 0 }, 11_000, 19_000).is_sound();
-        killed(20_000).fault(Fault::Paused { node: 1 }, 11_000, 19_000).breaks("usage is counted");
-        killed(20_000).fault(Fault::Disk, 11_000, 15_000).breaks("usage is counted");
+        for end in [Fault::Killed { node: 0 }, Fault::Stopped { node: 0 }] {
+            ended(end, &[3, 4]).is_sound();
+            ended(end, &[3]).breaks("usage is counted");
+            ended(end, &[3, 4, 4]).breaks("usage is counted");
+            // Nor is the store an excuse, or that the gateway hung.
+            for away in [Fault::Store, Fault::Paused { node: 0 }] {
+                ended(end, &[3, 4]).fault(away, 9_900, 10_150).is_sound();
+                ended(end, &[3]).fault(away, 9_900, 10_150).breaks("usage is counted");
+            }
+        }
+        let mut alone = Script::default();
+        alone.answered((100, 200), (ALONE, "k"), 3).fault(Fault::Disk, 50, 8_000);
+        alone.fault(Fault::Killed { node: ALONE }, 300, 700).counted("k", &[]).breaks("usage is counted");
     }
 
     #[test]
-    fn a_gateway_that_is_told_to_stop_loses_nothing_while_the_store_is_there() {
-        let stopped = || {
+    fn what_a_gateway_was_asked_when_it_was_killed_may_count() {
+        let cut = |intents: &[u64]| {
             let mut script = two();
-            script.fault(Fault::Stopped { node: 0 }, 10_200, 10_700).counted("k", &[3]);
+            script.upstream(10_150, 0, 5).chat((10_140, 10_210), (0, "k"), 5, lost());
+            script.fault(Fault::Killed { node: 0 }, 10_200, 10_700).counted("k", intents);
             script
         };
-        stopped().breaks("usage is counted");
-        stopped().fault(Fault::Store, 9_900, 10_600).is_sound();
+        cut(&[3, 4]).is_sound();
+        cut(&[3, 4, 5]).is_sound();
+        cut(&[3]).breaks("usage is counted");
     }
 
     #[test]
-    fn the_node_alone_has_a_store_of_its_own() {
-        let mut script = Script::default();
-        script.answered((100, 200), (ALONE, "k"), 3).counted("k", &[]);
-        script.fault(Fault::Killed { node: ALONE }, 9_000, 9_500).fault(Fault::Disk, 1_000, 8_000);
-        script.is_sound();
+    fn requests_whose_usage_was_in_danger_are_told() {
+        let endangered = |fault: Fault, from: u64, to: u64, killed: u64| {
+            let mut script = two();
+            script.fault(fault, from, to).fault(Fault::Killed { node: 0 }, killed, killed + 500);
+            let (violations, answered) = script.counted("k", &[3, 4]).judged(Promises::default());
+            assert_eq!((violations, answered.requests), (Vec::new(), 2));
+            answered.endangered
+        };
+        let nothing = Fault::Receiver;
+        assert_eq!(endangered(nothing, 0, 1, 12_000), 1);
+        assert_eq!(endangered(nothing, 0, 1, 12_200), 0);
+        assert_eq!(endangered(nothing, 0, 1, 9_000), 0);
+        assert_eq!(endangered(Fault::Store, 11_000, 15_000, 20_000), 1);
+        assert_eq!(endangered(Fault::Store, 11_000, 15_000, 30_000), 0);
+        assert_eq!(endangered(Fault::Paused { node: 0 }, 11_000, 19_000, 20_000), 1);
+        assert_eq!(endangered(Fault::Paused { node: 1 }, 11_000, 19_000, 20_000), 0);
     }
 
     #[test]

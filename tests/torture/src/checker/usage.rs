@@ -1,10 +1,10 @@
-//! Usage: what the store counts is what the upstream answered, but for what a gateway that was killed had not written
-//! yet, and for answers that were cut short, which are estimated.
+//! Usage: what the store counts is what the upstream answered, also where a gateway was killed, but for answers that were cut
+//! short, which are estimated.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::record::{Call, Record, report};
-use super::{Lost, Violation};
+use super::{Answered, Violation};
 use crate::expected;
 use crate::history::{Asked, What};
 
@@ -37,14 +37,14 @@ impl Sums {
 struct Known {
     /// What clients were told as a whole.
     answered: Sums,
-    /// What may be lost of that.
-    endangered: Sums,
+    /// Of these, requests that the store may not have had when their gateway ended.
+    endangered: u64,
     /// What may be counted besides, at most.
     uncertain: Sums,
     lines: Vec<usize>,
 }
 
-pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Lost {
+pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Answered {
     let seen = seen_by_upstream(record);
     let mut known: BTreeMap<&str, Known> = BTreeMap::new();
     for call in &record.calls {
@@ -53,22 +53,22 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Los
             known.entry(call.key).or_default().add(record, call, *intent, times);
         }
     }
-    let mut lost = Lost::default();
+    let mut answered = Answered::default();
     let mut told = false;
     for (line, one) in record.lines.iter().enumerate() {
         let What::Counted { key, requests, input, output, .. } = &one.what else { continue };
         told = true;
         let counted = Sums { requests: *requests, input: *input, output: *output };
         let known = known.remove(key.as_str()).unwrap_or_default();
-        compare(key, counted, &known, line, violations, &mut lost);
+        compare(key, counted, &known, line, violations, &mut answered);
     }
     if told {
         // A key without a row has used nothing.
         for (key, known) in known {
-            compare(key, Sums::default(), &known, record.lines.len() - 1, violations, &mut lost);
+            compare(key, Sums::default(), &known, record.lines.len() - 1, violations, &mut answered);
         }
     }
-    lost
+    answered
 }
 
 /// How often the upstream was asked for each intent.
@@ -91,8 +91,8 @@ impl Known {
             self.answered.add(1, tokens);
             uncertain = uncertain.saturating_sub(1);
             let at = call.answer.map(|answer| answer.at).unwrap_or_default();
-            if record.may_be_lost(call.node, at) {
-                self.endangered.add(1, tokens);
+            if record.may_be_unwritten(call.node, at) {
+                self.endangered += 1;
                 self.lines.extend(call.lines());
             }
         }
@@ -108,23 +108,18 @@ fn compare(
     known: &Known,
     line: usize,
     violations: &mut Vec<Violation>,
-    lost: &mut Lost,
+    answered: &mut Answered,
 ) {
     let members = counted.members().into_iter().zip(known.answered.members());
-    let others = known.endangered.members().into_iter().zip(known.uncertain.members());
-    for (((name, counted), (_, answered)), ((_, endangered), (_, uncertain))) in members.zip(others) {
-        let (least, most) = (answered - endangered, answered + uncertain);
-        if !(least..=most).contains(&counted) {
+    for (((name, counted), (_, answered)), (_, uncertain)) in members.zip(known.uncertain.members()) {
+        if !(answered..=answered + uncertain).contains(&counted) {
             let why = format!(
-                "{key}: the store counts {counted} {name}; clients were told of {answered}, of which {endangered} may be \
-                 lost, and up to {uncertain} more were cut short"
+                "{key}: the store counts {counted} {name}; clients were told of {answered}, and up to {uncertain} more were cut \
+                 short"
             );
             report(violations, "usage is counted", why, known.lines.iter().copied().chain([line]));
         }
     }
-    let (answered, tokens) = (known.answered, known.answered.input + known.answered.output);
-    lost.answered += answered.requests;
-    lost.endangered += known.endangered.requests;
-    lost.requests += answered.requests.saturating_sub(counted.requests);
-    lost.tokens += tokens.saturating_sub(counted.input + counted.output);
+    answered.requests += known.answered.requests;
+    answered.endangered += known.endangered;
 }

@@ -138,7 +138,7 @@ fn method(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
         None => (function.answer.as_str(), "value"),
     };
     let result = format!("Response<{answer}>");
-    let documentation = documentation(operation, "") + &example(api, signatures, operation);
+    let documentation = documentation(operation, "") + &example(api, signatures, operation, None);
     body(function, operation, documentation, &names::rust(&operation.name), &result, read)
 }
 
@@ -157,10 +157,8 @@ fn streaming(
         Type::Ref(item) => format!("types::{item}"),
         _ => "::serde_json::Value".to_owned(),
     };
-    let mut documentation = documentation(operation, " The answer is streamed.");
-    if operation.always_streams() {
-        documentation += &example(api, signatures, operation);
-    }
+    let documentation = documentation(operation, " The answer is streamed.")
+        + &example(api, signatures, operation, Some(name));
     body(function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
 }
 
@@ -213,8 +211,8 @@ fn documentation(operation: &Operation, note: &str) -> String {
 }
 
 /// The example of an operation as a documentation test, which compiles. Another crate calls its client otherwise.
-fn example(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
-    let example = reference::example(api, signatures, operation);
+fn example(api: &Api, signatures: &Signatures, operation: &Operation, streaming: Option<&str>) -> String {
+    let example = reference::example(api, signatures, operation, streaming);
     if example.is_empty() || !api.home.is_own_crate() {
         return String::new();
     }

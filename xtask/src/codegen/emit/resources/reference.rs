@@ -41,7 +41,9 @@ pub(crate) fn told(api: &Api, signatures: &Signatures, operation: &Operation) ->
             if operation.always_streams() { name.clone() } else { format!("{}.stream", place(operation)) };
         signature += &written(&name, &signatures[&generated], &format!("EventStream<{item}>"));
     }
-    Told { name: name.clone(), signature, arguments, example: example(api, signatures, operation) }
+    let method = names::rust(&operation.name);
+    let streaming = operation.always_streams().then_some(method.as_str());
+    Told { name: name.clone(), signature, arguments, example: example(api, signatures, operation, streaming) }
 }
 
 /// `client.chat().completions()`.
@@ -70,20 +72,32 @@ fn written(name: &str, function: &Signature, answer: &str) -> String {
     format!("{name}({}).await -> Result<{answer}, Error>\n", parameters.join(", "))
 }
 
-/// A program with a client at hand; empty if the specification has no example.
-pub(super) fn example(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
+/// A program with a client at hand; empty if the specification has no example. streaming: the
+/// method for the streamed answer, if it is to be called.
+pub(super) fn example(
+    api: &Api,
+    signatures: &Signatures,
+    operation: &Operation,
+    streaming: Option<&str>,
+) -> String {
     if !has_example(api, operation) {
         return String::new();
     }
     let mut out = String::new();
     if let Some(earlier) = &operation.earlier {
         let first = api.operation(&earlier.operation);
-        let (body, call) = call(signatures, first);
+        let (body, call) = call(signatures, first, &first.id, &names::rust(&first.name));
         _ = writeln!(out, "{body}let earlier = {call}.await?;");
     }
-    let (body, call) = call(signatures, operation);
+    let whole = names::rust(&operation.name);
+    let (body, call) = match streaming {
+        Some(method) if operation.response.is_some() => {
+            call(signatures, operation, &format!("{}_stream", operation.id), method)
+        }
+        _ => call(signatures, operation, &operation.id, &whole),
+    };
     out += &body;
-    if operation.always_streams() {
+    if streaming.is_some() {
         out + &format!(
             "let mut events = {call}.await?;\nwhile let Some(event) = events.try_next().await? {{\n    println!(\"{{event:?}}\");\n}}\n"
         )
@@ -92,11 +106,11 @@ pub(super) fn example(api: &Api, signatures: &Signatures, operation: &Operation)
     }
 }
 
-/// The statement that makes the body, if there is one, and the call.
-fn call(signatures: &Signatures, operation: &Operation) -> (String, String) {
+/// The statement that makes the body, if there is one, and the call. generated: the name of its signature.
+fn call(signatures: &Signatures, operation: &Operation, generated: &str, method: &str) -> (String, String) {
     let mut members = operation.example.clone();
     let mut arguments = Vec::new();
-    for (name, ty) in &signatures[&operation.id].parameters {
+    for (name, ty) in &signatures[generated].parameters {
         let own = operation.parameters.iter().find(|parameter| names::rust(&parameter.name) == *name);
         let value = own.and_then(|parameter| members.shift_remove(&parameter.name));
         let earlier =
@@ -114,5 +128,5 @@ fn call(signatures: &Signatures, operation: &Operation) -> (String, String) {
         let json = serde_json::to_string_pretty(&Value::Object(members)).expect("JSON can be written");
         body = format!("let body = serde_json::from_value(serde_json::json!({json}))?;\n");
     }
-    (body, format!("{}.{}({})", place(operation), names::rust(&operation.name), arguments.join(", ")))
+    (body, format!("{}.{method}({})", place(operation), arguments.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! Watches the files of a configuration, by looking at them each second: that sees every way in which files are replaced,
+//! Watches the files of a configuration, by looking at them from time to time: that sees every way in which files are replaced,
 //! links to other folders included.
 
 use std::collections::HashMap;
@@ -13,48 +13,54 @@ const REST: Duration = Duration::from_millis(200);
 /// What tells that a file has changed: its time, its size and which file it is. `None`: there is none.
 type Signature = Option<(SystemTime, u64, u64)>;
 
-/// The files and how they were when they were last read.
-pub(super) struct Watch {
+/// The files, how they were when they were last read, and how they were at the last look.
+#[derive(Debug, Default)]
+pub struct Watch {
+    read: HashMap<PathBuf, Signature>,
     seen: HashMap<PathBuf, Signature>,
 }
 
 impl Watch {
     /// Begins to watch a file: before it is read, so that no change is missed.
-    pub(super) fn new(path: &Path) -> Self {
-        Self { seen: HashMap::from([(path.to_owned(), look(path))]) }
+    pub fn new(path: &Path) -> Self {
+        let read = HashMap::from([(path.to_owned(), look(path))]);
+        Self { seen: read.clone(), read }
     }
 
     /// Watches these files from now on, and no others.
-    pub(super) fn set(&mut self, files: &[PathBuf]) {
-        let known = |path: &PathBuf| self.seen.get(path).copied().unwrap_or_else(|| look(path));
-        self.seen = files.iter().map(|path| (path.clone(), known(path))).collect();
+    pub fn set(&mut self, files: &[PathBuf]) {
+        let known = |path: &PathBuf| self.read.get(path).copied().unwrap_or_else(|| look(path));
+        self.read = files.iter().map(|path| (path.clone(), known(path))).collect();
+        self.seen = self.read.clone();
     }
 
     /// Forgets how the files were: they are about to be read.
-    pub(super) fn look(&mut self) {
-        self.seen = self.now();
+    pub fn look(&mut self) {
+        self.read = self.now();
+        self.seen = self.read.clone();
+    }
+
+    /// Looks at the files. Whether one of them has changed, and none since the last look.
+    pub fn has_changed(&mut self) -> bool {
+        let now = self.now();
+        let rests = now == self.seen;
+        self.seen = now;
+        rests && self.seen != self.read
     }
 
     /// Resolves when one of the files has changed.
-    pub(super) async fn changed(&self) {
+    pub async fn changed(&mut self) {
         loop {
-            tokio::time::sleep(LOOK).await;
-            let mut now = self.now();
-            if now == self.seen {
-                continue;
-            }
-            loop {
-                tokio::time::sleep(REST).await;
-                let then = std::mem::replace(&mut now, self.now());
-                if then == now {
-                    return;
-                }
+            let moves = self.seen != self.read;
+            tokio::time::sleep(if moves { REST } else { LOOK }).await;
+            if self.has_changed() {
+                return;
             }
         }
     }
 
     fn now(&self) -> HashMap<PathBuf, Signature> {
-        self.seen.keys().map(|path| (path.clone(), look(path))).collect()
+        self.read.keys().map(|path| (path.clone(), look(path))).collect()
     }
 }
 
@@ -72,7 +78,7 @@ mod tests {
     use super::*;
 
     /// Whether a change is seen.
-    async fn sees(watch: &Watch) -> bool {
+    async fn sees(watch: &mut Watch) -> bool {
         tokio::time::timeout(LOOK * 3, watch.changed()).await.is_ok()
     }
 
@@ -82,16 +88,16 @@ mod tests {
         let path = folder.path().join("a.toml");
         std::fs::write(&path, "a = 1").expect("written");
         let mut watch = Watch::new(&path);
-        assert!(!sees(&watch).await, "nothing has changed");
+        assert!(!sees(&mut watch).await, "nothing has changed");
         std::fs::write(&path, "a = 22").expect("written");
-        assert!(sees(&watch).await, "written over");
+        assert!(sees(&mut watch).await, "written over");
         watch.look();
         std::fs::write(folder.path().join("b"), "a = 33").expect("written");
         std::fs::rename(folder.path().join("b"), &path).expect("renamed");
-        assert!(sees(&watch).await, "replaced by another file");
+        assert!(sees(&mut watch).await, "replaced by another file");
         watch.look();
         std::fs::remove_file(&path).expect("removed");
-        assert!(sees(&watch).await, "removed");
+        assert!(sees(&mut watch).await, "removed");
     }
 
     /// As a cluster mounts a configuration: a link to a file behind a link to a folder, which is replaced.
@@ -112,6 +118,6 @@ mod tests {
         watch.set(&[at("a.toml")]);
         symlink(at("2"), at("new")).expect("linked");
         std::fs::rename(at("new"), at("data")).expect("renamed");
-        assert!(sees(&watch).await);
+        assert!(sees(&mut watch).await);
     }
 }

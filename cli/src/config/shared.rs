@@ -1,0 +1,155 @@
+//! The configuration that gateways share in their store: puts a document there, shows it, and goes back to an earlier one.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use gatewright::visible::visible;
+use gatewright_gateway::{ConfigPush, ConfigPushed, ConfigRevision, SharedConfig};
+
+use crate::exit::{Exit, FAILED, Failure, say};
+use crate::operator::Place;
+use crate::{places, table};
+
+/// Maximum size of a document, in bytes.
+const LONGEST: u64 = 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(super) struct Push {
+    /// TOML file with upstreams, families and models, or - for standard input
+    file: PathBuf,
+    #[command(flatten)]
+    change: Change,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// Number of the revision [default: the newest one]
+    revision: Option<u64>,
+    /// Output file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct History {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Rollback {
+    /// Number of the revision, as gatewright config history lists it
+    revision: u64,
+    #[command(flatten)]
+    change: Change,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// What is said of a change.
+#[derive(Debug, Args)]
+struct Change {
+    /// Who makes the change, for the history [default: the name of this user]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Fail if another revision than this one is the newest; 0 stands for none
+    #[arg(long, value_name = "REVISION")]
+    after: Option<u64>,
+}
+
+impl Change {
+    fn of(self, document: Option<String>, repeats: Option<u64>) -> ConfigPush {
+        let mut push = ConfigPush::default();
+        (push.document, push.repeats, push.after) = (document, repeats, self.after);
+        push.by = self.by.or_else(user).unwrap_or_default();
+        push
+    }
+}
+
+/// The name of this user, as the system states it.
+fn user() -> Option<String> {
+    ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok())
+}
+
+pub(super) async fn push(arguments: Push) -> Exit {
+    let Push { file, change, place } = arguments;
+    let document = read(&file)?;
+    // Here first: messages name the file.
+    if let Err(problems) = SharedConfig::check(&document, &file.display().to_string()) {
+        for line in problems.to_string().lines() {
+            _ = writeln!(io::stderr().lock(), "{}", visible(line));
+        }
+        return Ok(FAILED);
+    }
+    let pushed = place.open_or_create().await?.push_config(change.of(Some(document), None)).await?;
+    tell(&pushed);
+    Ok(0)
+}
+
+pub(super) async fn rollback(arguments: Rollback) -> Exit {
+    let Rollback { revision, change, place } = arguments;
+    let pushed = place.open().await?.push_config(change.of(None, Some(revision))).await?;
+    tell(&pushed);
+    Ok(0)
+}
+
+pub(super) async fn show(arguments: Show) -> Exit {
+    let Show { revision, out, place } = arguments;
+    let found = place.open().await?.config_document(revision).await?;
+    places::write(&found.document, out.as_deref())?;
+    Ok(0)
+}
+
+pub(super) async fn history(arguments: History) -> Exit {
+    let listed = arguments.place.open().await?.config_history().await?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&listed).expect("plain values"))?;
+    } else {
+        let heads = ["REVISION", "MADE", "BY", "REPEATS"].map(str::to_owned);
+        let row = |revision: &ConfigRevision| {
+            let repeats = revision.repeats.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            [revision.revision.to_string(), table::instant(Some(revision.made)), revision.by.clone(), repeats]
+        };
+        let rows: Vec<_> = std::iter::once(heads).chain(listed.iter().map(row)).collect();
+        table::write(&mut out, &rows, 0..1)?;
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let unreadable = |error: io::Error| Failure::Usage(format!("cannot read {}: {error}", file.display()));
+    let mut document = String::new();
+    // One byte more: what is too long is refused by its length.
+    if places::is_stdin(file) {
+        io::stdin().lock().take(LONGEST + 1).read_to_string(&mut document).map_err(unreadable)?;
+    } else {
+        let file = File::open(file).map_err(unreadable)?;
+        file.take(LONGEST + 1).read_to_string(&mut document).map_err(unreadable)?;
+    }
+    Ok(document)
+}
+
+fn tell(pushed: &ConfigPushed) {
+    for warning in &pushed.warnings {
+        say(&format!("warning: {}", visible(warning)));
+    }
+    let revision = pushed.revision;
+    if pushed.new {
+        say(&format!(
+            "revision {revision} is in the store; gateways with store.shared_config use it within two seconds"
+        ));
+    } else {
+        say(&format!("nothing has changed: revision {revision} is this document"));
+    }
+}

@@ -1,0 +1,7 @@
+//! A connection, whatever it goes over.
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}

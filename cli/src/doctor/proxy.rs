@@ -1,0 +1,119 @@
+//! The proxy before a gateway: what it lets through, and who tells clients of it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::proxy::{SocksV4, SocksV5, Tunnel};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+use tower_service::Service;
+use url::Url;
+
+use super::connection::Connection;
+use super::finding::{Finding, Verdict};
+use crate::amount;
+
+/// The addresses that the library writes and reads.
+type Uri = http::Uri;
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The variables that name the proxy before a gateway, and the way around it.
+pub(super) fn variables(gateway: &Url) -> String {
+    let name = if gateway.scheme() == "https" { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+    format!("{name} or ALL_PROXY, or add {} to NO_PROXY", host(gateway))
+}
+
+pub(super) fn host(gateway: &Url) -> &str {
+    gateway.host_str().unwrap_or_default()
+}
+
+/// Asks a proxy for a connection to the gateway. stream: to the proxy. Errors: it gives none.
+pub(super) async fn tunnel(
+    proxy: &Url,
+    gateway: &Url,
+    stream: Box<dyn Connection>,
+    limit: Duration,
+) -> Result<(Finding, Box<dyn Connection>), Finding> {
+    let to = format!("{}:{}", host(gateway), gateway.port_or_known_default().unwrap_or(443));
+    let fail = |why: String| {
+        let advice = if why.contains("auth") {
+            format!(
+                "give the proxy a name and a password: http://NAME:PASSWORD@HOST:PORT in {}",
+                variables(gateway)
+            )
+        } else {
+            format!("ask who runs the proxy whether it may reach {to}, or correct {}", variables(gateway))
+        };
+        Finding::new("tunnel", Verdict::Fail, format!("the proxy does not connect to {to}: {why}"))
+            .advise(advice)
+    };
+    match timeout(limit, opened(proxy, gateway, stream)).await {
+        Err(_) => Err(fail(format!("there was no answer within {}", amount::time(limit)))),
+        Ok(Err(error)) => Err(fail(error.to_string())),
+        Ok(Ok(stream)) => {
+            let told = format!("the proxy connects to {to}");
+            Ok((Finding::new("tunnel", Verdict::Ok, told), stream))
+        }
+    }
+}
+
+async fn opened(
+    proxy: &Url,
+    gateway: &Url,
+    stream: Box<dyn Connection>,
+) -> Result<Box<dyn Connection>, Error> {
+    // Only a name is resolved on the way, and only a port that is written is sent.
+    let to = format!(
+        "{}://{}:{}",
+        gateway.scheme(),
+        host(gateway),
+        gateway.port_or_known_default().unwrap_or(443)
+    );
+    let to: Uri = to.parse()?;
+    // The credentials are nowhere but here.
+    let found = Matcher::from_system().intercept(&to);
+    let at: Uri = proxy.as_str().parse()?;
+    let given = Given(Some(TokioIo::new(stream)));
+    let is_resolved_here = matches!(proxy.scheme(), "socks4" | "socks5");
+    let stream = match proxy.scheme() {
+        "socks5" | "socks5h" => {
+            let socks = SocksV5::new(at, given).local_dns(is_resolved_here);
+            let mut socks = match found.as_ref().and_then(Intercept::raw_auth) {
+                Some((name, password)) => socks.with_auth(name.to_owned(), password.to_owned()),
+                None => socks,
+            };
+            socks.call(to).await?
+        }
+        "socks4" | "socks4a" => SocksV4::new(at, given).local_dns(is_resolved_here).call(to).await?,
+        _ => {
+            let tunnel = Tunnel::new(at, given);
+            let mut tunnel = match found.as_ref().and_then(Intercept::basic_auth) {
+                Some(credentials) => tunnel.with_auth(credentials.clone()),
+                None => tunnel,
+            };
+            tunnel.call(to).await?
+        }
+    };
+    Ok(stream.into_inner())
+}
+
+/// The connection that there is, for a library that makes its own.
+struct Given(Option<TokioIo<Box<dyn Connection>>>);
+
+impl Service<Uri> for Given {
+    type Response = TokioIo<Box<dyn Connection>>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let given = self.0.take().ok_or_else(|| io::Error::other("there is one connection"));
+        Box::pin(async { given })
+    }
+}

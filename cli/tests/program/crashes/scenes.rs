@@ -1,0 +1,334 @@
+//! What somebody was told stays so, wherever the gateway that told it stops: at each step of the store in turn, from the moment in
+//! which it is asked.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::gateway::Serving;
+use crate::http::{Answer, ask};
+use crate::webhooks::{Listening, SECRET, submission, wait_until};
+
+const KEY: &str = "k";
+const ADMIN_KEY: &str = "admin-canary-31";
+/// 32 bytes in base64.
+const PEPPER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+/// How long videos take.
+const SHORT: &str = "50ms";
+/// Usage is written within this time: twice a second.
+const WRITTEN: Duration = Duration::from_millis(1_500);
+/// More steps than anything takes.
+const MOST: u32 = 80;
+
+/// A store, in a folder or on a server.
+pub(super) struct Scene {
+    folder: TempDir,
+    /// Of the server.
+    url: Option<String>,
+    /// A gateway that uses the server, too.
+    other: Option<Serving>,
+}
+
+/// A gateway that stops by itself.
+struct Stopping {
+    serving: Serving,
+    begins: PathBuf,
+}
+
+impl Scene {
+    pub(super) fn in_folder() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder"), url: None, other: None }
+    }
+
+    /// On a server that nobody used before.
+    #[cfg(unix)]
+    pub(super) fn on_server(url: String) -> Self {
+        let mut scene = Self { url: Some(url), ..Self::in_folder() };
+        scene.other = scene.serve("other", SHORT, &[]);
+        assert!(scene.other.is_some());
+        scene
+    }
+
+    /// Starts a gateway. `video_time`: how long it makes a video. None if it stops before it is ready.
+    fn serve(&self, name: &str, video_time: &str, more: &[(&str, &str)]) -> Option<Serving> {
+        let config = self.folder.path().join(format!("{name}.toml"));
+        let store = match self.url {
+            Some(_) => "url = { env = \"SCENE_STORE\" }\npepper = { env = \"SCENE_PEPPER\" }\n",
+            None => "data = \"data\"\n",
+        };
+        let text = format!(
+            "[access]\nadmin_key = {{ env = \"SCENE_ADMIN\" }}\n[store]\n{store}\
+             [videos]\nlease = \"500ms\"\n[simulator]\nvideo_time = \"{video_time}\"\n\
+             [webhooks]\nallow_private = true\nbackoff = \"100ms\"\n"
+        );
+        std::fs::write(&config, text).expect("written");
+        let variables = [
+            ("SCENE_ADMIN", ADMIN_KEY),
+            ("SCENE_STORE", self.url.as_deref().unwrap_or_default()),
+            ("SCENE_PEPPER", PEPPER),
+            ("GATEWRIGHT_WEBHOOK_SECRET", SECRET),
+            // Nobody reads the log, which must not fill its pipe.
+            ("RUST_LOG", "error"),
+        ];
+        let arguments = ["--config", config.to_str().expect("a path"), "--key", KEY];
+        Serving::try_start(&arguments, &[&variables, more].concat())
+    }
+
+    /// A gateway that stops at a step, counted from when it is told to begin.
+    fn stopping(&self, step: u32) -> Stopping {
+        let begins = self.folder.path().join(format!("begin-{step}"));
+        _ = std::fs::remove_file(&begins);
+        let (number, place) = (step.to_string(), begins.to_str().expect("a path"));
+        let variables = [("GATEWRIGHT_CRASH_AT", number.as_str()), ("GATEWRIGHT_CRASH_FROM", place)];
+        Stopping { serving: self.serve("first", SHORT, &variables).expect("it starts"), begins }
+    }
+
+    /// Another gateway of the store. In a folder, it is started when the first one is gone.
+    fn with_other<T>(&self, asks: impl FnOnce(&Serving) -> T) -> T {
+        match &self.other {
+            Some(other) => asks(other),
+            None => asks(&self.serve("other", SHORT, &[]).expect("it starts")),
+        }
+    }
+}
+
+impl Stopping {
+    /// From now on, steps are counted.
+    fn begin(&self) {
+        std::fs::write(&self.begins, "").expect("written");
+    }
+
+    /// Waits until it has stopped, or what follows is over, and ends it. Returns whether it has stopped.
+    fn end(mut self, mut is_over: impl FnMut(&Serving) -> bool) -> bool {
+        let mut has_stopped = false;
+        wait_until("it stops, or comes to the end", || {
+            let is_over = is_over(&self.serving);
+            has_stopped = self.serving.has_stopped();
+            has_stopped || is_over
+        });
+        has_stopped
+    }
+}
+
+/// Stops a gateway at one step after the other, until there are no more. `stops`: whether it has stopped at this one.
+fn at_each_step(mut stops: impl FnMut(u32) -> bool) {
+    let survived = (1..MOST).find(|step| !stops(*step)).expect("it comes to the end");
+    assert!(survived > 2, "the steps are those of the store: {survived}");
+}
+
+fn admin(gateway: &Serving, method: &str, path: &str, body: &Value) -> Option<Answer> {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    ask(&gateway.url, (method, path), ADMIN_KEY, "", &body)
+}
+
+fn client(gateway: &Serving, key: &str, method: &str, path: &str, body: &Value) -> Option<Answer> {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    ask(&gateway.url, (method, path), key, "", &body)
+}
+
+/// What a gateway that lives says.
+fn told(answer: Option<Answer>, status: u16) -> Value {
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.status, status, "{}", answer.document);
+    answer.document
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+/// Whether a secret opens a gateway, once it knows of it.
+fn becomes(gateway: &Serving, secret: &str, status: u16) {
+    wait_until("the gateway knows of the key", || {
+        client(gateway, secret, "GET", "/v1/models", &Value::Null).expect("an answer").status == status
+    });
+}
+
+pub(super) fn a_key_that_was_made_works(scene: &Scene) {
+    at_each_step(|step| {
+        let new = json!({ "name": format!("made-{step}") });
+        let first = scene.stopping(step);
+        first.begin();
+        let made = admin(&first.serving, "POST", "/admin/keys", &new);
+        let has_stopped = first.end(|_| made.is_some());
+        scene.with_other(|other| {
+            let secret = if let Some(made) = made {
+                told(Some(made), 201)
+            } else {
+                // Nobody knows its secret, if there is one. Its name is of use all the same.
+                let again = admin(other, "POST", "/admin/keys", &new).expect("an answer");
+                let path = format!("/admin/keys/made-{step}/rotate");
+                let is_there = again.status == 400 && again.document["error"]["param"] == "name";
+                if is_there {
+                    told(admin(other, "POST", &path, &json!({})), 200)
+                } else {
+                    told(Some(again), 201)
+                }
+            };
+            becomes(other, text(&secret["secret"]), 200);
+        });
+        has_stopped
+    });
+}
+
+pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
+    at_each_step(|step| {
+        let name = format!("revoked-{step}");
+        let first = scene.stopping(step);
+        let made = told(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
+        first.begin();
+        let path = format!("/admin/keys/{name}");
+        let revoked = admin(&first.serving, "DELETE", &path, &Value::Null);
+        let has_stopped = first.end(|_| revoked.is_some());
+        scene.with_other(|other| {
+            if revoked.is_none() {
+                let again = admin(other, "DELETE", &path, &Value::Null).expect("an answer").status;
+                assert!(again == 200 || again == 404, "{again}");
+            }
+            becomes(other, text(&made["secret"]), 401);
+        });
+        has_stopped
+    });
+}
+
+pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Scene) {
+    at_each_step(|step| {
+        let film =
+            json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
+        let submit = |gateway: &Serving| {
+            let headers = format!("idempotency-key: once-{step}\r\n");
+            ask(&gateway.url, ("POST", "/v1/videos/generations"), KEY, &headers, &film.to_string())
+        };
+        let first = scene.stopping(step);
+        first.begin();
+        let accepted = submit(&first.serving);
+        let has_stopped = first.end(|_| accepted.is_some());
+        scene.with_other(|other| {
+            let again = submit(other).expect("an answer");
+            match accepted {
+                Some(accepted) => assert_eq!(again, accepted),
+                // Whoever had the key has its lease for a while.
+                None if again.status == 409 => return,
+                None => assert_eq!(submit(other).as_ref(), Some(&again)),
+            }
+            let path = format!("/v1/videos/generations/{}", text(&again.document["id"]));
+            wait_until("the task ends", || {
+                told(client(other, KEY, "GET", &path, &Value::Null), 200)["status"] == "completed"
+            });
+        });
+        has_stopped
+    });
+}
+
+pub(super) fn a_response_that_was_told_is_stored(scene: &Scene) {
+    at_each_step(|step| {
+        let question = json!({ "model": "model-sol", "input": format!("say {step}") });
+        let first = scene.stopping(step);
+        first.begin();
+        let answer = client(&first.serving, KEY, "POST", "/v1/responses", &question);
+        let has_stopped = first.end(|_| answer.is_some());
+        if let Some(answer) = answer {
+            let answer = told(Some(answer), 200);
+            let path = format!("/v1/responses/{}", text(&answer["id"]));
+            let found = scene.with_other(|other| client(other, KEY, "GET", &path, &Value::Null));
+            assert_eq!(told(found, 200)["output"], answer["output"], "step {step}");
+        }
+        has_stopped
+    });
+}
+
+/// How many requests of a key are counted.
+fn counted(gateway: &Serving, key: &str) -> u64 {
+    let path = format!("/admin/usage?key={key}");
+    let report = told(admin(gateway, "GET", &path, &Value::Null), 200);
+    report["usage"].as_array().expect("rows").iter().filter_map(|row| row["requests"].as_u64()).sum()
+}
+
+pub(super) fn usage_never_counts_twice(scene: &Scene) {
+    let mut written = 0;
+    at_each_step(|step| {
+        let first = scene.stopping(step);
+        let new = json!({ "name": format!("counted-{step}") });
+        let made = told(admin(&first.serving, "POST", "/admin/keys", &new), 201);
+        let (id, secret) = (text(&made["key"]["id"]), text(&made["secret"]));
+        first.begin();
+        let question = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hello" }] });
+        client(&first.serving, secret, "POST", "/v1/chat/completions", &question);
+        // To ask it would be a step of its own.
+        let asked = Instant::now();
+        let has_stopped = first.end(|_| asked.elapsed() > WRITTEN);
+        let counted = scene.with_other(|other| counted(other, id));
+        assert!(counted <= 1, "step {step}: {counted}");
+        written += counted;
+        has_stopped
+    });
+    assert!(written > 0, "some steps come after it was written");
+}
+
+pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scene) {
+    let mut listening = Listening::of_all();
+    let mut expected = Vec::new();
+    at_each_step(|step| {
+        let first = scene.stopping(step);
+        let submission = serde_json::from_str(&submission(&listening.url)).expect("JSON");
+        let task = told(client(&first.serving, KEY, "POST", "/v1/videos/generations", &submission), 200);
+        let task = text(&task["id"]).to_owned();
+        let mut message = String::new();
+        wait_until("the end is told", || {
+            let listed =
+                told(admin(&first.serving, "GET", "/admin/webhooks?status=delivered", &Value::Null), 200);
+            let one = listed["webhooks"].as_array().expect("a list").iter().find(|one| one["task"] == *task);
+            one.inspect(|one| text(&one["id"]).clone_into(&mut message)).is_some()
+        });
+        let before = listening.times_told(&task);
+        first.begin();
+        let path = format!("/admin/webhooks/{message}/redeliver");
+        let again = admin(&first.serving, "POST", &path, &Value::Null);
+        let has_stopped = first.end(|_| listening.times_told(&task) > before);
+        if again.is_none() {
+            scene.with_other(|other| told(admin(other, "POST", &path, &Value::Null), 200));
+        }
+        expected.push((task, before));
+        has_stopped
+    });
+    // The one that stopped may have been about to send it: then another does when its lease has run out.
+    scene.with_other(|_| {
+        wait_until("all are told again", || {
+            expected.iter().all(|(task, before)| listening.times_told(task) > *before)
+        });
+    });
+}
+
+/// A gateway dies with a task, and the one that takes it over stops at a step: a third one ends it, once.
+#[cfg(unix)]
+pub(super) fn a_task_that_is_taken_over_twice_ends_once(url: &str, steps: impl Iterator<Item = u32>) {
+    let scene = Scene { url: Some(url.to_owned()), ..Scene::in_folder() };
+    let mut listening = Listening::of_all();
+    let mut has_stopped = true;
+    for step in steps {
+        let film = serde_json::from_str(&submission(&listening.url)).expect("JSON");
+        let dies = scene.serve("dies", "1h", &[]).expect("it starts");
+        let task = told(client(&dies, KEY, "POST", "/v1/videos/generations", &film), 200);
+        let task = text(&task["id"]).to_owned();
+        dies.signal("-STOP");
+        let takes_over = scene.stopping(step);
+        takes_over.begin();
+        has_stopped = takes_over.end(|_| listening.times_told(&task) > 0);
+        drop(dies);
+        let third = scene.serve("third", SHORT, &[]).expect("it starts");
+        wait_until("the end is told", || listening.times_told(&task) > 0);
+        let listed = told(admin(&third, "GET", "/admin/webhooks", &Value::Null), 200);
+        let notices =
+            listed["webhooks"].as_array().expect("a list").iter().filter(|one| one["task"] == *task);
+        assert_eq!(notices.count(), 1, "step {step}");
+        let path = format!("/v1/videos/generations/{task}");
+        let ended = told(client(&third, KEY, "GET", &path, &Value::Null), 200);
+        assert_eq!(ended["status"], "completed", "step {step}: {ended}");
+        if !has_stopped {
+            break;
+        }
+    }
+    assert!(!has_stopped, "it comes to the end");
+}

@@ -1,0 +1,93 @@
+//! `gatewright config push`, `show`, `history` and `rollback`, and gateways that share what is pushed.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+
+use crate::gateway::Serving;
+use crate::webhooks::wait_until;
+use crate::{gatewright, transcript};
+
+const SHARED: &str = "[upstreams.one]\nkind = \"simulator\"\n[models.first]\n\
+                      targets = [{ upstream = \"one\", model = \"model-sol\" }]\n";
+
+/// The transcript of a command in a folder whose data folder is `data`.
+fn told(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = gatewright();
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.env("GATEWRIGHT_SERVE_DATA", "data").env("USER", "ada").env_remove("MISSING_API_KEY");
+    transcript(&command.output().expect("the program starts"))
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).expect("written");
+}
+
+#[test]
+fn a_document_becomes_a_revision_is_shown_and_taken_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "first.toml", SHARED);
+    let second = "[upstreams.two]\nkind = \"chat\"\nbase_url = \"https://two.example/v1\"\n\
+                  key = { env = \"MISSING_API_KEY\" }\n[models.second]\ntargets = [{ upstream = \"two\" }]\n";
+    write(folder, "second.toml", second);
+    write(
+        folder,
+        "wrong.toml",
+        &format!("[server]\nlisten = \"[::]:1\"\n{}", SHARED.replace("kind", "knid")),
+    );
+    let transcripts = [
+        told(folder, &["config", "show"]),
+        told(folder, &["config", "push", "first.toml"]),
+        told(folder, &["config", "push", "first.toml"]),
+        told(folder, &["config", "push", "second.toml", "--by", "grace"]),
+        told(folder, &["config", "push", "wrong.toml"]),
+        told(folder, &["config", "push", "first.toml", "--after", "1"]),
+        told(folder, &["config", "rollback", "1"]),
+        told(folder, &["config", "rollback", "7"]),
+        told(folder, &["config", "show"]),
+        told(folder, &["config", "show", "2", "-o", "shown.toml"]),
+    ];
+    assert_snapshot!(transcripts.join("\n"));
+    assert_eq!(std::fs::read_to_string(folder.join("shown.toml")).expect("a file"), second);
+    let history = told(folder, &["config", "history"]);
+    let rows: Vec<Vec<&str>> = history.lines().map(|line| line.split_whitespace().collect()).collect();
+    let row = |at: usize| [rows[at][0], rows[at][2], rows[at][3]];
+    assert_eq!(rows[2], ["REVISION", "MADE", "BY", "REPEATS"], "{history}");
+    assert_eq!([row(3), row(4), row(5)], [["3", "ada", "1"], ["2", "grace", "-"], ["1", "ada", "-"]]);
+}
+
+#[test]
+fn a_gateway_whose_file_says_so_uses_what_is_pushed_and_its_file_has_no_models() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let own = "[store]\ndata = \"data\"\nshared_config = true\n";
+    write(folder, "gatewright.toml", own);
+    write(folder, "shared.toml", SHARED);
+    write(folder, "both.toml", &format!("{own}{SHARED}"));
+    assert_snapshot!(
+        [
+            told(folder, &["config", "check", "gatewright.toml", "both.toml"]),
+            told(folder, &["serve", "--config", "both.toml"])
+        ]
+        .join("\n")
+    );
+    let file = folder.join("gatewright.toml");
+    let admin = ("GATEWRIGHT_SERVE_ADMIN_KEY", "gw-admin");
+    let gateway = Serving::start_with(&["--config", file.to_str().expect("a path"), "--key", "k"], &[admin]);
+    let mut push = gatewright();
+    push.args(["config", "push", "shared.toml", "--base-url", &gateway.url])
+        .current_dir(folder)
+        .envs([admin]);
+    let pushed = push.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&pushed.stderr).into_owned();
+    assert!(pushed.status.success() && said.contains("revision 1 is in the store"), "{said}");
+    let models = || gateway.call("GET", "/v1/models", "")["data"].clone();
+    assert_eq!(models()[0]["id"], "first");
+    // Another process changes the store; the gateway sees it.
+    write(folder, "shared.toml", &SHARED.replace("first", "second"));
+    assert!(told(folder, &["config", "push", "shared.toml"]).starts_with("exit code 0"));
+    wait_until("it is in use", || models()[0]["id"] == "second");
+    wait_until("it is listed", || told(folder, &["nodes", "--json"]).contains("\"config\": 2"));
+}

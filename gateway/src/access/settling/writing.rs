@@ -1,0 +1,153 @@
+//! Writes usage into the store, and what earlier processes left in their journals.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use crate::conversation::Usage;
+use crate::observe::Metrics;
+use crate::store::{Batch, StoreError, UsageStore, WRITER_KNOWN_FOR};
+use crate::usage::{Inherited, Journal, Ledger, Place, Rows};
+
+/// How old a journal may be that is still written into the store: until shortly before the store forgets its writer.
+const JOURNALED_FOR: Duration = WRITER_KNOWN_FOR.saturating_sub(Duration::from_hours(5 * 24));
+
+/// See the module.
+pub(crate) struct Writer {
+    ledger: Arc<Ledger>,
+    store: Arc<dyn UsageStore + Send + Sync>,
+    metrics: Arc<Metrics>,
+    /// Whoever writes last also waits for the rows that are on their way.
+    waiting: Mutex<Waiting>,
+}
+
+/// What the store does not have yet, as far as is known.
+struct Waiting {
+    /// What processes before this one left in their journals.
+    inherited: Vec<Inherited>,
+    batch: Batch,
+    /// The rows of the batch. Nothing is added to them: the store may have them though it did not say so.
+    sending: Rows,
+    /// Those of the next batch.
+    next: Rows,
+}
+
+impl Writer {
+    /// `folder`: of journals, if usage is to outlive a process that is killed.
+    pub(crate) fn new(
+        store: Arc<dyn UsageStore + Send + Sync>,
+        metrics: Arc<Metrics>,
+        folder: Option<&Path>,
+    ) -> Self {
+        let writer: Arc<str> = Uuid::new_v4().simple().to_string().into();
+        let inherited = folder.map(|folder| Journal::inherited(folder, JOURNALED_FOR)).unwrap_or_default();
+        let ledger = Ledger::new(folder.map(|folder| Journal::open(folder, &writer)));
+        for one in &inherited {
+            let requests = one.requests();
+            tracing::info!(requests, "usage that a gateway left when it ended goes to the store");
+            ledger.inherit(requests);
+        }
+        let batch = Batch { writer, number: 0 };
+        let waiting = Waiting { inherited, batch, sending: Rows::new(), next: Rows::new() };
+        Self { ledger: Arc::new(ledger), store, metrics, waiting: Mutex::new(waiting) }
+    }
+
+    /// Where requests record their usage.
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// Writes the usage that waits. What the store does not take waits again, under the same number: whether or not it was
+    /// added, it counts once.
+    pub(crate) async fn write(&self) -> Result<(), StoreError> {
+        let mut waiting = self.waiting.lock().await;
+        let waiting = &mut *waiting;
+        self.gather(waiting, self.ledger.take());
+        let written = self.send(waiting).await;
+        if written.is_err() {
+            self.ledger.failed();
+            if self.ledger.journal().is_some_and(Journal::wants_sums) {
+                self.journal_anew(waiting);
+            }
+        }
+        written
+    }
+
+    /// The same for the last time: without anything that waits, there is no journal either.
+    pub(crate) async fn finish(&self) -> Result<(), StoreError> {
+        self.write().await?;
+        if let Some(journal) = self.ledger.journal()
+            && self.waiting.lock().await.next.is_empty()
+        {
+            journal.end();
+        }
+        Ok(())
+    }
+
+    async fn send(&self, waiting: &mut Waiting) -> Result<(), StoreError> {
+        while let Some(one) = waiting.inherited.last() {
+            for (number, rows) in &one.batches {
+                let batch = Batch { writer: Arc::clone(&one.writer), number: *number };
+                self.store.add_usage(&batch, rows).await?;
+                self.ledger.stored(rows);
+            }
+            // Only then: a process that is killed before leaves it to the next one as it was.
+            waiting.inherited.pop().into_iter().for_each(Inherited::taken);
+        }
+        if !waiting.sending.is_empty() {
+            self.send_batch(waiting).await?;
+        }
+        if !waiting.next.is_empty() {
+            let (number, fresh) = self.ledger.seal();
+            self.gather(waiting, fresh);
+            waiting.batch.number = number;
+            std::mem::swap(&mut waiting.sending, &mut waiting.next);
+            self.send_batch(waiting).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_batch(&self, waiting: &mut Waiting) -> Result<(), StoreError> {
+        self.store.add_usage(&waiting.batch, &waiting.sending).await?;
+        self.ledger.stored(&waiting.sending);
+        waiting.sending.clear();
+        self.journal_anew(waiting);
+        Ok(())
+    }
+
+    /// Adds what requests recorded to the next batch.
+    fn gather(&self, waiting: &mut Waiting, fresh: Rows) {
+        self.count(&fresh);
+        self.ledger.queue(&mut waiting.next, fresh, waiting.sending.len());
+    }
+
+    /// Begins the journal anew with what the store does not have.
+    fn journal_anew(&self, waiting: &mut Waiting) {
+        let Some(journal) = self.ledger.journal() else { return };
+        journal.write_sums(move || {
+            let (mark, fresh) = self.ledger.begin_part();
+            self.gather(waiting, fresh);
+            (mark.part, vec![(waiting.batch.number, &waiting.sending), (mark.batch, &waiting.next)])
+        });
+    }
+
+    /// Counts tokens in the metrics, off the way of requests.
+    fn count(&self, rows: &Rows) {
+        for (Place { model, upstream, .. }, totals) in rows {
+            let usage = Usage {
+                input: Some(totals.input),
+                output: Some(totals.output),
+                cached: Some(totals.cached),
+                cache_write: Some(totals.cache_write),
+                reasoning: Some(totals.reasoning),
+            };
+            self.metrics.tokens(model, upstream, &usage);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

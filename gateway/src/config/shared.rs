@@ -1,0 +1,56 @@
+//! The part of a configuration that gateways may share: providers, families and models.
+
+use std::path::PathBuf;
+
+use super::problem::{Problem, Problems};
+use super::reading::{LONGEST, Part, parse};
+use super::secret::{Absent, Variables};
+use super::sharing::Sharing;
+use super::upstreams::{Model, Upstream};
+
+/// A document that gateways share, read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SharedConfig {
+    /// The providers.
+    pub upstreams: Vec<Upstream>,
+    /// The models.
+    pub models: Vec<Model>,
+    /// What may be a mistake.
+    pub warnings: Vec<Problem>,
+    /// The files with secrets that it names.
+    pub files: Vec<PathBuf>,
+}
+
+impl SharedConfig {
+    /// Reads a document with the secrets that it names. `name`: what messages call it. Errors: everything that is wrong with it.
+    pub fn read(document: &str, name: &str, sharing: &Sharing) -> Result<Self, Problems> {
+        read(document, name, sharing, |name| std::env::var_os(name), Absent::IsWrong)
+    }
+
+    /// The same, but secrets that are not on this machine, or that gateways do not send to providers by default, are warnings. What it gives is for checks and not complete.
+    pub fn check(document: &str, name: &str) -> Result<Self, Problems> {
+        read(document, name, &Sharing::new(""), |name| std::env::var_os(name), Absent::IsWarned)
+    }
+}
+
+fn read(
+    document: &str,
+    name: &str,
+    sharing: &Sharing,
+    variables: Variables,
+    absent: Absent,
+) -> Result<SharedConfig, Problems> {
+    if document.len() as u64 > LONGEST {
+        let message = format!("is longer than {LONGEST} bytes");
+        return Err(Problems::new(vec![Problem {
+            file: name.to_owned(),
+            place: None,
+            key: String::new(),
+            message,
+        }]));
+    }
+    let read = parse(document, name, &sharing.folder, variables, absent, Part::Shared(sharing))?;
+    let (upstreams, models) = (read.config.upstreams, read.config.models);
+    Ok(SharedConfig { upstreams, models, warnings: read.warnings, files: read.files })
+}

@@ -1,0 +1,115 @@
+//! Streams whose upstreams take long: after 15 s without an event the client gets a head and a sign of life, and another one
+//! every 15 s, while upstreams are still asked one after the other. An error is then told as its protocol tells one in a stream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http_body_util::BodyExt as _;
+
+use super::Journey;
+use super::failure::{LastWords, last_event};
+use super::observer::Observer;
+use super::passing::{Framing, write_end};
+use super::stream::{GivenUp, KEEP_ALIVE, headed};
+use crate::conversation::Protocol;
+use crate::observe::Origin;
+use crate::wire::{ApiError, Presence, Response};
+
+type Travel = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
+
+/// The body of a response that has begun before an upstream answered.
+struct Early {
+    then: Then,
+    protocol: Protocol,
+    framing: Framing,
+    /// As the client called it.
+    model: String,
+    origin: Origin,
+    presence: Presence,
+}
+
+/// What follows.
+enum Then {
+    /// A sign of life.
+    Sign(Travel),
+    /// What upstreams say.
+    Ask(Travel),
+    /// What one has begun to answer.
+    Pass(Body),
+    /// An end that no client takes for one.
+    Cut,
+    End,
+}
+
+/// The response to a request for a stream. Errors: nobody has answered, and the client has got nothing yet.
+pub(super) async fn answer(journey: Journey) -> Result<Response, ApiError> {
+    let (protocol, framing) = (journey.protocol, journey.framing);
+    let (model, id) = (journey.asked.model.clone(), Arc::clone(&journey.route.id));
+    let presence = journey.call.presence.clone();
+    let mut travel: Travel = Box::pin(journey.travel());
+    if let Ok(answered) = tokio::time::timeout(KEEP_ALIVE, &mut travel).await {
+        return answered;
+    }
+    let origin = Origin::sought(id);
+    let early =
+        Early { then: Then::Sign(travel), protocol, framing, model, origin: origin.clone(), presence };
+    let body = stream::unfold(early, |mut early| async move {
+        let bytes = early.next().await?;
+        Some((bytes, early))
+    });
+    let mut response = headed(Body::from_stream(body), framing);
+    response.extensions_mut().insert(origin);
+    Ok(response)
+}
+
+impl Early {
+    /// The next bytes for the client; none at the end.
+    async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
+        loop {
+            match std::mem::replace(&mut self.then, Then::End) {
+                Then::Sign(travel) => {
+                    self.then = Then::Ask(travel);
+                    return Some(Ok(Bytes::from_static(self.framing.keep_alive())));
+                }
+                Then::Ask(mut travel) => match tokio::time::timeout(KEEP_ALIVE, &mut travel).await {
+                    Err(_) => self.then = Then::Sign(travel),
+                    Ok(Ok(response)) => {
+                        if let Some(origin) = response.extensions().get() {
+                            self.origin.found(origin);
+                        }
+                        self.then = Then::Pass(response.into_body());
+                    }
+                    Ok(Err(error)) => {
+                        if self.presence.has_ended() {
+                            self.then = Then::Cut;
+                        }
+                        return Some(Ok(self.failed(&error)));
+                    }
+                },
+                Then::Pass(mut body) => {
+                    let frame = body.frame().await?;
+                    self.then = Then::Pass(body);
+                    return Some(frame.map(|frame| frame.into_data().unwrap_or_default()));
+                }
+                Then::Cut => {
+                    // Whoever sends the response sends what it has got of it first.
+                    tokio::task::yield_now().await;
+                    return Some(Err(axum::Error::new(GivenUp)));
+                }
+                Then::End => return None,
+            }
+        }
+    }
+
+    /// The end of a stream that never came.
+    fn failed(&mut self, error: &ApiError) -> Bytes {
+        let observer = Observer::new(self.protocol, &self.model, false);
+        let event = last_event(self.protocol, &LastWords::of_error(error), &observer);
+        let mut out = BytesMut::new();
+        write_end(&mut self.framing, &event, &mut out);
+        out.freeze()
+    }
+}

@@ -1,0 +1,154 @@
+//! Uses the newest revision of the configuration that gateways share, from the start on.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::bind_error::BindError;
+use crate::app::App;
+use crate::shared::Shared;
+use crate::store::{ConfigRevision, StoreError};
+use crate::supervised::supervise;
+
+/// How often the store is asked for the newest revision, where it tells nothing of changes.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often it is asked at most.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+/// How often a revision is tried again that cannot be used: what it lacks may be on this machine meanwhile.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// Uses the newest revision before requests are served. A gateway without one serves no model until there is one.
+///
+/// `store_answers`: whether it did just now. Errors: this gateway cannot use the newest revision, and has used no other.
+pub(super) async fn load(app: &Arc<App>, store_answers: bool) -> Result<(), BindError> {
+    let Some(shared) = &app.shared else { return Ok(()) };
+    let why = match if store_answers { look(app, shared).await.err() } else { None } {
+        Some(error) => format!("{error}: it is read later"),
+        None if !store_answers => "the store does not answer: it is read later".to_owned(),
+        None if shared.in_use().is_some() => return Ok(()),
+        None => match shared.refused() {
+            Some(refused) if use_copy(app).await => {
+                tracing::warn!("{}: not used", refused.why);
+                return Ok(());
+            }
+            Some(refused) => return Err(BindError::SharedConfig(refused.why)),
+            None => "the store has none; gatewright config push puts one there".to_owned(),
+        },
+    };
+    if !use_copy(app).await {
+        tracing::warn!("the shared configuration: {why}; until then, there is no model and no readiness");
+    }
+    Ok(())
+}
+
+/// Follows the store from now on. Ends when the gateway is gone. Needs a Tokio runtime.
+pub(super) fn start(app: &Arc<App>) {
+    if app.shared.is_some() {
+        let alive = Arc::downgrade(app);
+        supervise("shared configuration", PAUSE, move || follow(Weak::clone(&alive)));
+    }
+}
+
+/// Uses a revision that was just added, before it is told. If the store does not answer now, it is used when it does.
+pub(super) async fn refresh(app: &Arc<App>) {
+    if let Some(shared) = &app.shared
+        && let Err(error) = look(app, shared).await
+    {
+        tracing::warn!("{error}: a change of the shared configuration is not in use yet");
+    }
+}
+
+async fn follow(alive: Weak<App>) {
+    while let Some(app) = alive.upgrade() {
+        let Some(shared) = &app.shared else { return };
+        if let Err(error) = look(&app, shared).await {
+            // Whoever follows the keys says that the store is away.
+            tracing::debug!("{error}: changes of the shared configuration are not seen");
+        }
+        if shared.files_have_changed() {
+            use_again(&app, shared).await;
+        }
+        // Many changes in a row are read together.
+        tokio::time::sleep(LEAST_PAUSE).await;
+        let is_asked = tokio::select! {
+            () = app.store.config_changed() => false,
+            () = shared.again.notified() => true,
+            () = tokio::time::sleep(PAUSE.saturating_sub(LEAST_PAUSE)) => false,
+        };
+        if is_asked {
+            use_again(&app, shared).await;
+        }
+    }
+}
+
+/// Looks for another revision than the one in use, and uses it.
+async fn look(app: &Arc<App>, shared: &Shared) -> Result<(), StoreError> {
+    let _turn = shared.turn.lock().await;
+    // A store that was emptied takes nothing away.
+    let Some(newest) = app.store.config_revisions(1).await?.into_iter().next() else { return Ok(()) };
+    let is_in_use = shared.in_use().is_some_and(|in_use| in_use.revision == newest);
+    let is_refused =
+        shared.refused().is_some_and(|refused| refused.revision == newest && refused.at.elapsed() < RETRY);
+    if is_in_use || is_refused {
+        return Ok(());
+    }
+    // Without a document, it was forgotten just now, and there is a newer one.
+    if let Some(document) = app.store.config_document(newest.number).await? {
+        use_revision(app, newest, document).await;
+    }
+    Ok(())
+}
+
+/// Reads the revision in use again, with its secrets.
+async fn use_again(app: &Arc<App>, shared: &Shared) {
+    let _turn = shared.turn.lock().await;
+    if let Some(in_use) = shared.in_use() {
+        use_revision(app, in_use.revision.clone(), in_use.document.clone()).await;
+    }
+}
+
+/// Uses what was used last, if that is known. Whether it is in use.
+async fn use_copy(app: &Arc<App>) -> bool {
+    let Some(shared) = &app.shared else { return false };
+    let reading = Arc::clone(app);
+    let kept = tokio::task::spawn_blocking(move || reading.shared.as_ref().and_then(Shared::kept)).await;
+    let Ok(Some((revision, document))) = kept else { return false };
+    let number = revision.number;
+    use_revision(app, revision, document).await;
+    let is_used = shared.in_use().is_some();
+    if is_used {
+        tracing::warn!(
+            "revision {number} of the shared configuration is in use, the last one of before, until a later one can be"
+        );
+    }
+    is_used
+}
+
+/// Uses a revision, or says why not; then all stays as before.
+async fn use_revision(app: &Arc<App>, revision: ConfigRevision, document: String) {
+    let (using, number) = (Arc::clone(app), revision.number);
+    let tried = revision.clone();
+    let used = tokio::task::spawn_blocking(move || {
+        let Some(shared) = &using.shared else { return Ok((0, 0)) };
+        let read = shared.read(&tried, &document)?;
+        using.route(&read.upstreams, &read.models).map_err(|error| error.to_string())?;
+        for warning in &read.warnings {
+            tracing::warn!("{warning}");
+        }
+        let counts = (read.upstreams.len(), read.models.len());
+        shared.used(&tried, &document, read);
+        Ok(counts)
+    });
+    // After a panic, too, the one of before stays.
+    match used.await.unwrap_or_else(|_| Err("the gateway failed to read it".to_owned())) {
+        Ok((upstreams, models)) => tracing::info!(
+            "revision {number} of the shared configuration is in use: {upstreams} upstream(s), {models} model(s)"
+        ),
+        Err(why) => {
+            if app.shared.as_ref().is_some_and(|shared| shared.refuse(&revision, &why)) {
+                tracing::warn!(
+                    "{why}\nrevision {number} of the shared configuration is not used: what was in use stays"
+                );
+            }
+        }
+    }
+}

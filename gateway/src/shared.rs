@@ -1,0 +1,144 @@
+//! The configuration that gateways share in their store: which revision is in use here, and what became of another one. And what
+//! operators do with its revisions.
+
+mod copy;
+mod revisions;
+
+pub use self::revisions::{ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision};
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+use crate::config::{Config, Model, SharedConfig, Sharing, Upstream, Watch};
+use crate::store;
+
+/// The part of a gateway in it.
+pub(crate) struct Shared {
+    /// What a document may name of this machine.
+    pub(crate) sharing: Sharing,
+    /// Where the last document that was used is kept, for a start without the store.
+    copy: Option<PathBuf>,
+    state: Mutex<State>,
+    /// Held by who looks for another revision.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// The one in use is to be read again: its secrets may have changed.
+    pub(crate) again: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    in_use: Option<Arc<InUse>>,
+    refused: Option<Refused>,
+    /// The files with secrets of the revision in use.
+    watch: Watch,
+}
+
+/// A revision that is in use.
+pub(crate) struct InUse {
+    pub(crate) revision: store::ConfigRevision,
+    pub(crate) document: String,
+    pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) models: Vec<Model>,
+}
+
+/// A revision that this gateway cannot use.
+#[derive(Clone)]
+pub(crate) struct Refused {
+    pub(crate) revision: store::ConfigRevision,
+    pub(crate) why: String,
+    pub(crate) at: Instant,
+}
+
+impl Shared {
+    /// `None`: the gateway has a configuration of its own.
+    pub(crate) fn of(config: &Config) -> Option<Self> {
+        let sharing = config.shared_config.clone()?;
+        // A store in the data folder is there whenever the folder is.
+        let copy = config.data.as_deref().filter(|_| config.store.is_some()).map(copy::place_in);
+        let (state, turn, again) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
+        Some(Self { sharing, copy, state, turn, again })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn in_use(&self) -> Option<Arc<InUse>> {
+        self.state().in_use.clone()
+    }
+
+    /// The number of the revision in use.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.state().in_use.as_ref().map(|in_use| in_use.revision.number)
+    }
+
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        self.state().refused.clone()
+    }
+
+    /// Whether a file with a secret of the revision in use has changed since this was asked last.
+    pub(crate) fn files_have_changed(&self) -> bool {
+        let watch = &mut self.state().watch;
+        let changed = watch.has_changed();
+        if changed {
+            watch.look();
+        }
+        changed
+    }
+
+    /// Reads a document. Blocks. Errors: why this gateway cannot use it.
+    pub(crate) fn read(
+        &self,
+        revision: &store::ConfigRevision,
+        document: &str,
+    ) -> Result<SharedConfig, String> {
+        let name = format!("revision {}", revision.number);
+        SharedConfig::read(document, &name, &self.sharing).map_err(|problems| problems.to_string())
+    }
+
+    /// A revision is in use. Blocks.
+    pub(crate) fn used(&self, revision: &store::ConfigRevision, document: &str, read: SharedConfig) {
+        let SharedConfig { upstreams, models, files, .. } = read;
+        let in_use = InUse { revision: revision.clone(), document: document.to_owned(), upstreams, models };
+        let mut state = self.state();
+        state.in_use = Some(Arc::new(in_use));
+        state.refused = None;
+        state.watch.set(&files);
+        drop(state);
+        if let Some(place) = &self.copy
+            && let Err(error) = copy::keep(place, revision, document)
+        {
+            tracing::warn!("{}: {error}: a start without the store has no configuration", place.display());
+        }
+    }
+
+    /// A revision cannot be used. Whether that is news.
+    pub(crate) fn refuse(&self, revision: &store::ConfigRevision, why: &str) -> bool {
+        let mut state = self.state();
+        let before = state.refused.as_ref();
+        let known = before.is_some_and(|refused| refused.revision == *revision && refused.why == why);
+        state.refused = Some(Refused { revision: revision.clone(), why: why.to_owned(), at: Instant::now() });
+        !known
+    }
+
+    /// The copy of the last document that was used. Blocks.
+    pub(crate) fn kept(&self) -> Option<(store::ConfigRevision, String)> {
+        self.copy.as_deref().and_then(copy::kept)
+    }
+}
+
+/// What a document is called in messages before it is a revision.
+const DOCUMENT: &str = "document";
+
+/// Reads a document that is to become a revision. `here`: a gateway here has to be able to use it; else its secrets may be
+/// elsewhere. Blocks.
+fn judge(document: &str, here: Option<&Sharing>) -> Result<SharedConfig, String> {
+    let read = match here {
+        Some(sharing) => SharedConfig::read(document, DOCUMENT, sharing),
+        None => SharedConfig::check(document, DOCUMENT),
+    };
+    read.map_err(|problems| problems.to_string())
+}

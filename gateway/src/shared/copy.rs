@@ -1,0 +1,43 @@
+//! A copy of the last document that was used, in the data folder: a gateway that starts while the server is away uses it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use gatewright::whole_file::write_file;
+use serde::{Deserialize, Serialize};
+
+use crate::store::ConfigRevision;
+
+/// Name of the file in the data folder.
+const NAME: &str = "shared-config.json";
+/// Maximum size of the file: JSON takes up to six bytes for one of the document.
+const LONGEST: u64 = 8 * 1024 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    revision: u64,
+    made: u64,
+    by: String,
+    repeats: Option<u64>,
+    document: String,
+}
+
+pub(super) fn place_in(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}
+
+/// Keeps a document in place of the one before, whole or not at all.
+pub(super) fn keep(place: &Path, revision: &ConfigRevision, document: &str) -> io::Result<()> {
+    let ConfigRevision { number, made, author, repeats } = revision.clone();
+    let kept = Kept { revision: number, made, by: author, repeats, document: document.to_owned() };
+    write_file(place, &serde_json::to_vec(&kept)?)
+}
+
+/// The document that is kept. One that cannot be read is none.
+pub(super) fn kept(place: &Path) -> Option<(ConfigRevision, String)> {
+    let mut text = String::new();
+    File::open(place).and_then(|file| file.take(LONGEST).read_to_string(&mut text)).ok()?;
+    let Kept { revision: number, made, by: author, repeats, document } = serde_json::from_str(&text).ok()?;
+    Some((ConfigRevision { number, made, author, repeats }, document))
+}

@@ -1,0 +1,145 @@
+//! The revisions of the configuration that gateways share, for operators.
+
+use serde::{Deserialize, Serialize};
+
+use super::judge;
+use crate::access::{Registry, RegistryError};
+use crate::clock::unix_seconds;
+use crate::config::Sharing;
+use crate::keys::InvalidMember;
+use crate::store::{self, MOST_REVISIONS, NewConfig};
+
+/// Longest name of who pushes, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// A change of the configuration that gateways share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ConfigRevision {
+    /// Its number, from 1; a later one has a higher number.
+    pub revision: u64,
+    /// In seconds since 1970.
+    pub made: u64,
+    /// Who made it, as they said.
+    pub by: String,
+    /// The revision whose document was taken again.
+    pub repeats: Option<u64>,
+}
+
+/// A revision with its document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ConfigDocument {
+    /// Which one it is.
+    #[serde(flatten)]
+    pub revision: ConfigRevision,
+    /// TOML.
+    pub document: String,
+}
+
+/// A document that becomes a revision, or an earlier revision that becomes the newest one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ConfigPush {
+    /// TOML: upstreams, families and models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
+    /// In its place: the revision whose document is taken again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u64>,
+    /// Who pushes it, in at most 100 characters.
+    #[serde(default)]
+    pub by: String,
+    /// The revision that has to be the newest one, 0 if there is to be none: else nothing is pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ConfigPushed {
+    /// The newest revision.
+    pub revision: u64,
+    /// Whether it is a new one: the document was another one than that of the newest.
+    pub new: bool,
+    /// What may be a mistake, each with its place.
+    pub warnings: Vec<String>,
+}
+
+impl From<store::ConfigRevision> for ConfigRevision {
+    fn from(revision: store::ConfigRevision) -> Self {
+        let store::ConfigRevision { number, made, author, repeats } = revision;
+        Self { revision: number, made, by: author, repeats }
+    }
+}
+
+impl Registry {
+    /// The revisions of the configuration that gateways share, the newest first, at most 100.
+    pub async fn config_history(&self) -> Result<Vec<ConfigRevision>, RegistryError> {
+        let listed = self.store().config_revisions(MOST_REVISIONS).await?;
+        Ok(listed.into_iter().map(Into::into).collect())
+    }
+
+    /// A revision with its document. `number`: by default the newest one.
+    pub async fn config_document(&self, number: Option<u64>) -> Result<ConfigDocument, RegistryError> {
+        let listed = self.store().config_revisions(MOST_REVISIONS).await?;
+        let found = listed.into_iter().find(|revision| number.is_none_or(|number| number == revision.number));
+        let revision = found.ok_or(RegistryError::NoRevision(number))?;
+        let document = self.store().config_document(revision.number).await?;
+        let document = document.ok_or(RegistryError::NoRevision(Some(revision.number)))?;
+        Ok(ConfigDocument { revision: revision.into(), document })
+    }
+
+    /// Checks a document and adds it as a revision: the gateways that share it use it within two seconds. Secrets that are not
+    /// on this machine are warnings.
+    pub async fn push_config(&self, push: ConfigPush) -> Result<ConfigPushed, RegistryError> {
+        self.push_config_at(push, None).await
+    }
+
+    /// The same at a gateway, which has to be able to use the document.
+    pub(crate) async fn push_config_at(
+        &self,
+        push: ConfigPush,
+        here: Option<Sharing>,
+    ) -> Result<ConfigPushed, RegistryError> {
+        let ConfigPush { document, repeats, by, after } = push;
+        if by.chars().count() > LONGEST_NAME || by.contains(char::is_control) {
+            let message = format!("must be a line of at most {LONGEST_NAME} characters");
+            return Err(InvalidMember { member: "by", message }.into());
+        }
+        let document = match (document, repeats) {
+            (Some(document), None) => document,
+            (None, Some(number)) => self.config_document(Some(number)).await?.document,
+            _ => {
+                let message = "must be there, or else repeats".to_owned();
+                return Err(InvalidMember { member: "document", message }.into());
+            }
+        };
+        let (document, warnings) = judged(document, here).await?;
+        let newest = self.store().config_revisions(1).await?.into_iter().next();
+        if let Some(newest) = &newest
+            && after.is_none_or(|after| after == newest.number)
+            && self.store().config_document(newest.number).await?.as_ref() == Some(&document)
+        {
+            return Ok(ConfigPushed { revision: newest.number, new: false, warnings });
+        }
+        let new = NewConfig { made: unix_seconds(), author: &by, repeats, document: &document };
+        match self.store().add_config(new, after).await? {
+            Some(revision) => Ok(ConfigPushed { revision, new: true, warnings }),
+            None => Err(RegistryError::ConfigChanged { after: after.unwrap_or_default() }),
+        }
+    }
+}
+
+/// Judges a document where that holds nobody up. Returns it with what may be a mistake in it.
+async fn judged(document: String, here: Option<Sharing>) -> Result<(String, Vec<String>), RegistryError> {
+    let judging = tokio::task::spawn_blocking(move || {
+        let read = judge(&document, here.as_ref())?;
+        Ok((document, read.warnings.iter().map(ToString::to_string).collect()))
+    });
+    let judged =
+        judging.await.unwrap_or_else(|_| Err("the document cannot be read: the check failed".to_owned()));
+    judged.map_err(RegistryError::InvalidConfig)
+}

@@ -1,0 +1,41 @@
+//! The configuration that gateways share, in memory.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use super::{MemoryStore, done};
+use crate::store::durable::{ConfigRevision, ConfigStore, MOST_REVISIONS, NewConfig, Stored};
+
+/// The revisions and their documents, the oldest first.
+pub(super) type Configs = Vec<(ConfigRevision, String)>;
+
+impl MemoryStore {
+    fn kept_configs(&self) -> MutexGuard<'_, Configs> {
+        self.configs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConfigStore for MemoryStore {
+    fn config_revisions(&self, most: usize) -> Stored<'_, Vec<ConfigRevision>> {
+        done(self.kept_configs().iter().rev().take(most).map(|(revision, _)| revision.clone()).collect())
+    }
+
+    fn config_document(&self, number: u64) -> Stored<'_, Option<String>> {
+        let kept = self.kept_configs();
+        let found = kept.iter().find(|(revision, _)| revision.number == number);
+        done(found.map(|(_, document)| document.clone()))
+    }
+
+    fn add_config<'s>(&'s self, new: NewConfig<'s>, after: Option<u64>) -> Stored<'s, Option<u64>> {
+        let mut kept = self.kept_configs();
+        let newest = kept.last().map_or(0, |(revision, _)| revision.number);
+        if after.is_some_and(|after| after != newest) {
+            return done(None);
+        }
+        let NewConfig { made, author, repeats, document } = new;
+        let revision = ConfigRevision { number: newest + 1, made, author: author.to_owned(), repeats };
+        kept.push((revision, document.to_owned()));
+        let beyond = kept.len().saturating_sub(MOST_REVISIONS);
+        kept.drain(..beyond);
+        done(Some(newest + 1))
+    }
+}

@@ -1,0 +1,152 @@
+//! What processes left in their journals that ended before the store had it.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::line::{Line, VERSION, lines};
+use super::{ENDING, HALF, HEAD, MOST_FILES, UNFINISHED, named};
+use crate::usage::Rows;
+
+/// Most bytes of a file that are read: a whole journal.
+const MOST_BYTES: u64 = HEAD + 2 * HALF;
+/// Longest name of a process.
+const LONGEST_NAME: usize = 64;
+/// Most rows that are taken over at a start; further files wait for the next one.
+const MOST_ROWS: usize = 100_000;
+/// Ending of the name of a journal that is too old.
+const LATE: &str = "late";
+
+/// What one process left.
+#[derive(Debug)]
+pub(crate) struct Inherited {
+    /// The name that it had.
+    pub(crate) writer: Arc<str>,
+    /// Rows by the number of their batch. The store may have the first of them.
+    pub(crate) batches: BTreeMap<u64, Rows>,
+    /// Locked: nobody else takes it over meanwhile.
+    file: File,
+    path: PathBuf,
+}
+
+impl Inherited {
+    /// Reads the journals of a folder whose processes have ended. Those without usage are removed, and what is no journal is
+    /// left alone.
+    ///
+    /// `known_for`: how long the store knows which batches it has. Usage that is older may be there already: it is set
+    /// aside for a person to decide.
+    pub(super) fn read(folder: &Path, known_for: Duration) -> Vec<Self> {
+        let mut all = Vec::new();
+        let Ok(files) = std::fs::read_dir(folder) else { return all };
+        let mut rows = 0;
+        for path in files.filter_map(|file| Some(file.ok()?.path())).take(2 * MOST_FILES) {
+            let has = |ending| path.extension().is_some_and(|found| found == ending);
+            if !has(ENDING) && !has(UNFINISHED) || rows > MOST_ROWS {
+                continue;
+            }
+            match Self::of_file(&path, known_for) {
+                Ok(Some(inherited)) => {
+                    rows += inherited.batches.values().map(Rows::len).sum::<usize>();
+                    all.push(inherited);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(file = %path.display(), "a journal of usage is left alone: {error}");
+                }
+            }
+        }
+        all
+    }
+
+    /// None: its process lives, or there is nothing to do any more.
+    fn of_file(path: &Path, known_for: Duration) -> io::Result<Option<Self>> {
+        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        if file.try_lock().is_err() {
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        file.by_ref().take(MOST_BYTES).read_to_end(&mut text)?;
+        let head = lines("", &text[..text.len().min(HEAD as usize)]).next();
+        let writer: Arc<str> = match head {
+            Some(Line::Journal(VERSION, writer)) if is_name(&writer) => (&*writer).into(),
+            Some(Line::Journal(version, _)) => {
+                return Err(io::Error::other(format!("its form {version} is not known")));
+            }
+            // Its process ended before it was made.
+            _ if text.iter().all(|byte| *byte == 0) => {
+                std::fs::remove_file(path)?;
+                return Ok(None);
+            }
+            _ => return Err(io::Error::other("it does not begin as one")),
+        };
+        let batches = sums(&writer, &text);
+        let inherited = Self { writer, batches, file, path: path.to_owned() };
+        if inherited.batches.is_empty() {
+            inherited.taken();
+            return Ok(None);
+        }
+        let age = inherited.file.metadata()?.modified()?.elapsed().unwrap_or_default();
+        if age > known_for {
+            let aside = named(path.parent().unwrap_or(path), &inherited.writer, LATE);
+            std::fs::rename(path, &aside)?;
+            let (file, requests) = (aside.display(), inherited.requests());
+            tracing::error!(%file, requests, "a journal of usage is too old: nobody knows whether the store has it");
+            return Ok(None);
+        }
+        Ok(Some(inherited))
+    }
+
+    /// How many requests these are.
+    pub(crate) fn requests(&self) -> u64 {
+        self.batches.values().flat_map(Rows::values).map(|totals| totals.requests).sum()
+    }
+
+    /// The store has them: removes the file.
+    pub(crate) fn taken(self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            // The store knows what it has: it is not counted twice.
+            tracing::warn!(file = %self.path.display(), "a journal of usage cannot be removed: {error}");
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// The sums of a journal by batch: the newest sums that are complete, and the requests after them.
+fn sums(writer: &str, text: &[u8]) -> BTreeMap<u64, Rows> {
+    let mut found = BTreeMap::<u64, u64>::new();
+    let mut complete = BTreeMap::<u64, u64>::new();
+    for line in lines(writer, text) {
+        match line {
+            Line::Sum(entry) => *found.entry(entry.mark().part).or_default() += 1,
+            Line::Whole(part, count) => _ = complete.insert(part, count),
+            _ => {}
+        }
+    }
+    let is_whole = |(part, count): &(&u64, &u64)| found.get(part).copied().unwrap_or_default() == **count;
+    let newest = complete.iter().rev().find(is_whole).map(|(part, _)| *part);
+    let mut batches = BTreeMap::<u64, Rows>::new();
+    for line in lines(writer, text) {
+        let (entry, counts) = match line {
+            Line::Sum(entry) => {
+                let counts = Some(entry.mark().part) == newest;
+                (entry, counts)
+            }
+            Line::Request(entry) => {
+                let counts = newest.is_none_or(|newest| newest <= entry.mark().part);
+                (entry, counts)
+            }
+            _ => continue,
+        };
+        let batch = entry.mark().batch;
+        if let Some((place, totals)) = entry.read().filter(|_| counts) {
+            batches.entry(batch).or_default().entry(place).or_default().add(&totals);
+        }
+    }
+    batches
+}

@@ -1,0 +1,125 @@
+//! The lines of a journal: JSON after a checksum, padded, so that each begins at a multiple of [`UNIT`] and what is broken does
+//! not hide what follows.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+
+use flate2::Crc;
+use serde::{Deserialize, Serialize};
+
+use crate::usage::{Day, Mark, Place, Totals};
+
+/// Version of the form of journals.
+pub(super) const VERSION: u32 = 1;
+/// Where lines begin, in bytes.
+const UNIT: usize = 64;
+/// Length of the longest line, in bytes.
+pub(super) const LONGEST: usize = 4096;
+/// The checksum in hexadecimal digits, and a space.
+const PREFIX: usize = 9;
+
+/// What a line says.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line<'t> {
+    /// The first one: [`VERSION`], and the name of the process that writes.
+    Journal(u32, Cow<'t, str>),
+    /// What a request took.
+    #[serde(borrow)]
+    Request(Entry<'t>),
+    /// What requests of earlier parts took together.
+    #[serde(borrow)]
+    Sum(Entry<'t>),
+    /// The sums of this part are complete: so many. Lines of earlier parts are in them, or in the store.
+    Whole(u64, u64),
+}
+
+/// The number of the batch, the part, the day, key, model, upstream, and the counts.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry<'t>(
+    u64,
+    u64,
+    i32,
+    #[serde(borrow)] Cow<'t, str>,
+    #[serde(borrow)] Cow<'t, str>,
+    #[serde(borrow)] Cow<'t, str>,
+    [u64; 9],
+);
+
+impl<'t> Line<'t> {
+    pub(super) fn request(mark: Mark, place: &'t Place, totals: &Totals) -> Self {
+        Self::Request(Entry::new(mark, place, totals))
+    }
+
+    pub(super) fn sum(mark: Mark, place: &'t Place, totals: &Totals) -> Self {
+        Self::Sum(Entry::new(mark, place, totals))
+    }
+}
+
+impl<'t> Entry<'t> {
+    fn new(Mark { batch, part }: Mark, place: &'t Place, totals: &Totals) -> Self {
+        let [key, model, upstream] =
+            [&place.key, &place.model, &place.upstream].map(|name| Cow::Borrowed(&**name));
+        Self(batch, part, place.day.number(), key, model, upstream, totals.counts())
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { batch: self.0, part: self.1 }
+    }
+
+    /// None: there is no such day.
+    pub(super) fn read(self) -> Option<(Place, Totals)> {
+        let Self(_, _, day, key, model, upstream, counts) = self;
+        let [key, model, upstream] = [key, model, upstream].map(|name| (&*name).into());
+        Some((Place { day: Day::of_number(day)?, key, model, upstream }, Totals::of(counts)))
+    }
+}
+
+/// A line as it is written. None: it is too long. `writer`: of the process; no other one's line is taken for one of it.
+pub(super) fn framed(writer: &str, line: &Line<'_>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(3 * UNIT);
+    bytes.resize(PREFIX, b' ');
+    serde_json::to_writer(&mut bytes, line).ok()?;
+    let sum = checksum(writer, &bytes[PREFIX..]);
+    write!(&mut bytes[..PREFIX], "{sum:08x}").ok()?;
+    let length = (bytes.len() + 1).next_multiple_of(UNIT);
+    bytes.resize(length - 1, b' ');
+    bytes.push(b'\n');
+    (length <= LONGEST).then_some(bytes)
+}
+
+/// The lines of a text, whatever else is in it.
+pub(super) fn lines<'t>(writer: &str, text: &'t [u8]) -> impl Iterator<Item = Line<'t>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < text.len() {
+            let rest = &text[at..text.len().min(at + LONGEST)];
+            if let Some((line, length)) = line_of(writer, rest) {
+                at += length;
+                return Some(line);
+            }
+            at += UNIT;
+        }
+        None
+    })
+}
+
+/// The line that a text begins with, and its length.
+fn line_of<'t>(writer: &str, text: &'t [u8]) -> Option<(Line<'t>, usize)> {
+    let sum = std::str::from_utf8(text.get(..PREFIX - 1)?).ok()?;
+    let sum = u32::from_str_radix(sum, 16).ok()?;
+    let end = memchr::memchr(b'\n', text)?;
+    let json = text.get(PREFIX..end)?.trim_ascii_end();
+    let length = end + 1;
+    if !length.is_multiple_of(UNIT) || checksum(writer, json) != sum {
+        return None;
+    }
+    serde_json::from_slice(json).ok().map(|line| (line, length))
+}
+
+fn checksum(writer: &str, json: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(writer.as_bytes());
+    crc.update(json);
+    crc.sum()
+}

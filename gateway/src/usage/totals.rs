@@ -1,0 +1,79 @@
+//! What requests took together, and by what it is kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Day;
+
+/// What usage is kept by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub(crate) day: Day,
+    /// Id of the key.
+    pub(crate) key: Arc<str>,
+    pub(crate) model: Arc<str>,
+    pub(crate) upstream: Arc<str>,
+}
+
+/// What requests took together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) requests: u64,
+    /// Requests whose answer was sent whole.
+    pub(crate) complete: u64,
+    /// Requests whose usage is an estimate, wholly or in part.
+    pub(crate) estimated: u64,
+    /// Tokens read, with those of the next two.
+    pub(crate) input: u64,
+    pub(crate) cached: u64,
+    pub(crate) cache_write: u64,
+    /// Tokens written, with those of the next.
+    pub(crate) output: u64,
+    pub(crate) reasoning: u64,
+    /// In billionths of the currency.
+    pub(crate) cost: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.requests, other.requests),
+            (&mut self.complete, other.complete),
+            (&mut self.estimated, other.estimated),
+            (&mut self.input, other.input),
+            (&mut self.cached, other.cached),
+            (&mut self.cache_write, other.cache_write),
+            (&mut self.output, other.output),
+            (&mut self.reasoning, other.reasoning),
+            (&mut self.cost, other.cost),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// The counts, in the order of the members.
+    pub(crate) fn counts(&self) -> [u64; 9] {
+        let Self { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost } =
+            *self;
+        [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost]
+    }
+
+    /// Of [`counts`](Self::counts).
+    pub(crate) fn of(counts: [u64; 9]) -> Self {
+        let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
+        Self { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost }
+    }
+}
+
+/// Totals by place.
+pub(crate) type Rows = HashMap<Place, Totals>;
+
+/// Which usage is told together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Number of the batch that the store gets it with.
+    pub(crate) batch: u64,
+    /// Grows whenever the journal begins anew with the sums of all before.
+    pub(crate) part: u64,
+}

@@ -1,0 +1,72 @@
+//! Texts that are wrong, or not found.
+
+use super::*;
+
+#[test]
+fn the_answer_to_another_question_or_a_part_of_one_is_found() {
+    let (input, output) = expected::tokens(3);
+    for text in [expected::text(4), "intent 3:".to_owned()] {
+        let got = Got::Text { text, input, output };
+        Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("answer is right");
+    }
+}
+
+#[test]
+fn a_usage_that_the_upstream_did_not_tell_is_found() {
+    let (input, output) = expected::tokens(3);
+    let got = Got::Text { text: expected::text(3), input, output: output + 1 };
+    Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("usage is told");
+}
+
+#[test]
+fn an_answer_that_no_upstream_gave_is_found() {
+    Script::default().chat((0, 10), (0, "k"), 3, text(3)).breaks("answer has a source");
+    Script::default().chat((0, 10), (0, "k"), 3, text(3)).upstream(20, 0, 3).breaks("answer has a source");
+}
+
+/// A response that was stored between these two times, and was not found at another node at a third.
+fn missed((from, to): (u64, u64), at: u64) -> Script {
+    let mut script = Script::default();
+    script.upstream(from, 0, 3).call((from, to), (0, "k"), Asked::Respond { intent: 3 }, text(3));
+    script.call((at, at + 10), (1, "k"), Asked::Retrieve { intent: 3 }, refused(404));
+    script
+}
+
+#[test]
+fn a_stored_response_that_is_not_found_is_found() {
+    let times = (10_000, 10_010);
+    missed(times, 10_005).is_sound();
+    missed(times, 10_011).breaks("response stays");
+    missed(times, 20_000).breaks("response stays");
+    // It was told when it was written: what happens then is no excuse.
+    for fault in [Fault::Killed { node: 0 }, Fault::Killed { node: 1 }, Fault::Store, cut(0), cut(1)] {
+        missed(times, 13_000).fault(fault, 10_200, 12_000).breaks("response stays");
+    }
+    // Before, its node did not get at the store, or had not for a while.
+    let away = [Fault::Store, cut(0), Fault::Paused { node: 0 }];
+    for fault in away {
+        missed(times, 10_500).fault(fault, 5_000, 9_000).is_sound();
+        missed(times, 10_500).fault(fault, 1_000, 3_000).breaks("response stays");
+        missed(times, 30_000).fault(fault, 5_000, 9_000).breaks("response stays");
+    }
+    for fault in [cut(1), Fault::Paused { node: 1 }] {
+        missed(times, 10_500).fault(fault, 5_000, 9_000).breaks("response stays");
+    }
+    missed(times, 30_000)
+        .fault(cut(0), 9_000, 12_000)
+        .fault(Fault::Killed { node: 0 }, 11_000, 11_500)
+        .is_sound();
+}
+
+#[test]
+fn a_node_that_waits_for_its_store_for_too_long_tells_a_response_and_writes_it_later() {
+    missed((10_000, 11_100), 11_500).is_sound();
+    missed((10_000, 11_100), 13_200).breaks("response stays");
+    let slow = |node| {
+        let mut script = missed((10_000, 10_010), 10_500);
+        script.chat((7_000, 8_100), (node, "k"), 4, lost());
+        script
+    };
+    slow(0).is_sound();
+    slow(1).breaks("response stays");
+}

@@ -1,0 +1,130 @@
+//! Limits that did not hold.
+
+use super::*;
+
+const SHARED: Promises = Promises { shared_replays: false, shared_limits: true };
+const NONE: Limits = Limits {
+    tokens_per_day: None,
+    requests_per_minute: None,
+    tokens_per_minute: None,
+    concurrent_requests: None,
+};
+
+/// A history of a key with limits.
+fn limited(limits: Limits) -> Script {
+    let mut script = Script::default();
+    let asked = Asked::CreateKey { name: "k".to_owned(), limits };
+    script.call((0, 10), (0, "admin"), asked, Got::Done);
+    script
+}
+
+fn within(tokens_per_day: u64) -> Script {
+    limited(Limits { tokens_per_day: Some(tokens_per_day), ..NONE })
+}
+
+#[test]
+fn a_budget_that_is_spent_and_spent_again_is_found() {
+    let spent_at = |at: u64| {
+        let mut script = within(20);
+        script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (1, "k"), 4);
+        script
+    };
+    spent_at(5_100).is_sound();
+    spent_at(5_201).breaks("budget holds");
+    spent_at(5_201).fault(Fault::Store, 1_000, 2_000).is_sound();
+    spent_at(5_201).fault(Fault::Killed { node: 0 }, 200, 200).is_sound();
+    spent_at(9_000).fault(cut(0), 150, 2_000).is_sound();
+    spent_at(9_000).fault(cut(1), 150, 2_000).is_sound();
+    spent_at(16_000).fault(cut(0), 150, 2_000).breaks("budget holds");
+    within(1_000).answered((100, 200), (0, "k"), 3).answered((9_000, 9_010), (1, "k"), 4).is_sound();
+}
+
+#[test]
+fn more_calls_than_a_limit_a_minute_allows_are_found() {
+    let calls = |count: u64, nodes: u64| {
+        let mut script = limited(Limits { requests_per_minute: Some(6), ..NONE });
+        for call in 0..count {
+            let node = usize::try_from(call % nodes).expect("small");
+            script.answered((100 + call, 101 + call), (node, "k"), 100 + call);
+        }
+        script
+    };
+    calls(7, 1).is_sound();
+    calls(8, 1).breaks("limit a minute holds");
+    calls(14, 2).is_sound();
+    let shared = SHARED;
+    assert_eq!(calls(7, 2).judged(shared).0, []);
+    calls(8, 2).breaks_with("limit a minute holds", shared);
+    // Without the counters, each node counts alone, and begins anew with them.
+    for hang in [false, true] {
+        let away =
+            |mut calls: Script, from, to| calls.fault(Fault::Counters { hang }, from, to).judged(shared).0;
+        assert_eq!(away(calls(14, 2), 50, 120), []);
+        assert_ne!(away(calls(16, 2), 50, 120), []);
+        assert_ne!(away(calls(8, 2), 2_000, 3_000), []);
+    }
+    // So does a node that was away itself.
+    assert_eq!(calls(8, 2).fault(Fault::Paused { node: 1 }, 50, 120).judged(shared).0, []);
+    assert_ne!(calls(8, 2).fault(Fault::Paused { node: 2 }, 50, 120).judged(shared).0, []);
+    let whole = Fault::Cut { node: 1, whole: true, silent: false };
+    assert_eq!(calls(8, 2).fault(whole, 50, 120).judged(shared).0, []);
+    assert_ne!(calls(8, 2).fault(cut(1), 50, 120).judged(shared).0, []);
+    // A process begins with all of a minute.
+    let mut script = calls(7, 1);
+    for call in 0..7 {
+        script.answered((900 + call, 901 + call), (0, "k"), 200 + call);
+    }
+    script.fault(Fault::Killed { node: 0 }, 500, 600).is_sound();
+}
+
+#[test]
+fn a_call_after_all_tokens_of_a_minute_were_taken_is_found() {
+    let (input, output) = expected::tokens(3);
+    let taken_by = |node: usize, at: u64| {
+        let mut script = limited(Limits { tokens_per_minute: Some(input + output - 5), ..NONE });
+        script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (node, "k"), 4);
+        script
+    };
+    taken_by(0, 3_100).is_sound();
+    taken_by(0, 3_300).breaks("tokens a minute hold");
+    taken_by(1, 3_300).is_sound();
+    taken_by(1, 3_300).breaks_with("tokens a minute hold", SHARED);
+    // The rest has refilled.
+    assert_eq!(taken_by(1, 30_000).judged(SHARED).0, []);
+    for fault in [Fault::Killed { node: 0 }, Fault::Counters { hang: true }, Fault::Paused { node: 1 }] {
+        assert_eq!(taken_by(1, 3_300).fault(fault, 1_000, 2_000).judged(SHARED).0, [], "{fault:?}");
+    }
+    for fault in [Fault::Killed { node: 2 }, Fault::Store, cut(0)] {
+        taken_by(1, 3_300).fault(fault, 1_000, 2_000).breaks_with("tokens a minute hold", SHARED);
+    }
+}
+
+#[test]
+fn more_calls_at_once_than_a_key_may_make_are_found() {
+    let at_once = |nodes: [usize; 3]| {
+        let mut script = limited(Limits { concurrent_requests: Some(2), ..NONE });
+        for (intent, node) in (20..).zip(nodes) {
+            let begun = intent * 100;
+            script.line(begun + 10, What::Begun { node, intent });
+            script.upstream(begun + 205, node, intent);
+            script.chat((begun, begun + 800), (node, "k"), intent, text(intent));
+        }
+        script
+    };
+    // The first was over before the third began.
+    at_once([0, 0, 0]).is_sound();
+    let longer = |nodes: [usize; 3]| {
+        let mut script = at_once(nodes);
+        for line in &mut script.lines {
+            if let What::Upstream { intent: 20, .. } = line.what {
+                line.at += 10_000;
+            }
+        }
+        script
+    };
+    longer([0, 0, 0]).breaks("requests at once hold");
+    longer([0, 1, 2]).is_sound();
+    longer([0, 1, 2]).breaks_with("requests at once hold", SHARED);
+    assert_eq!(longer([0, 1, 2]).fault(Fault::Counters { hang: false }, 1_000, 1_500).judged(SHARED).0, []);
+    assert_eq!(longer([0, 1, 2]).fault(Fault::Paused { node: 1 }, 1_000, 1_500).judged(SHARED).0, []);
+}

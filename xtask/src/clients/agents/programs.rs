@@ -1,0 +1,215 @@
+//! How each program is called, and what it prints.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::{Scenario, WRITTEN};
+use crate::process::{command, root};
+
+/// A document that agents are asked for.
+const PLACES: &str = r#"{
+  "type": "object",
+  "properties": { "the_city": { "type": "string" }, "days": { "type": "array", "items": { "type": "integer" } } },
+  "required": ["the_city", "days"],
+  "additionalProperties": false
+}"#;
+/// Without it, the agent asks which way to sign in.
+const NATIVE_SETTINGS: &str = r#"{
+  "security": { "auth": { "selectedType": "gemini-api-key" } },
+  "privacy": { "usageStatisticsEnabled": false },
+  "telemetry": { "enabled": false },
+  "general": { "enableAutoUpdate": false }
+}"#;
+
+/// The program of an agent.
+pub(super) struct Agent {
+    pub(super) package: &'static str,
+    pub(super) protocol: &'static str,
+    /// The operation that it calls.
+    pub(super) operation: &'static str,
+    /// What it cannot do, and why.
+    pub(super) lacks: &'static [(Scenario, &'static str)],
+    pub(super) command: fn(&Turn<'_>) -> Result<Command>,
+    /// The prompt with calls of its tools that read `notes.txt` and write `copy.txt` in a folder.
+    pub(super) calls: fn(&Path) -> String,
+    /// Takes note of a line that it prints.
+    pub(super) hear: fn(&mut Heard, &Value),
+}
+
+pub(super) const AGENTS: [Agent; 3] = [
+    Agent {
+        package: "@openai/codex",
+        protocol: "responses",
+        operation: "create_response",
+        lacks: &[(Scenario::Stream, "`codex exec` reads streams, but prints whole messages only")],
+        command: responses,
+        calls: |_| {
+            let cmd = format!("cat notes.txt; printf '{WRITTEN}' > copy.txt");
+            format!("Call exec_command({}).", serde_json::json!({ "cmd": cmd }))
+        },
+        hear: Heard::responses,
+    },
+    Agent {
+        package: "@anthropic-ai/claude-code",
+        protocol: "messages",
+        operation: "create_message",
+        lacks: &[],
+        command: messages,
+        calls: |work| {
+            let read = serde_json::json!({ "file_path": work.join("notes.txt") });
+            let write = serde_json::json!({ "file_path": work.join("copy.txt"), "content": WRITTEN });
+            format!("Call Read({read}), then Write({write}).")
+        },
+        hear: Heard::messages,
+    },
+    Agent {
+        package: "@google/gemini-cli",
+        protocol: "native",
+        operation: "stream_generate_content",
+        lacks: &[(Scenario::Structured, "the program takes no schema")],
+        command: native,
+        calls: |_| {
+            let write = serde_json::json!({ "file_path": "copy.txt", "content": WRITTEN });
+            format!("Call read_file({{\"file_path\": \"notes.txt\"}}), then write_file({write}).")
+        },
+        hear: Heard::native,
+    },
+];
+
+/// One call of a program.
+pub(super) struct Turn<'a> {
+    pub(super) scenario: Scenario,
+    pub(super) url: String,
+    pub(super) key: String,
+    pub(super) model: String,
+    pub(super) prompt: String,
+    /// Its folder, with a folder `work` in which it works.
+    pub(super) home: &'a Path,
+}
+
+/// What a program told its user.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) answer: String,
+    /// Number of pieces in which it was shown.
+    pub(super) pieces: usize,
+    pub(super) document: Option<Value>,
+    /// Whether it said that it failed: some end with success even then.
+    pub(super) failed: bool,
+}
+
+impl Heard {
+    pub(super) fn read(printed: &str, hear: fn(&mut Self, &Value)) -> Self {
+        let mut heard = Self::default();
+        for line in printed.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            hear(&mut heard, &line);
+        }
+        heard
+    }
+
+    fn responses(&mut self, line: &Value) {
+        if line["type"] == "item.completed" && line["item"]["type"] == "agent_message" {
+            line["item"]["text"].as_str().unwrap_or_default().clone_into(&mut self.answer);
+            self.document = serde_json::from_str(&self.answer).ok();
+        }
+    }
+
+    fn messages(&mut self, line: &Value) {
+        self.pieces += usize::from(line["event"]["delta"]["type"] == "text_delta");
+        if line["type"] == "result" {
+            line["result"].as_str().unwrap_or_default().clone_into(&mut self.answer);
+            self.document = line.get("structured_output").cloned();
+        }
+    }
+
+    fn native(&mut self, line: &Value) {
+        if line["type"] == "message" && line["role"] == "assistant" {
+            self.answer += line["content"].as_str().unwrap_or_default();
+            self.pieces += 1;
+        }
+        self.failed |= line["type"] == "result" && line["status"] == "error";
+    }
+}
+
+fn program(folder: &str, name: &str) -> Command {
+    let mut command = command(root().join(folder).join("node_modules/.bin").join(name));
+    command.env_clear();
+    command
+}
+
+fn responses(turn: &Turn<'_>) -> Result<Command> {
+    let mut codex = program("tests/agent", "codex");
+    // It takes 429 for a stream that broke off.
+    let retries = if turn.scenario == Scenario::RateLimit { 2 } else { 0 };
+    let provider = format!(
+        "model_providers.gateway={{name=\"gateway\",base_url=\"{}/v1\",env_key=\"AGENT_KEY\",wire_api=\"responses\",\
+         request_max_retries=0,stream_max_retries={retries},supports_websockets=false}}",
+        turn.url
+    );
+    // Its sandbox needs more of the kernel than every machine has.
+    let sandbox = if turn.scenario == Scenario::Tools { "danger-full-access" } else { "read-only" };
+    codex.args(["exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config"]);
+    codex.args(["--ignore-rules", "-s", sandbox, "-m", &turn.model]);
+    codex.args(["-c", "model_provider=\"gateway\"", "-c", &provider]);
+    codex.args(["-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false"]);
+    codex.args(["--disable", "plugins", "--disable", "unbounded_connection_retries"]);
+    match turn.scenario {
+        Scenario::Structured => {
+            let schema = turn.home.join("schema.json");
+            fs::write(&schema, PLACES)?;
+            codex.arg("--output-schema").arg(schema);
+        }
+        Scenario::Image => {
+            codex.args(["-i", "picture.png"]);
+        }
+        _ => {}
+    }
+    codex.arg("--").arg(&turn.prompt);
+    codex.env("AGENT_KEY", &turn.key).env("CODEX_HOME", turn.home);
+    Ok(codex)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "another agent needs a file")]
+fn messages(turn: &Turn<'_>) -> Result<Command> {
+    let mut claude = program("tests/clients/agents", "claude");
+    claude.args(["--output-format", "stream-json", "--verbose", "--include-partial-messages"]);
+    let mut prompt = turn.prompt.clone();
+    match turn.scenario {
+        Scenario::Tools => {
+            claude.args(["--allowedTools", "Read,Write"]);
+        }
+        Scenario::Structured => {
+            claude.args(["--json-schema", PLACES]);
+        }
+        Scenario::Image => {
+            let picture = serde_json::json!({ "file_path": turn.home.join("work/picture.png") });
+            prompt = format!("Call Read({picture}). {prompt}");
+        }
+        _ => {}
+    }
+    claude.arg("-p").arg(prompt);
+    claude.env("ANTHROPIC_BASE_URL", &turn.url).env("ANTHROPIC_AUTH_TOKEN", &turn.key);
+    claude.env("ANTHROPIC_MODEL", &turn.model).env("ANTHROPIC_SMALL_FAST_MODEL", &turn.model);
+    claude.envs([("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1")]);
+    Ok(claude)
+}
+
+fn native(turn: &Turn<'_>) -> Result<Command> {
+    let settings = turn.home.join(".gemini");
+    fs::create_dir_all(&settings)?;
+    fs::write(settings.join("settings.json"), NATIVE_SETTINGS)?;
+    let mut gemini = program("tests/clients/agents", "gemini");
+    gemini.args(["--output-format", "stream-json", "-m", &turn.model]);
+    if turn.scenario == Scenario::Tools {
+        gemini.args(["--approval-mode", "yolo"]);
+    }
+    let picture = if turn.scenario == Scenario::Image { " @picture.png" } else { "" };
+    gemini.arg("-p").arg(format!("{}{picture}", turn.prompt));
+    gemini.env("GOOGLE_GEMINI_BASE_URL", &turn.url).env("GEMINI_API_KEY", &turn.key);
+    gemini.env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    Ok(gemini)
+}

@@ -1,0 +1,87 @@
+//! What a page says that a command prints, against what it prints.
+
+/// Stands for any text within a line, and alone on a line for any lines.
+const ANYTHING: &str = "…";
+
+/// A command of a `console` block, and the lines that it is said to print.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub line: String,
+    pub printed: String,
+}
+
+/// The commands of a block: lines after `$ `, which go on after a backslash, each with what it prints below it.
+pub(crate) fn commands(block: &str) -> Vec<Command> {
+    let mut found: Vec<Command> = Vec::new();
+    let mut goes_on = false;
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), found.last_mut()) {
+            (Some(command), _) => {
+                found.push(Command { line: command.to_owned(), printed: String::new() });
+            }
+            (None, Some(command)) if goes_on => command.line.extend(["\n", line]),
+            (None, Some(command)) => command.printed.extend([line, "\n"]),
+            (None, None) => found.push(Command { line: String::new(), printed: line.to_owned() }),
+        }
+        goes_on = found.last().is_some_and(|command| command.printed.is_empty() && line.ends_with('\\'));
+    }
+    found
+}
+
+/// Whether a command printed what the page says. White space at the end of lines and of the text does not count.
+pub(crate) fn agrees(said: &str, printed: &str) -> bool {
+    let said: Vec<&str> = said.trim_end().lines().map(str::trim_end).collect();
+    let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
+    all_agree(&said, &printed)
+}
+
+fn all_agree(said: &[&str], printed: &[&str]) -> bool {
+    match said {
+        [] => printed.is_empty(),
+        [line, rest @ ..] if line.trim() == ANYTHING => {
+            (0..=printed.len()).any(|skipped| all_agree(rest, &printed[skipped..]))
+        }
+        [line, rest @ ..] => match printed {
+            [first, others @ ..] => line_agrees(line, first) && all_agree(rest, others),
+            [] => false,
+        },
+    }
+}
+
+fn line_agrees(said: &str, printed: &str) -> bool {
+    let mut parts = said.split(ANYTHING);
+    let Some(mut rest) = parts.next().and_then(|first| printed.strip_prefix(first)) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_cut_from_what_they_print() {
+        let found = commands("$ one \\\n  more\nA\nB\n$ two\n");
+        let expected = [("one \\\n  more", "A\nB\n"), ("two", "")];
+        let expected =
+            expected.map(|(line, printed)| Command { line: line.to_owned(), printed: printed.to_owned() });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_left_open_may_be_anything() {
+        assert!(agrees("ok  name  is … (… ms)\n", "ok  name  is 1.2.3.4 (3.1 ms)\n\n"));
+        assert!(agrees("a\n…\nz\n", "a\nb\nc\nz\n") && agrees("a\n…\n", "a\n"));
+        for (said, printed) in [("a\n", "b\n"), ("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("a … c\n", "a b d\n")]
+        {
+            assert!(!agrees(said, printed), "{said:?} {printed:?}");
+        }
+    }
+}

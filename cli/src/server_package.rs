@@ -44,7 +44,10 @@ pub(crate) struct Rest {
 
 /// Starts the server's program in place of this one. arguments: those of this program, without its name. folders: searched
 /// before PATH.
-#[cfg_attr(feature = "server", expect(dead_code, reason = "tests of the program with all commands"))]
+#[cfg_attr(
+    all(feature = "server", not(test)),
+    expect(dead_code, reason = "tests of the program with all commands")
+)]
 pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
     // Flags of the program may stand before it, such as --color never.
     let is_command = |name: &&str| Command::has_subcommand(name);
@@ -60,7 +63,7 @@ pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
 }
 
 /// What shells and manuals need to know of all commands, of the program that has them; `None` where it is not installed.
-#[cfg_attr(feature = "server", expect(dead_code, reason = "this program has all commands"))]
+#[cfg_attr(all(feature = "server", not(test)), expect(dead_code, reason = "this program has all commands"))]
 pub(crate) fn describe(arguments: &[OsString], folders: &[PathBuf]) -> Option<Exit> {
     installed(folders).map(|program| start(&program, arguments))
 }

@@ -84,13 +84,11 @@ fn judge(block: &Block) -> Result<()> {
     let words: Vec<&str> = block.info.split_whitespace().collect();
     match words.as_slice() {
         [] => bail!("the fence names no language: sh, console, text, …"),
-        ["sh" | "console" | "python" | "js" | "rust"] => {}
-        // Signatures, which the generator writes.
-        ["ts" | "sql" | "yaml"] => {}
+        // Blocks of `ts` are signatures, which the generator writes.
+        ["sh" | "console" | "python" | "js" | "rust" | "ts" | "sql" | "yaml"] | ["toml", "config"] => {}
         ["toml"] => {
             bail!("a file is `toml NAME`, a configuration `toml config`, anything else `toml fragment`")
         }
-        ["toml", "config"] => {}
         ["json"] => {
             serde_json::from_str::<serde_json::Value>(&block.text).context("no JSON: say `json fragment`")?;
         }

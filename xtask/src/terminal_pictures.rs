@@ -27,7 +27,7 @@ const GROUND: RgbColor = RgbColor(0x1B, 0x1D, 0x23);
 const READY: &str = "Base URL of SDKs";
 const LAST_REQUEST: &str = "\u{1b}[1m/v1/chat/completions";
 /// Nothing that is shown takes longer to say something.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 /// What a secret that `serve` made begins with.
 const SECRET: &str = "whsec_";
 

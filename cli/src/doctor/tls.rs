@@ -15,8 +15,8 @@ use tokio_rustls::TlsConnector;
 use url::Url;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::finding::{Finding, Verdict};
 use super::connection::Connection;
+use super::finding::{Finding, Verdict};
 use crate::amount;
 
 /// A certificate that expires earlier than this, in days, is told.

@@ -1,5 +1,8 @@
 //! Hand-written methods of the chat types: shortcuts to build a request and to read a response.
 
+use serde_json::Value;
+
+use crate::api::chunk::{PADDING, Varying};
 use crate::api::types::{
     ChatCompletion, ChatCompletionChunk, ChatMessage, ChatMessageContent, ChatMessageRole,
 };
@@ -37,5 +40,16 @@ impl ChatCompletionChunk {
     /// The new text of the first choice; none for chunks without text, such as the last (2.3).
     pub fn text(&self) -> Option<&str> {
         self.choices.iter().find(|choice| choice.index == 0)?.delta.content.as_deref()
+    }
+}
+
+impl Varying for ChatCompletionChunk {
+    fn text_mut(&mut self) -> Option<&mut String> {
+        let [choice] = self.choices.as_mut_slice() else { return None };
+        choice.delta.content.as_mut()
+    }
+
+    fn word_mut(&mut self) -> Option<&mut Value> {
+        self.extra.get_mut(PADDING)
     }
 }

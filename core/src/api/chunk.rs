@@ -3,10 +3,6 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::types::{
-    ChatCompletionChunk, GenerateContentResponse, MessageStreamEvent, ResponseStreamEvent,
-};
-
 /// An item that an operation streams, with the response that all items together amount to.
 pub trait Chunk: Varying {
     /// The response as it comes without streaming.
@@ -30,43 +26,4 @@ pub trait Varying: Clone + DeserializeOwned + PartialEq + Unpin {
 }
 
 /// The member that pads an item; services name it alike, and no type has it.
-const PADDING: &str = "obfuscation";
-
-impl Varying for ChatCompletionChunk {
-    fn text_mut(&mut self) -> Option<&mut String> {
-        let [choice] = self.choices.as_mut_slice() else { return None };
-        choice.delta.content.as_mut()
-    }
-
-    fn word_mut(&mut self) -> Option<&mut Value> {
-        self.extra.get_mut(PADDING)
-    }
-}
-
-impl Varying for ResponseStreamEvent {
-    fn text_mut(&mut self) -> Option<&mut String> {
-        self.delta.as_mut()
-    }
-
-    fn word_mut(&mut self) -> Option<&mut Value> {
-        self.extra.get_mut(PADDING)
-    }
-
-    fn number_mut(&mut self) -> Option<&mut i64> {
-        self.sequence_number.as_mut()
-    }
-}
-
-impl Varying for MessageStreamEvent {
-    fn text_mut(&mut self) -> Option<&mut String> {
-        self.delta.as_mut()?.text.as_mut()
-    }
-}
-
-impl Varying for GenerateContentResponse {
-    fn text_mut(&mut self) -> Option<&mut String> {
-        let [candidate] = self.candidates.as_mut_slice() else { return None };
-        let [part] = candidate.content.as_mut()?.parts.as_mut_slice() else { return None };
-        part.text.as_mut()
-    }
-}
+pub(super) const PADDING: &str = "obfuscation";

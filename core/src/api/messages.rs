@@ -1,5 +1,6 @@
 //! Hand-written methods of the messages types: shortcuts to build a request and to read a stream.
 
+use crate::api::chunk::Varying;
 use crate::api::types::{MessageStreamEvent, MessageTurn, MessageTurnContent, MessageTurnRole};
 
 impl MessageTurn {
@@ -19,5 +20,11 @@ impl MessageStreamEvent {
     pub fn text_delta(&self) -> Option<&str> {
         let delta = self.delta.as_ref().filter(|delta| delta.type_.as_deref() == Some("text_delta"))?;
         delta.text.as_deref()
+    }
+}
+
+impl Varying for MessageStreamEvent {
+    fn text_mut(&mut self) -> Option<&mut String> {
+        self.delta.as_mut()?.text.as_mut()
     }
 }

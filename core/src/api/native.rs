@@ -1,5 +1,6 @@
 //! Hand-written methods of the native types: shortcuts to build a request and to read a response.
 
+use crate::api::chunk::Varying;
 use crate::api::types::{GenerateContentRequest, GenerateContentResponse, NativeContent, NativePart};
 
 impl From<&str> for NativePart {
@@ -21,5 +22,13 @@ impl GenerateContentResponse {
         let content = self.candidates.first().and_then(|candidate| candidate.content.as_ref());
         let parts = content.into_iter().flat_map(|content| &content.parts);
         parts.filter(|part| part.thought != Some(true)).filter_map(|part| part.text.as_deref()).collect()
+    }
+}
+
+impl Varying for GenerateContentResponse {
+    fn text_mut(&mut self) -> Option<&mut String> {
+        let [candidate] = self.candidates.as_mut_slice() else { return None };
+        let [part] = candidate.content.as_mut()?.parts.as_mut_slice() else { return None };
+        part.text.as_mut()
     }
 }

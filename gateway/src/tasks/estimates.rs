@@ -160,7 +160,7 @@ mod tests {
 
     /// Of a video that does not wait, in whole seconds.
     fn alone(estimates: &Estimates, length_s: u32) -> u64 {
-        (estimates.of("m", length_s, false).as_secs_f64().round()) as u64
+        (estimates.of("m", length_s, false) + Duration::from_millis(500)).as_secs()
     }
 
     fn took(estimates: &Estimates, length_s: u32, time: u64) {

@@ -145,15 +145,13 @@ impl Journal {
         let written = self.lines_of(part, &sums).and_then(|lines| open.begin(&lines));
         drop(state);
         self.is_slow.store(false, Ordering::Relaxed);
-        match written {
-            Err(error) => self.warn(&error),
-            Ok(()) => {
-                let lacks_none = self.missed.load(Ordering::Relaxed) == missed;
-                self.wants_sums.store(!lacks_none, Ordering::Relaxed);
-                if lacks_none && self.is_missing.swap(false, Ordering::Relaxed) {
-                    tracing::info!("usage is journaled again");
-                }
-            }
+        if let Err(error) = written {
+            return self.warn(&error);
+        }
+        let lacks_none = self.missed.load(Ordering::Relaxed) == missed;
+        self.wants_sums.store(!lacks_none, Ordering::Relaxed);
+        if lacks_none && self.is_missing.swap(false, Ordering::Relaxed) {
+            tracing::info!("usage is journaled again");
         }
     }
 

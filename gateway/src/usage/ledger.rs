@@ -3,9 +3,8 @@
 //! Requests of one key, model, upstream and day are added up here. A store that is away for hours therefore costs no more
 //! memory than one that is away for a second, and loses nothing. What is here is in a [`Journal`], too, where there is one.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Journal, Mark, Place, Rows, Totals};
 
@@ -157,6 +156,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Day;
     use super::*;
 
     fn place(model: &str) -> Place {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::line::{Line, VERSION, lines};
+use super::line::{LONGEST, Line, VERSION, lines};
 use super::{ENDING, HALF, HEAD, MOST_FILES, UNFINISHED, named};
 use crate::usage::Rows;
 
@@ -69,7 +69,7 @@ impl Inherited {
         }
         let mut text = Vec::new();
         file.by_ref().take(MOST_BYTES).read_to_end(&mut text)?;
-        let head = lines("", &text[..text.len().min(HEAD as usize)]).next();
+        let head = lines("", &text[..text.len().min(LONGEST)]).next();
         let writer: Arc<str> = match head {
             Some(Line::Journal(VERSION, writer)) if is_name(&writer) => (&*writer).into(),
             Some(Line::Journal(version, _)) => {
